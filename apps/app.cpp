@@ -11,7 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/standard_streams.h"
-#include "libcore/io/mapped_ranges.h"
+#include "libcore/io/files/mapped_ranges.h"
 
 namespace megalith {
 namespace {

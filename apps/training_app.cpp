@@ -11,7 +11,7 @@
 #include "apps/app.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/plan/device/machine.h"
 
 namespace megalith {

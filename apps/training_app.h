@@ -6,13 +6,13 @@
 #include <string>
 
 #include "libcore/base/log.h"
-#include "libcore/config/cli.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
-#include "libcore/io/run_files.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
+#include "libcore/options/cli.h"
 #include "libcore/train/pretrain.h"
 
 namespace megalith {

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/gloo_comm.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/processes/gloo_comm.h"
+#include "libcore/parallel/threads/thread_comm.h"
 
 namespace megalith {
 namespace {

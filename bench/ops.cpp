@@ -14,9 +14,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/tensor/arena.h"
 
 namespace megalith {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/base/process.h"
 #include "libcore/data/preprocess/preprocess.h"
-#include "libcore/io/file.h"
-#include "libcore/io/line_reader.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/streams/line_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
 

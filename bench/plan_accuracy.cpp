@@ -27,11 +27,11 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
-#include "libcore/plan/memory_estimate.h"
+#include "libcore/plan/price/memory_estimate.h"
+#include "libcore/plan/price/time_model.h"
 #include "libcore/plan/shape/hf_shape.h"
-#include "libcore/plan/time_model.h"
 
 namespace megalith {
 namespace {

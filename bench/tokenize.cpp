@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
 #include "libcore/text/formats/make_tokenizer.h"

@@ -1,20 +1,20 @@
 # Warnings for our own targets. -Wextra keeps missing-field-initializers an error: a forgotten op tensor must not compile.
-add_library(megalith_options INTERFACE)
-target_compile_options(megalith_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+add_library(megalith_flags INTERFACE)
+target_compile_options(megalith_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
 # GCC 12 sees overlapping copies in std::string::insert and operator+ where there are none (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(megalith_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  target_compile_options(megalith_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 # In C++, GCC's -Wconversion leaves signs out; clang's takes them in. The code is held to GCC's, and names its warnings in pragmas.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_options(megalith_options INTERFACE -Wno-sign-conversion -Wno-unknown-warning-option)
+  target_compile_options(megalith_flags INTERFACE -Wno-sign-conversion -Wno-unknown-warning-option)
 endif()
 if(MEGALITH_PCH)
-  target_compile_options(megalith_options INTERFACE -fpch-preprocess)  # lets ccache see the precompiled header
+  target_compile_options(megalith_flags INTERFACE -fpch-preprocess)  # lets ccache see the precompiled header
 endif()
 if(MEGALITH_SANITIZE)
-  target_compile_options(megalith_options INTERFACE -fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(megalith_options INTERFACE -fsanitize=${MEGALITH_SANITIZE})
+  target_compile_options(megalith_flags INTERFACE -fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(megalith_flags INTERFACE -fsanitize=${MEGALITH_SANITIZE})
   # Instrumented, GCC 12 takes std::regex's own members for uninitialised ones (GCC bug 105562).
-  target_compile_options(megalith_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(megalith_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()

@@ -6,7 +6,7 @@
 #include "apps/autoplan/profile_command.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/terminal.h"
-#include "libcore/plan/plan_options.h"
+#include "libcore/plan/request/plan_options.h"
 
 namespace {
 

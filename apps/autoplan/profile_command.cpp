@@ -7,8 +7,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
-#include "libcore/io/file.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/run_files.h"
 #include "libcore/plan/profile/device_probe.h"
 #include "libcore/plan/profile/profile_quality.h"
 

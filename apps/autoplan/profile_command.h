@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "libcore/config/cli.h"
-#include "libcore/plan/plan_options.h"
+#include "libcore/options/cli.h"
+#include "libcore/plan/request/plan_options.h"
 
 namespace megalith {
 

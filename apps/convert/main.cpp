@@ -3,9 +3,9 @@
 #include "apps/app.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
-#include "libcore/config/cli.h"
 #include "libcore/convert/convert.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/stop_signal.h"
+#include "libcore/options/cli.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines

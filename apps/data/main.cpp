@@ -9,10 +9,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
-#include "libcore/config/cli.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/inspect/dataset_tool.h"
+#include "libcore/options/cli.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "libcore/config/cli.h"
 #include "libcore/generate/run_generate.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

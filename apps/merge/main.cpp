@@ -1,8 +1,8 @@
 #include "apps/app.h"
 #include "libcore/base/log.h"
-#include "libcore/config/cli.h"
 #include "libcore/data/merge/merge.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/options/cli.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines

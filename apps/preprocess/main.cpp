@@ -3,8 +3,8 @@
 #include "apps/app.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
-#include "libcore/config/cli.h"
 #include "libcore/data/preprocess/preprocess.h"
+#include "libcore/options/cli.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
-#include "libcore/plan/explain.h"
-#include "libcore/plan/plan_text.h"
-#include "libcore/plan/trainer.h"
+#include "libcore/plan/price/trainer.h"
+#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/search/explain.h"
 
 namespace megalith {
 namespace {

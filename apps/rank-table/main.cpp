@@ -7,8 +7,8 @@
 #include "apps/app.h"
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/config/cli.h"
 #include "libcore/launch/rank_table.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/fields.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/config/cli.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "libcore/config/cli.h"
 #include "libcore/config/train_config.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

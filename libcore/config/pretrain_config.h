@@ -1,12 +1,12 @@
 #pragma once
 
 #include "libcore/config/checkpoint_config.h"
-#include "libcore/config/cli.h"
 #include "libcore/config/data_config.h"
 #include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/config/problems.h"
+#include "libcore/options/problems.h"
 
 namespace megalith {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/config/tokenizer_model.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -8,7 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

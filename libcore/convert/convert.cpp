@@ -25,10 +25,10 @@
 #include "libcore/convert/targets/megalith.h"
 #include "libcore/convert/targets/megatron.h"
 #include "libcore/io/cache/hf_cache.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
-#include "libcore/io/run_files.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/lock_file.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/convert/sources/megatron_source.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/model_source.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

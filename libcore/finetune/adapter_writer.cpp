@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/config/config_file.h"
+#include "libcore/options/config_file.h"
 
 namespace megalith {
 

@@ -11,9 +11,9 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/finetune/generation.h"
 #include "libcore/finetune/tuning_method.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/lock_file.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/run_rules.h"
 

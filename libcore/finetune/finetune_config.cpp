@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/finetune/axolotl.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/run_rules.h"
 

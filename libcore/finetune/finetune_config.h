@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/config/cli.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

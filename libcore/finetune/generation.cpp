@@ -9,7 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/loaded_model.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

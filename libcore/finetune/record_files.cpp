@@ -9,7 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/finetune/chat_segments.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {

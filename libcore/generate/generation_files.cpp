@@ -3,7 +3,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/generation_config.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/json/small_json.h"
 

@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/generate/prefix.h"
-#include "libcore/ops/cuda_plugin.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 

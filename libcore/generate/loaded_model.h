@@ -9,7 +9,7 @@
 #include "libcore/generate/generate.h"
 #include "libcore/generate/weight_store.h"
 #include "libcore/model/param_store.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 

@@ -7,8 +7,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/io/input_stream.h"
-#include "libcore/io/line_reader.h"
+#include "libcore/io/streams/input_stream.h"
+#include "libcore/io/streams/line_reader.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/generate/generate.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

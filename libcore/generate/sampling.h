@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "libcore/config/fields.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 
 namespace megalith {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 
 namespace megalith {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 
 namespace megalith {
 

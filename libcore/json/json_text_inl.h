@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "libcore/base/bytes16.h"
+#include "libcore/base/machine/bytes16.h"
 #include "libcore/json/json_text.h"
 
 /// Parts of JsonText for the files that are compiled for one instruction set. It calls no inline function

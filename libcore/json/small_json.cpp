@@ -1,7 +1,7 @@
 #include "libcore/json/small_json.h"
 
 #include "libcore/base/error.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

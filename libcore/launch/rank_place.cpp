@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

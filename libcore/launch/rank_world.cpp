@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/launch/rendezvous.h"
-#include "libcore/parallel/gloo_comm.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 
 namespace megalith {
 

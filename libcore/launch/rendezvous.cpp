@@ -12,7 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
 #include "libcore/launch/torch_store.h"

@@ -5,7 +5,7 @@
 
 #include "libcore/json/json.h"
 #include "libcore/launch/environment.h"
-#include "libcore/parallel/gloo_comm.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 
 namespace megalith {
 

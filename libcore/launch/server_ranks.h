@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 

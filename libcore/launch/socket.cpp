@@ -20,7 +20,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/context_region.h"
 #include "libcore/parallel/region.h"
 #include "libcore/tensor/arena.h"

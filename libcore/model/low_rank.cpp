@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libcore/base/text.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libcore/model/ctx.h"
-#include "libcore/ops/normal_numbers.h"
+#include "libcore/ops/random/normal_numbers.h"
 
 namespace megalith {
 namespace {

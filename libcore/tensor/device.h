@@ -29,8 +29,8 @@ struct Event {
 /// A queue of work of one device. On the CPU work of a compute stream runs at once, in the calling thread
 /// (with OpenMP inside), and that of a queue stream on a worker thread; on CUDA it is a stream. After work on
 /// another thread or a device a View's contents may be read by the host only after synchronize(). A small
-/// handle: copy it freely. The member functions forward to Backend; they are defined in ops/backend.cpp,
-/// since tensor/ does not know Backend.
+/// handle: copy it freely. The member functions forward to Backend; they are defined in
+/// ops/backend/backend.cpp, since tensor/ does not know Backend.
 class Stream {
  public:
   explicit Stream(Backend& backend, void* native = nullptr, Trace* trace = nullptr)

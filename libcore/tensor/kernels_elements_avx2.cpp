@@ -1,4 +1,4 @@
-#include "libcore/base/simd.h"
+#include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 

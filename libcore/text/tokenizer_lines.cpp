@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/line_reader.h"
+#include "libcore/io/streams/line_reader.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

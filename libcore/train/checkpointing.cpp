@@ -11,8 +11,8 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/slice.h"
-#include "libcore/io/file.h"
-#include "libcore/ops/backend.h"
+#include "libcore/io/files/file.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/together.h"
 
 namespace megalith {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/ops/cuda_plugin.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/train/layout.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/schedules/schedule.h"

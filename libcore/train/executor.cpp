@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/tensor/span_log.h"
 
 namespace megalith {

@@ -8,7 +8,7 @@
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/pretrain_config.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/json/json.h"
 #include "libcore/model/params.h"
 #include "libcore/parallel/communicator.h"

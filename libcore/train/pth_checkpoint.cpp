@@ -15,7 +15,7 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
 #include "libcore/hash/crc32.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

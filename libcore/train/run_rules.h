@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libcore/config/pretrain_config.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

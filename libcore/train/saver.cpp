@@ -12,7 +12,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/retention.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/train/pth_checkpoint.h"
 #include "libcore/train/torch_checkpoint.h"
 

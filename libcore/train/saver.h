@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/huge_pages.h"
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/checkpoint/native/joint_save.h"
 #include "libcore/threads/beside.h"
 #include "libcore/train/checkpointing.h"

@@ -13,7 +13,7 @@
 #include "libcore/convert/sources/megatron_source.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/cache/hf_cache.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/pth_checkpoint.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/ops/step.h"
 
 namespace megalith {

@@ -6,7 +6,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/convert/targets/megalith.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/lock_file.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

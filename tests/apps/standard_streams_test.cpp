@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {

@@ -12,7 +12,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/tensor/kernels_elements.h"
 #include "tests/support/files.h"
 #include "tests/support/isa.h"

@@ -6,9 +6,9 @@
 #include <sched.h>
 
 #include "libcore/base/text.h"
-#include "libcore/config/command_line.h"
 #include "libcore/config/launch_config.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/options/command_line.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 

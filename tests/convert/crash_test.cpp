@@ -13,7 +13,7 @@
 #include "libcore/convert/targets/hf.h"
 #include "libcore/convert/targets/megalith.h"
 #include "libcore/convert/targets/megatron.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"

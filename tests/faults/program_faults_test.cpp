@@ -13,7 +13,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/apps/program_folder.h"
 #include "tests/support/large.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
 

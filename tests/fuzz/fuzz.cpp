@@ -12,7 +12,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith::fuzz {

@@ -1,4 +1,4 @@
-#include "libcore/text/formats/sentencepiece_table.h"
+#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 
 #include "tests/fuzz/fuzz.h"
 

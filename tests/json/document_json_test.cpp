@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

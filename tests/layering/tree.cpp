@@ -5,7 +5,7 @@
 #include <regex>
 #include <sstream>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith::test {
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {

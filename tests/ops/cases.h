@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "tests/ops/reference.h"
 
 namespace megalith::test {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/tensor/arena.h"
 
 namespace megalith {

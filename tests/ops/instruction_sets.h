@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "tests/support/environment.h"
 
 namespace megalith::test {

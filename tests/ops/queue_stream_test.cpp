@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/threads.h"
 
 namespace megalith {

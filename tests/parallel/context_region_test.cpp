@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/tensor/arena.h"
 
 namespace megalith {

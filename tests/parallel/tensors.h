@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/communicator.h"
 
 namespace megalith {

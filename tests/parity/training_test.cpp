@@ -14,8 +14,8 @@
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/json/json.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"
 

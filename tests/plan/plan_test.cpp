@@ -2,8 +2,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/model/measure.h"
-#include "libcore/plan/plan_text.h"
-#include "libcore/plan/search.h"
+#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/search/search.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "libcore/plan/search.h"
-#include "libcore/plan/trainer.h"
+#include "libcore/plan/price/trainer.h"
+#include "libcore/plan/search/search.h"
 
 namespace megalith::test {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 
 namespace megalith::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith::test {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "libcore/parallel/gloo_comm.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 
 namespace megalith {
 

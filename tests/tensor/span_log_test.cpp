@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 namespace {

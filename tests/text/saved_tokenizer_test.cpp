@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

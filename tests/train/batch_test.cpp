@@ -11,7 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/model/ctx.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/model/param_store.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/train/batch.h"
 #include "libcore/train/memory.h"

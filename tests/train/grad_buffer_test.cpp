@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/trainer.h"
 #include "tests/train/layouts.h"
 #include "tests/train/tiny_run.h"

@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/checkpoint/safetensors/safetensors.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"
 #include "tests/train/layouts.h"

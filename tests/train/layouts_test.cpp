@@ -15,9 +15,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/train/loop.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"

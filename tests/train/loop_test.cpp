@@ -15,7 +15,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/train/grad_buffer.h"
 

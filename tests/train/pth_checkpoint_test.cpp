@@ -14,7 +14,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/torch/torch_file.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/train/loop.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"

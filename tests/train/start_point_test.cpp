@@ -11,7 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/convert/targets/hf.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/train/loop.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goldens of tests/apps/preprocess_megatron_test.cpp: what Megatron-LM's own tools/preprocess_data.py writes.
+"""Goldens of tests/apps/preprocess/preprocess_megatron_test.cpp: what Megatron-LM's own tools/preprocess_data.py writes.
 
   pip install torch transformers nltk
   tools/golden/make_megatron_preprocess.py MEGATRON_FOLDER tests/apps/fixtures/megatron

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fixture of tests/apps/preprocess_test.cpp: a small tree as wikiextractor --json writes it, a tiny GPT-2 tokenizer,
+"""Fixture of tests/apps/preprocess/preprocess_test.cpp: a small tree as wikiextractor --json writes it, a tiny GPT-2 tokenizer,
 and the datasets that Megatron's way of preprocessing makes of the tree.
 
   tools/golden/make_preprocess.py tests/apps/fixtures/wiki

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libcore/checkpoint/tensor_file.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
 /// GGUF version 3, the container of llama.cpp (docs/gguf.md of its ggml).

@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/io_thread.h"
+#include "libcore/io/files/io_thread.h"
 #include "libcore/parallel/communicator.h"
 
 namespace megalith {

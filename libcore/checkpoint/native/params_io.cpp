@@ -6,7 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 

@@ -9,7 +9,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/retention.h"
 #include "libcore/checkpoint/tensor_file.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

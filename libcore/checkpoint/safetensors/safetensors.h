@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libcore/checkpoint/tensor_file.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

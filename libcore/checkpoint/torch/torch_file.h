@@ -11,7 +11,7 @@
 
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/checkpoint/torch/pickle.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

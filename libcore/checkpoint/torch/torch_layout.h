@@ -7,7 +7,7 @@
 
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/torch/pickle_writer.h"
-#include "libcore/io/file_part.h"
+#include "libcore/io/files/file_part.h"
 
 namespace megalith {
 

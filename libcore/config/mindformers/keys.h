@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/config/config_file.h"
+#include "libcore/options/config_file.h"
 
 namespace megalith {
 

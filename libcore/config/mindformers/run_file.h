@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "libcore/config/config_file.h"
-#include "libcore/config/fields.h"
+#include "libcore/options/config_file.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

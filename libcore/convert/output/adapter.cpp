@@ -14,7 +14,7 @@
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/sources/hf_config.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
 namespace megalith {

@@ -10,8 +10,8 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/gguf/gguf.h"
-#include "libcore/io/file.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 

@@ -8,7 +8,7 @@
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/output/recipe.h"
-#include "libcore/io/placed_files.h"
+#include "libcore/io/files/placed_files.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {

@@ -6,7 +6,7 @@
 
 #include "libcore/convert/output/check.h"
 #include "libcore/convert/output/conversion.h"
-#include "libcore/io/placed_files.h"
+#include "libcore/io/files/placed_files.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
 namespace megalith {

@@ -11,7 +11,7 @@
 #include "libcore/checkpoint/name_maps/megatron_names.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in

@@ -10,11 +10,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/megatron_names.h"
-#include "libcore/config/fields.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_optimizer.h"
 #include "libcore/convert/sources/megatron_parts.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 namespace {

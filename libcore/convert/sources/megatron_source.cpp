@@ -11,7 +11,7 @@
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
 
 namespace megalith {
 

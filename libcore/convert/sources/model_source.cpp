@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/cache/hf_cache.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
 namespace megalith {

@@ -12,7 +12,7 @@
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/targets/gguf_tokenizer.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/json/json_names.h"
-#include "libcore/text/formats/sentencepiece_table.h"
+#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
 
 namespace megalith {
 namespace {

@@ -20,7 +20,7 @@
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/convert/targets/gguf_tokenizer.h"
 #include "libcore/convert/targets/model_card.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/saved_tokenizer.h"
 
 namespace megalith {

@@ -10,7 +10,7 @@
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

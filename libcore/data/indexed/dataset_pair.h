@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/lock_file.h"
 
 namespace megalith {
 

@@ -8,7 +8,7 @@
 
 #include "libcore/base/byte_buffer.h"
 #include "libcore/data/indexed/indexed_format.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

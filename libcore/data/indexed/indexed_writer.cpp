@@ -13,9 +13,9 @@
 #include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
-#include "libcore/io/kept_bytes.h"
-#include "libcore/io/scratch_file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/files/kept_bytes.h"
+#include "libcore/io/files/scratch_file.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libcore/data/indexed/content.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -14,7 +14,7 @@
 #include "libcore/data/indexed/content.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/indexed/token_check.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

@@ -19,9 +19,9 @@
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
-#include "libcore/io/file.h"
-#include "libcore/io/run_files.h"
-#include "libcore/io/stop_signal.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/threads/pipeline.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
 #include "libcore/json/document_json.h"
+#include "libcore/options/fields.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {
@@ -117,8 +117,8 @@ struct PreprocessSummary {
 ///
 /// config.resume: at any interruption, kill -9 included, PREFIX.resume.json and the .partial files beside the
 /// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
-/// when inputs or options are not those of the interrupted run. Throws Stopped (io/stop_signal.h) when the
-/// StopSignal that lives, if one does, is asked for a stop.
+/// when inputs or options are not those of the interrupted run. Throws Stopped (io/run/stop_signal.h) when
+/// the StopSignal that lives, if one does, is asked for a stop.
 ///
 /// Memory stays below 128 MiB, 8 MiB for each worker after the second and 4 MiB for each key after the
 /// first, plus twice the longest line (and ContentSet::kBytesEach a document when duplicates are left out,

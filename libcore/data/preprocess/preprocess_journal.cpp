@@ -4,7 +4,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json_names.h"
 #include "libcore/json/sealed_json.h"
 

@@ -15,7 +15,7 @@
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
-#include "libcore/io/decoder.h"
+#include "libcore/io/streams/decoder.h"
 
 namespace megalith {
 namespace {

@@ -20,7 +20,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file_calls.h"
+#include "libcore/io/files/file_calls.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "libcore/ops/cpu/kernels.h"
-#include "libcore/ops/kernel_arguments.h"
+#include "libcore/ops/backend/kernel_arguments.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/tensor/row_positions.h"
 
 /// What the kernels' arguments are made of besides: stretches of work, positions of rows.

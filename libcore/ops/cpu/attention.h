@@ -1,7 +1,7 @@
 #pragma once
 
 #include "libcore/ops/attention.h"
-#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/ops/cpu/thread_team.h"
 #include "libcore/ops/prefix.h"
 

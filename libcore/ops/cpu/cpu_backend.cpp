@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/huge_pages.h"
-#include "libcore/base/isa.h"
-#include "libcore/ops/backend.h"
+#include "libcore/base/machine/huge_pages.h"
+#include "libcore/base/machine/isa.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/arguments.h"
 #include "libcore/ops/cpu/attention.h"
 #include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/gemm.h"
-#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/ops/cpu/queue.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/thread_team.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith::cpu {

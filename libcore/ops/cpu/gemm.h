@@ -3,7 +3,7 @@
 #include <memory>
 #include <mutex>
 
-#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/ops/cpu/products.h"
 #include "libcore/ops/cpu/thread_team.h"
 #include "libcore/ops/linear.h"

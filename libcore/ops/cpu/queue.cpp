@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith::cpu {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "libcore/base/error.h"
-#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/tensor/dtype.h"
 
 namespace megalith::cpu {

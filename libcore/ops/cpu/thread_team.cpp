@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libcore/base/simd.h"
+#include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 #endif

@@ -10,7 +10,7 @@
 #endif
 
 #include "libcore/base/error.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/ops/cuda/queue.h"
-#include "libcore/ops/kernel_arguments.h"
 
 namespace megalith::cuda {
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "libcore/ops/mask_key.h"
+#include "libcore/ops/random/mask_key.h"
 #include "libcore/ops/step_maths.h"  // MEGALITH_HD
 
 /// What the CUDA kernels compute for one element: storage formats, activations, dropout bits, the optimizer.

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 

@@ -13,9 +13,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/config/config_file.h"
 #include "libcore/config/parallel_config.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/options/config_file.h"
 #include "libcore/tensor/arena.h"
 
 namespace megalith {

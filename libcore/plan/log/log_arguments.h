@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/config/fields.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "libcore/ops/backend.h"
+#include "libcore/ops/backend/backend.h"
 #include "libcore/plan/profile/device_profile.h"
 
 namespace megalith {

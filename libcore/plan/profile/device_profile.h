@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/json/json.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/plan/plan_options.h"
+#include "libcore/plan/request/plan_options.h"
 
 namespace megalith {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "libcore/config/cli.h"
+#include "libcore/options/cli.h"
 
 namespace megalith {
 

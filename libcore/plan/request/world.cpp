@@ -7,9 +7,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/config/config_file.h"
 #include "libcore/launch/environment.h"
-#include "libcore/plan/kernel_rates.h"
+#include "libcore/options/config_file.h"
+#include "libcore/plan/price/kernel_rates.h"
 
 namespace megalith {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "libcore/plan/plan_options.h"
+#include "libcore/plan/request/plan_options.h"
 
 namespace megalith {
 

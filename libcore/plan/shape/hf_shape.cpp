@@ -10,7 +10,7 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/settings.h"
 #include "libcore/io/cache/hf_cache.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
-#include "libcore/base/huge_pages.h"
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/bpe/piece_key.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/vocabulary.h"
 

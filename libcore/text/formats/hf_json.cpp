@@ -7,7 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/hf_stages.h"
 #include "libcore/text/formats/hf_tokenizer.h"
 #include "libcore/text/formats/json_cursor.h"

@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

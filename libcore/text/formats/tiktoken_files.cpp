@@ -7,7 +7,7 @@
 #include "libcore/base/base64.h"
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/pretokenize/split_pattern.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/io/run_files.h"
+#include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {

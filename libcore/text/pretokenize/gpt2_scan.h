@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/pretokenize/block_scan.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 

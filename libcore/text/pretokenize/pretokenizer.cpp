@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/pretokenize/gpt2_scan.h"
 #include "libcore/text/unicode/unicode.h"
 

@@ -21,7 +21,7 @@ enum class PretokenPattern : uint8_t { kGpt2 };
 using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
 constexpr size_t kMinEnds = 256;
 
-/// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/isa.h).
+/// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/machine/isa.h).
 FindPretokens pretokenizer(PretokenPattern pattern);
 
 /// Length in bytes of the pretoken at the start of `utf8` (not empty), by GPT-2's pattern

@@ -1,4 +1,4 @@
-#include "libcore/base/simd.h"
+#include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
 #include "libcore/text/pretokenize/block_scan_avx2_inl.h"
 #include "libcore/text/pretokenize/word_scan_inl.h"

@@ -20,7 +20,7 @@
 #include "libcore/checkpoint/torch/zip_archive.h"
 #include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

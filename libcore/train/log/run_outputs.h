@@ -4,8 +4,8 @@
 #include <string>
 
 #include "libcore/config/train_config.h"
-#include "libcore/io/file.h"
-#include "libcore/io/held_output.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/run/held_output.h"
 
 namespace megalith {
 

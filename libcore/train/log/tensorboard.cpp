@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 
 namespace megalith {
 namespace {

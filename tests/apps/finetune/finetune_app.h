@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"

@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -14,7 +14,7 @@
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/lossy_disk.h"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/parallel/threads/thread_comm.h"
 
 namespace megalith {
 namespace {

@@ -13,10 +13,10 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/model/param_store.h"
-#include "libcore/ops/backend.h"
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/views/weights_folder.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -6,7 +6,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/config/pretrain_config.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/targets/hf.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

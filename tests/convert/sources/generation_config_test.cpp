@@ -8,7 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/convert/targets/hf.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -14,7 +14,7 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/model_source.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -11,7 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/convert/targets/megalith.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

@@ -11,7 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/data/indexed/sidecar.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

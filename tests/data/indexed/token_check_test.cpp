@@ -10,7 +10,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/cache/build_cache.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

@@ -12,7 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/merge/merge.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/formats/null_tokenizer.h"
 #include "tests/support/files.h"
 

@@ -16,7 +16,7 @@
 #include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/inspect/dataset_tool.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 

@@ -11,7 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/data/preprocess/preprocess.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/lossy_disk.h"

@@ -15,7 +15,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/data/samples/dataset_builder.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

@@ -13,7 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/samples/blended_dataset.h"
 #include "libcore/data/samples/dataset_builder.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

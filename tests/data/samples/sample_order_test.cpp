@@ -10,9 +10,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/config/cli.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/hash/sha256.h"
+#include "libcore/options/cli.h"
 #include "tests/support/files.h"
 
 namespace megalith {

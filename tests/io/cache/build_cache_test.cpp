@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 

@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/plan/kernel_rates.h"
+#include "libcore/plan/price/kernel_rates.h"
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/log_lines.h"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/plan/kernel_rates.h"
+#include "libcore/plan/price/kernel_rates.h"
 #include "tests/plan/profile/profiles.h"
 
 namespace megalith {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/process.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/files.h"

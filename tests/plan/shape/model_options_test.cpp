@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
-#include "libcore/config/cli.h"
+#include "libcore/options/cli.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/identity_hash.h"
 #include "tests/support/environment.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

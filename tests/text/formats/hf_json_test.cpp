@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/log_lines.h"
 #include "tests/text/fixtures.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

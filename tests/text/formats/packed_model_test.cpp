@@ -8,7 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/bpe/byte_alphabet.h"
 #include "libcore/text/formats/gpt2_files.h"
 #include "libcore/text/formats/hf_json.h"

@@ -1,6 +1,6 @@
 #include "libcore/text/formats/tiktoken_files.h"
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

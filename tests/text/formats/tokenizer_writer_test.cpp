@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/text/bpe/train/training_corpus.h"
 #include "tests/text/fixtures.h"
 

@@ -4,7 +4,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/hash/sha256.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

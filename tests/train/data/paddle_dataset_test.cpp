@@ -12,7 +12,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/data/indexed/indexed_dataset.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

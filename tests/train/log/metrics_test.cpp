@@ -10,7 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/files/file.h"
 #include "libcore/train/log/report.h"
 #include "tests/support/files.h"
 

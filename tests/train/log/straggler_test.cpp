@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/parallel/thread_comm.h"
+#include "libcore/parallel/threads/thread_comm.h"
 
 namespace megalith {
 namespace {

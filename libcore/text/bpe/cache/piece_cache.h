@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "libcore/base/huge_pages.h"
+#include "libcore/base/machine/huge_pages.h"
 #include "libcore/text/bpe/cache/epochs.h"
 #include "libcore/text/bpe/piece_key.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/bpe/merge_borders.h"
 #include "libcore/text/bpe/piece_key.h"
 

@@ -1,4 +1,4 @@
-#include "libcore/base/simd.h"
+#include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
 // GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
 // fewer than 32 bits into memory and read four bytes of it back, at -O1: therefore none becomes a number

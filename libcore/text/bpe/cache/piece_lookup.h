@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/bpe/cache/piece_cache.h"
 #include "libcore/text/bpe/piece_key.h"
 

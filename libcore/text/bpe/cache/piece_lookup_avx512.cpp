@@ -1,4 +1,4 @@
-#include "libcore/base/simd.h"
+#include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
 // GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
 // eight bits into memory by kmovb and read four bytes of it back, at -O1: here no such mask becomes a number,

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 #include "tests/support/environment.h"
 #include "tests/text/bpe/random_vocabulary.h"

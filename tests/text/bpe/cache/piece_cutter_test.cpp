@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/isa.h"
+#include "libcore/base/machine/isa.h"
 #include "libcore/base/text.h"
 #include "tests/text/bpe/random_vocabulary.h"
 

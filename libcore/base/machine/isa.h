@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+
+#include "libcore/base/machine/simd.h"
+
+namespace megalith {
+
+/// Instruction sets that kernels are written for, each with all before it. kAvx512 is F, BW, DQ and VL. Where
+/// MEGALITH_SIMD is off (CMake), and on other processors than x86-64, there is kGeneric alone.
+enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
+const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
+
+/// The largest instruction set that this processor runs.
+Isa best_isa();
+
+/// The one to use: the best, or a lower one that the environment variable MEGALITH_ISA names (for tests;
+/// results do not depend on it). Throws kUsage when that is unknown or too much.
+Isa chosen_isa();
+
+/// Whether kernels for AVX-512 with VBMI, VBMI2 and VPCLMULQDQ may be used where `isa` is chosen.
+bool has_vbmi2(Isa isa);
+/// Whether the processor has the SHA-256 instructions. A question of its own, because no level of Isa implies
+/// them.
+bool has_sha(Isa isa);
+
+/// What X.cpp (generic) and X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp, X_avx512bf16.cpp make of one X; T is
+/// a pointer to a function or to a table of functions, null where there is none.
+template <class T>
+struct Implementations {
+  T generic;
+  T avx2 = nullptr;
+  T avx512 = nullptr;
+  T avx512vbmi2 = nullptr;
+  T avx512bf16 = nullptr;
+};
+
+/// What an X_ISA.cpp defines, for Implementations; null where these files are not compiled, because nothing
+/// would define it.
+#if defined(MEGALITH_SIMD)
+#define MEGALITH_IF_SIMD(implementation) implementation
+#else
+#define MEGALITH_IF_SIMD(implementation) nullptr
+#endif
+
+/// The implementation for the largest instruction set that `isa` includes.
+template <class T>
+T select(Isa isa, const Implementations<T>& of) {
+  if (of.avx512bf16 != nullptr && isa >= Isa::kAvx512Bf16) return of.avx512bf16;
+  if (of.avx512vbmi2 != nullptr && has_vbmi2(isa)) return of.avx512vbmi2;
+  if (of.avx512 != nullptr && isa >= Isa::kAvx512) return of.avx512;
+  if (of.avx2 != nullptr && isa >= Isa::kAvx2) return of.avx2;
+  return of.generic;
+}
+
+}  // namespace megalith

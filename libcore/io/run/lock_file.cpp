@@ -1,0 +1,172 @@
+#include "libcore/io/run/lock_file.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
+#include "libcore/io/files/file_calls.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Makes one name of several, else two runs could lock one folder twice: "out/" is "out", and a link to a
+/// folder is that folder.
+fs::path real_output(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (!error && fs::is_directory(real, error)) return real;
+  return (fs::path(path) / "").parent_path();
+}
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "this machine";
+}
+
+std::string user_name(uid_t id) {
+  std::array<char, 4096> buffer{};
+  passwd entry{}, *found = nullptr;
+  if (::getpwuid_r(id, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return concat("the user ", quote(entry.pw_name));
+  return concat("the user ", id);
+}
+
+/// Whether `name` is that of `output`, or of a file of the dataset `output`.
+bool is_of(std::string_view name, std::string_view output) {
+  if (!name.starts_with(output)) return false;
+  name.remove_prefix(output.size());
+  return name.empty() || name == ".bin" || name == ".idx" || name == ".json";
+}
+
+/// For the only writer of the outputs in `folder` of which `ours(name)` holds.
+template <class Ours>
+void remove_left_by_others(const fs::path& folder, const Ours& ours) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const auto temporary = parse_temporary_name(entry->path().filename().string());
+    if (temporary && ours(temporary->output)) found.push_back(entry->path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, error);  // if it cannot be, it stays
+}
+
+}  // namespace
+
+LockFile::LockFile(const std::string& path) {
+  const fs::path output = real_output(path);
+  path_ = (output.parent_path() / ("." + output.filename().string() + ".lock")).string();
+  for (int tries = 1000; !try_lock(path); --tries)
+    if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
+  write_owner();
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already, where there are locks
+  remove_leftovers(path);
+}
+
+/// Opens for reading alone where it must: a file that another user left behind can often not be written, and
+/// reading is enough to lock it (but on NFS).
+int LockFile::open_file() const {
+  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is none of ours
+  const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
+  int fd = open(O_RDWR | O_CREAT);
+  if (fd < 0 && errno == EACCES) fd = open(O_RDONLY);
+  if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // removed between the two
+  return fd;
+}
+
+/// Whether the file that was locked still has its name. Its last owner may have removed it meanwhile, and
+/// then the lock would keep nobody out.
+bool LockFile::try_lock(const std::string& output) {
+  fd_ = open_file();
+  if (fd_ < 0 && errno == EACCES) {
+    struct stat there {};
+    if (::stat(path_.c_str(), &there) == 0)
+      fail(ErrorKind::kIo, path_, ": belongs to ", user_name(there.st_uid),
+           " and cannot be opened: ", std::strerror(EACCES), "; it is of a run that writes ", quote(output),
+           ", or that was killed: then remove it, or else give another name");
+    errno = EACCES;
+  }
+  if (fd_ < 0) fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(errno));
+  struct stat locked {
+  }, named{};
+  if (::fstat(fd_, &locked) != 0 || !S_ISREG(locked.st_mode)) {
+    ::close(fd_);
+    fail(ErrorKind::kIo, path_, ": is no regular file; remove it, or give another name");
+  }
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const std::string owner = read_owner();
+    ::close(fd_);
+    fail(ErrorKind::kComm, output, ": another process is writing it", owner,
+         "; wait for its end, or give another name");
+  }
+  if (::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
+    return true;
+  ::close(fd_);
+  return false;
+}
+
+/// One that may only be read keeps the words of its last owner, which is why read_owner() asks whether that
+/// one lives.
+void LockFile::write_owner() const {
+  struct stat file {};
+  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
+  const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
+  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
+    // A full disk is no failure, because the lock holds all the same; only its owner is not told.
+    return;
+}
+
+/// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot
+/// be told.
+std::string LockFile::read_owner() const {
+  std::array<char, 256> text{};
+  ssize_t size = 0;
+  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // it has the lock a moment before it writes
+    size = ::pread(fd_, text.data(), text.size(), 0);
+    if (size <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (size <= 0) return {};
+  const std::vector<std::string> words =
+      split(trim(std::string_view(text.data(), static_cast<size_t>(size))), ' ');
+  const auto process = words.size() == 2 ? parse_int(words[0]) : std::nullopt;
+  if (!process || *process <= 0) return {};
+  const bool gone =
+      words[1] == machine_name() && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+  return gone ? std::string() : concat(": process ", *process, " on ", words[1]);
+}
+
+LockFile::~LockFile() {
+  ::unlink(path_.c_str());  // while it is locked: nobody else has taken it
+  ::close(fd_);
+}
+
+void LockFile::remove_leftovers(const std::string& output) const {
+  if (!held_) return;
+  const fs::path real = real_output(output);
+  const std::string own = real.filename().string();
+  remove_left_by_others(parent_or_here(real), [&](std::string_view name) { return is_of(name, own); });
+}
+
+void LockFile::remove_leftovers_in(const std::string& folder, std::string_view begin) const {
+  if (held_) remove_left_by_others(folder, [&](std::string_view name) { return name.starts_with(begin); });
+}
+
+}  // namespace megalith

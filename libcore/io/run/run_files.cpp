@@ -1,0 +1,148 @@
+#include "libcore/io/run/run_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether both name one thing that a write to the one would change for a reader of the other.
+bool are_one_file(const std::string& a, const std::string& b) {
+  struct stat first {
+  }, second{};
+  if (::stat(a.c_str(), &first) != 0 || ::stat(b.c_str(), &second) != 0) return false;
+  return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/// What is written to a device is not kept.
+bool is_device(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
+}
+
+bool lies_in(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder + "/");
+}
+
+/// Whether a name is that of the pattern, in which one "*" may stand for anything.
+bool fits(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  return name.size() + 1 >= pattern.size() && name.starts_with(pattern.substr(0, star)) &&
+         name.ends_with(pattern.substr(star + 1));
+}
+
+}  // namespace
+
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  fs::path there = (fs::absolute(path, error) / "").parent_path();
+  // What a link leads to may be not there yet; then weakly_canonical() takes the link for the thing.
+  constexpr int kMostLinks = 40;  // as Linux counts them
+  for (int links = 0; links < kMostLinks && !fs::exists(there, error) && fs::is_symlink(there, error);
+       ++links)
+    there = there.parent_path() / fs::read_symlink(there, error);
+  error.clear();
+  const fs::path real = fs::weakly_canonical(there, error);
+  return error ? path : real.string();
+}
+
+void RunFiles::reads(std::string_view option, const std::string& path) {
+  if (path.empty() || path == "-" || !file_exists(path)) return;
+  inputs_.push_back({std::string(option), path, real_path(path)});
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (entry.is_regular_file(error))
+      inputs_.push_back({std::string(option), entry.path().string(), real_path(entry.path().string())});
+}
+
+void RunFiles::reads(std::string_view option, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) reads(option, path);
+}
+
+void RunFiles::reads_dataset(std::string_view option, const std::string& prefix) {
+  for (const char* const end : {".bin", ".idx", ".json"}) reads(option, prefix + end);
+}
+
+void RunFiles::keeps(std::string_view option, const std::string& folder,
+                     std::span<const std::string_view> names) {
+  if (folder.empty()) return;
+  kept_.push_back({std::string(option), folder, real_path(folder), {names.begin(), names.end()}});
+}
+
+/// True also for the folder itself, and for what it lies in, which would be a file then.
+bool RunFiles::Kept::holds(const std::string& real_output) const {
+  if (real_output == real || lies_in(real, real_output)) return true;
+  if (!lies_in(real_output, real)) return false;
+  const std::string_view inside = std::string_view(real_output).substr(real.size() + 1);
+  const std::string_view first = inside.substr(0, inside.find('/'));
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return fits(first, name); });
+}
+
+void RunFiles::writes(std::string_view option, const std::string& path, OutputKind kind) {
+  if (!path.empty()) outputs_.push_back({std::string(option), path, real_path(path), kind});
+}
+
+void RunFiles::writes_dataset(std::string_view option, const std::string& prefix) {
+  for (const char* const end : {".bin", ".idx"}) writes(option, prefix + end);
+}
+
+void RunFiles::replaces_folder(std::string_view option, const std::string& path) {
+  if (path.empty()) return;
+  outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
+}
+
+/// Why what stands there cannot be written; empty: it can.
+std::string RunFiles::refusal(const Named& output) {
+  struct stat info {};
+  if (output.folder || ::stat(output.path.c_str(), &info) != 0) return {};
+  const std::string what = kind_that_is_not(output.kind, info.st_mode);
+  return what.empty() ? what
+                      : concat(output.option, ' ', quote(output.path), " is ", what,
+                               "; wanted a file, or a name that is free");
+}
+
+bool RunFiles::meet(const Named& output, const Named& other) {
+  if (is_device(output.path)) return false;
+  if (output.folder && lies_in(other.real, output.real)) return true;
+  return output.real == other.real || are_one_file(output.path, other.path);
+}
+
+void RunFiles::check() const {
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Named& output = outputs_[i];
+    const auto complain = [&](const char* is, const Named& other) {
+      problems.push_back(concat(output.option, ' ', quote(output.path), is, other.option,
+                                other.path == output.path ? "" : " " + quote(other.path),
+                                "; give it another name"));
+    };
+    if (std::string why = refusal(output); !why.empty()) problems.push_back(std::move(why));
+    const auto input =
+        std::find_if(inputs_.begin(), inputs_.end(), [&](const Named& named) { return meet(output, named); });
+    const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& folder) {
+      return !is_device(output.path) && folder.holds(output.real);
+    });
+    if (input != inputs_.end())
+      complain(output.folder && output.real != input->real ? " would be replaced, and holds the input of "
+                                                           : " is also an input, of ",
+               *input);
+    else if (kept != kept_.end())
+      problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
+                                kept->option, ' ', quote(kept->path), " holds; give it another name"));
+    for (size_t j = 0; j < i; ++j)
+      if (meet(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
+  }
+  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n"));
+}
+
+}  // namespace megalith

@@ -1,0 +1,98 @@
+#include "libcore/io/run/stop_signal.h"
+
+#include <cerrno>
+#include <iterator>
+
+#include <unistd.h>
+
+namespace megalith {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+volatile std::sig_atomic_t received = 0;
+const Interrupt* waker = nullptr;
+
+/// So that who pressed Ctrl-C sees that it was heard: the step may take a while yet.
+void answer_at_once() {
+  constexpr std::string_view kAnswer =
+      "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
+  const int before = errno;
+  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // nobody can be told
+}
+
+void on_signal(int number) {
+  if (number == SIGINT && received == SIGINT) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+  if (number == SIGINT) answer_at_once();
+  received = number;
+  if (waker) waker->set();  // a write(2), which a handler may do
+}
+
+std::string_view name_of_received() {
+  switch (received) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+StopSignal::StopSignal(const Interrupt* wake) {
+  received = 0;
+  waker = wake;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;  // reads and writes of the step go on
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], &action, &before_[i]);
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup
+      sigaction(SIGHUP, &before_[i], nullptr);
+  }
+}
+
+StopSignal::~StopSignal() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  waker = nullptr;
+  received = 0;
+}
+
+int StopSignal::number() const {
+  return received;
+}
+
+bool StopSignal::asked() const {
+  return received != 0;
+}
+
+std::string_view StopSignal::name() const {
+  return name_of_received();
+}
+
+namespace {
+thread_local int holds = 0;
+}
+
+void stop_if_asked() {
+  if (received != 0 && holds == 0) throw Stopped{received, name_of_received()};
+}
+
+HoldStop::HoldStop() {
+  ++holds;
+}
+
+HoldStop::~HoldStop() {
+  --holds;
+}
+
+}  // namespace megalith

@@ -1,0 +1,50 @@
+#include "libcore/io/streams/decoder.h"
+
+#include <array>
+#include <utility>
+
+#include "libcore/base/plugin.h"
+
+namespace megalith {
+namespace {
+
+struct Magic {
+  std::string_view bytes;
+  Compression compression;
+};
+
+constexpr std::array<Magic, 4> kMagics = {{{"\x1f\x8b", Compression::kGzip},
+                                           {"\x28\xb5\x2f\xfd", Compression::kZstd},
+                                           {"BZh", Compression::kBzip2},
+                                           {{"\xfd"
+                                             "7zXZ\0",
+                                             6},
+                                            Compression::kXz}}};
+
+}  // namespace
+
+std::unique_ptr<Decoder> make_decoder(std::string_view head) {
+  for (const Magic& magic : kMagics) {
+    if (!head.starts_with(magic.bytes)) continue;
+    static const Plugin plugin("libmegalith_decoder.so");
+    return std::unique_ptr<Decoder>(
+        plugin.function<Decoder*(Compression)>("megalith_decoder")(magic.compression));
+  }
+  return nullptr;
+}
+
+std::string_view compression_of(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEnds = {
+      {{".gz", "gzip"}, {".zst", "zstd"}, {".bz2", "bzip2"}, {".xz", "xz"}}};
+  for (const auto& [end, format] : kEnds)
+    if (path.ends_with(end)) return format;
+  return {};
+}
+
+bool magic_undecided(std::string_view head) {
+  for (const Magic& magic : kMagics)
+    if (head.size() < magic.bytes.size() && magic.bytes.starts_with(head)) return true;
+  return false;
+}
+
+}  // namespace megalith

@@ -1,0 +1,168 @@
+#include "libcore/io/streams/input_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kRawBytes = size_t{1} << 18;
+
+}  // namespace
+
+Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+  if (descriptor_ < 0) fail(ErrorKind::kIo, "cannot make an event descriptor: ", std::strerror(errno));
+}
+
+Interrupt::~Interrupt() {
+  ::close(descriptor_);
+}
+
+void Interrupt::set() const noexcept {
+  const uint64_t one = 1;
+  const ssize_t written = ::write(descriptor_, &one, sizeof one);
+  // A failure needs nothing: only a full counter cannot be raised, and that is set.
+  static_cast<void>(written);
+}
+
+InputStream::InputStream(std::string path, const Interrupt* interrupt)
+    : path_(std::move(path)), interrupt_(interrupt), raw_(new char[kRawBytes]) {
+  descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    const bool absent =
+        errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+    fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+  }
+  try {
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0)
+      fail(ErrorKind::kIo, path_, ": cannot inspect: ", std::strerror(errno));
+    if (S_ISDIR(info.st_mode)) fail(ErrorKind::kNoInput, path_, ": is a folder, wanted a file");
+    regular_ = S_ISREG(info.st_mode);
+    if (regular_) size_ = static_cast<uint64_t>(info.st_size);
+    sniff();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+InputStream::~InputStream() {
+  ::close(descriptor_);
+}
+
+void InputStream::sniff() {
+  while (magic_undecided({raw_.get(), raw_end_})) {
+    const size_t n = read_raw(raw_.get() + raw_end_, kRawBytes - raw_end_);
+    if (n == 0) break;
+    raw_end_ += n;
+  }
+  decoder_ = make_decoder({raw_.get(), raw_end_});
+  if (const std::string_view format = compression_of(path_); !decoder_ && !format.empty())
+    fail(ErrorKind::kData, path_, ": is named as ", format, ", but its content is not ", format,
+         raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or give it its own name");
+  if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only a hint
+}
+
+size_t InputStream::read(char* out, size_t room) {
+  return decoder_ ? read_decoded(out, room) : read_plain(out, room);
+}
+
+void InputStream::skip(uint64_t bytes) {
+  if (!decoder_ && regular_) return seek(bytes);
+  std::unique_ptr<char[]> waste(bytes > 0 ? new char[kRawBytes] : nullptr);
+  while (bytes > 0) {
+    const size_t n = read(waste.get(), static_cast<size_t>(std::min<uint64_t>(bytes, kRawBytes)));
+    if (n == 0) fail_too_short(bytes);
+    bytes -= n;
+  }
+}
+
+/// Moves in a plain file, which can seek because its bytes stand where they are counted.
+void InputStream::seek(uint64_t bytes) {
+  const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
+  if (place > size_) fail_too_short(place - size_);
+  raw_begin_ = raw_end_ = 0;
+  consumed_ = place;
+  if (::lseek(descriptor_, static_cast<off_t>(place), SEEK_SET) < 0)
+    fail(ErrorKind::kIo, path_, ": cannot seek: ", std::strerror(errno));
+}
+
+void InputStream::fail_too_short(uint64_t missing) const {
+  fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place where to go on; it has changed");
+}
+
+/// False when the stream was interrupted. Regular files are not asked, because they never let anybody wait.
+bool InputStream::wait_for_bytes() {
+  if (!interrupt_ || regular_) return true;
+  pollfd watched[] = {{descriptor_, POLLIN, 0}, {interrupt_->descriptor(), POLLIN, 0}};
+  while (::poll(watched, 2, -1) < 0)
+    if (errno != EINTR) fail(ErrorKind::kIo, path_, ": cannot wait for input: ", std::strerror(errno));
+  return watched[1].revents == 0;
+}
+
+size_t InputStream::read_raw(char* out, size_t room) {
+  for (;;) {
+    if (!wait_for_bytes()) return 0;
+    const ssize_t n = ::read(descriptor_, out, room);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::kIo, path_, ": cannot read: ", std::strerror(errno));
+    consumed_ += static_cast<uint64_t>(n);
+    return static_cast<size_t>(n);
+  }
+}
+
+/// Makes sure that there are raw bytes; false at the end of the file.
+bool InputStream::fill() {
+  if (raw_begin_ < raw_end_) return true;
+  raw_begin_ = 0;
+  raw_end_ = read_raw(raw_.get(), kRawBytes);
+  return raw_end_ > 0;
+}
+
+size_t InputStream::read_plain(char* out, size_t room) {
+  if (raw_begin_ == raw_end_) return read_raw(out, room);
+  const size_t n = std::min(room, raw_end_ - raw_begin_);  // what sniff() has read
+  std::memcpy(out, raw_.get() + raw_begin_, n);
+  raw_begin_ += n;
+  return n;
+}
+
+/// After a member: another one begins, or only padding follows, or nothing.
+bool InputStream::next_member() {
+  if (decoder_->allows_padding())
+    while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;
+  in_member_ = fill();
+  return in_member_;
+}
+
+size_t InputStream::read_decoded(char* out, size_t room) {
+  for (;;) {
+    if (!in_member_ && !next_member()) return 0;
+    if (!fill() && !full_)
+      fail(ErrorKind::kData, path_, ": the ", decoder_->format(), " data end too early, after ", consumed_,
+           " bytes; the file was cut");
+    const Decoder::Step step =
+        decoder_->decode({raw_.get() + raw_begin_, raw_end_ - raw_begin_}, {out, room});
+    if (step.error)
+      fail(ErrorKind::kData, path_, ": damaged ", decoder_->format(), " data near byte ",
+           consumed_ - (raw_end_ - raw_begin_), ": ", step.error);
+    raw_begin_ += step.taken;
+    full_ = step.made == room && !step.member_ended;
+    if (step.member_ended) in_member_ = false;
+    if (step.made > 0) return step.made;
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "libcore/io/streams/decoder.h"
+
+namespace megalith {
+
+/// Wakes a thread that waits for a pipe's next bytes, which would otherwise wait until the writer ends; for
+/// another thread to call. Stays set.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+  void set() const noexcept;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// The bytes of a file, a pipe, or stdin (path "-"), from front to end. What begins with the magic number of
+/// gzip, zstd, bzip2 or xz is decompressed on the way, all members of it; their checksums are verified.
+/// Throws kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream.
+class InputStream {
+ public:
+  /// A read that waits for a pipe when `interrupt` is set acts as if the pipe had ended.
+  explicit InputStream(std::string path, const Interrupt* interrupt = nullptr);
+  ~InputStream();
+  InputStream(const InputStream&) = delete;
+  InputStream& operator=(const InputStream&) = delete;
+
+  /// Up to `room` (> 0) bytes to `out`; 0 only at the end.
+  size_t read(char* out, size_t room);
+  /// Passes over decompressed bytes. kData when there are fewer.
+  void skip(uint64_t bytes);
+
+  const std::string& path() const { return path_; }
+  uint64_t consumed() const { return consumed_; }  // bytes taken from the file, compressed ones as such
+  uint64_t size() const { return size_; }          // of the file; 0 when it is a pipe
+  bool compressed() const { return decoder_ != nullptr; }
+  uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
+
+ private:
+  void sniff();
+  void seek(uint64_t bytes);
+  [[noreturn]] void fail_too_short(uint64_t missing) const;
+  bool fill();
+  bool wait_for_bytes();
+  size_t read_raw(char* out, size_t room);
+  size_t read_plain(char* out, size_t room);
+  size_t read_decoded(char* out, size_t room);
+  bool next_member();
+
+  std::string path_;
+  const Interrupt* interrupt_;
+  int descriptor_ = -1;
+  bool regular_ = false;
+  uint64_t consumed_ = 0, size_ = 0;
+  std::unique_ptr<char[]> raw_;  // bytes of the file that nobody has taken yet: [raw_begin_, raw_end_)
+  size_t raw_begin_ = 0, raw_end_ = 0;
+  std::unique_ptr<Decoder> decoder_;
+  bool in_member_ = true;
+  bool full_ = false;  // the last step filled its room: more may come without more input
+};
+
+}  // namespace megalith

@@ -1,0 +1,321 @@
+#include "libcore/io/streams/line_reader.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/machine/bytes16.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kWindowBytes = size_t{1} << 18;
+/// Bytes that are read beyond a batch to find the end of its last line. Few, because most of them are copied
+/// to the next batch.
+constexpr size_t kOverhang = size_t{1} << 14;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlanks = " \t\r\n";
+
+/// The first of two characters in [at, end), or end.
+const char* find_either(const char* at, const char* end, char one, char other) {
+  constexpr int kStep = Bytes16::kBytes;
+  const auto hits = [&](const char* from) {
+    const Bytes16 x = Bytes16::load(from);
+    return x.is(one) | x.is(other);
+  };
+  for (; end - at >= 4 * kStep; at += 4 * kStep)
+    if (((hits(at) | hits(at + kStep)) | (hits(at + 2 * kStep) | hits(at + 3 * kStep))).bits() != 0) break;
+  for (; end - at >= kStep; at += kStep)
+    if (const unsigned mask = hits(at).bits(); mask != 0) return at + std::countr_zero(mask);
+  while (at < end && *at != one && *at != other) ++at;
+  return at;
+}
+
+const char* find_line_end(const char* at, const char* end) {
+  return find_either(at, end, '\n', '\r');
+}
+
+bool is_line_end(char c) {
+  return c == '\n' || c == '\r';
+}
+
+}  // namespace
+
+void TextPlace::advance(std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at < end && std::exchange(after_return, false) && *at == '\n') ++at;
+  for (;;) {
+    const char* const stop = find_line_end(at, end);
+    byte += static_cast<uint64_t>(stop - at);
+    if (stop == end) return;
+    at = stop + 1;
+    after_return = *stop == '\r' && at == end;
+    if (*stop == '\r' && at < end && *at == '\n') ++at;
+    ++line;
+    byte = 1;
+  }
+}
+
+void LineBatch::clear() {
+  buffer_.clear();
+  ends_.clear();
+  places_.clear();
+  mark_ = 0;
+}
+
+std::span<char> LineBatch::line(size_t i) {
+  const size_t from = begin(i) + skipped(i);
+  size_t to = ends_[i];
+  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // one end at most: \n, \r or \r\n
+  return {buffer_.data() + from, to - from};
+}
+
+std::string_view LineBatch::raw_line(size_t i) const {
+  return {buffer_.data() + begin(i), ends_[i] - begin(i)};
+}
+
+TextPlace LineBatch::place(size_t i, size_t offset) const {
+  if (places_.empty()) return {first_.line + i, (i == 0 ? first_.byte : 1) + offset};
+  TextPlace place = places_[i];
+  place.advance(raw_line(i).substr(0, offset));
+  return place;
+}
+
+LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from)
+    : input_(std::move(path), interrupt),
+      limits_(limits),
+      read_(from.bytes),
+      place_(from.place),
+      mode_(from.mode),
+      at_start_(from.bytes == 0) {
+  storage_.reserve(kWindowBytes);
+  input_.skip(from.bytes);
+}
+
+bool LineReader::next(LineBatch& batch, const Grow& grow) {
+  batch.clear();
+  const bool first = std::exchange(at_start_, false);
+  if (first && refill(kWindowBytes)) look_for_array();
+  while (!full(batch, batch.bytes())) {
+    if (window_.empty() && !read_more(batch)) {
+      at_end_of_input(batch);
+      break;
+    }
+    if (window_.empty()) continue;  // all that was read is in the batch
+    if (mode_ != ReaderMark::kLines)
+      take_from_array(batch, grow);
+    else if (batch.places_.empty())
+      take_lines(batch, grow);
+    else
+      break;  // the array has ended: what follows is another batch
+  }
+  if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kByteOrderMark))
+    batch.mark_ = kByteOrderMark.size();
+  if (batch.places_.empty() && batch.lines()) place_ = {.line = place_.line + batch.lines()};
+  batch.end_ = mark();
+  return batch.lines() > 0;
+}
+
+ReaderMark LineReader::mark() const {
+  return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
+}
+
+/// Closes a batch at the end of a line only, and never between \r and a \n that may follow, because they are
+/// one line end.
+bool LineReader::full(const LineBatch& batch, size_t bytes) const {
+  return batch.lines() > 0 && batch.ends_.back() == bytes &&
+         (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
+}
+
+bool LineReader::refill(size_t room) {
+  window_ = {storage_.data(), input_.read(storage_.data(), room)};
+  read_ += window_.size();
+  return !window_.empty();
+}
+
+/// False at the end of the input.
+bool LineReader::read_more(LineBatch& batch) {
+  if (mode_ != ReaderMark::kLines || !batch.places_.empty()) return refill(kWindowBytes);
+  if (batch.bytes() + kOverhang <= limits_.bytes) return read_lines(batch);
+  const size_t beyond = batch.bytes() > limits_.bytes ? batch.bytes() - limits_.bytes : 0;
+  return refill(std::min(kWindowBytes, beyond + kOverhang));
+}
+
+/// Reads lines straight to where they shall lie, so that only what belongs to the next batch is copied.
+bool LineReader::read_lines(LineBatch& batch) {
+  if (batch.bytes() == 0) batch.first_ = place_;
+  const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
+  batch.buffer_.reserve(limits_.bytes);
+  char* const end = batch.buffer_.data() + batch.bytes();
+  window_ = {end, input_.read(end, room)};
+  read_ += window_.size();
+  if (window_.empty()) return false;
+  const size_t taken = scan_window(batch);
+  batch.buffer_.extend(taken);
+  window_.remove_prefix(taken);
+  std::memcpy(storage_.data(), window_.data(), window_.size());
+  window_ = {storage_.data(), window_.size()};
+  return true;
+}
+
+std::string_view LineReader::take(size_t bytes) {
+  const std::string_view taken = window_.substr(0, bytes);
+  window_.remove_prefix(bytes);
+  return taken;
+}
+
+void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& grow) const {
+  if (const size_t size = batch.bytes() + bytes.size(); size > limits_.bytes) {
+    refuse_long_line(batch, size);
+    grow(size);
+  }
+  batch.buffer_.append(bytes.data(), bytes.size());
+}
+
+/// `bytes`: what the batch will have.
+void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
+  const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
+  if (limits_.refused == 0 || bytes <= begin + limits_.refused) return;
+  const uint64_t line = in_element_ ? place_.line : batch.first_.line + batch.lines();
+  fail(ErrorKind::kData, input_.path(), ":", line, ": the ", in_element_ ? "element" : "line",
+       " has more than ", limits_.refused, " bytes; wanted text in lines");
+}
+
+void LineReader::at_end_of_input(LineBatch& batch) {
+  if (mode_ == ReaderMark::kElement || mode_ == ReaderMark::kNextElement)
+    fail(ErrorKind::kData, input_.path(), ":", place_.line, ":", place_.byte,
+         ": the input ends inside its array, wanted \"]\"; the file was cut");
+  carriage_return_ = false;
+  if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
+}
+
+/// Whether the line or element that is being read is longer than anybody wants it, whatever stands before and
+/// after it (a mark, a line's end). The rest of it need not be kept then.
+bool LineReader::enough_of_line(const LineBatch& batch) const {
+  const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
+  return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
+}
+
+void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
+  if (batch.bytes() == 0) batch.first_ = place_;
+  if (enough_of_line(batch) && !carriage_return_) {
+    const char* const begin = window_.data();
+    take(static_cast<size_t>(find_line_end(begin, begin + window_.size()) - begin));
+    if (window_.empty()) return;
+  }
+  const size_t taken = scan_window(batch);
+  append(batch, take(taken), grow);
+}
+
+/// Records the lines that end in the window until the batch is full; returns the window's bytes that belong
+/// to it.
+size_t LineReader::scan_window(LineBatch& batch) {
+  const char* const begin = window_.data();
+  const char* const end = begin + window_.size();
+  const char* at = begin;
+  if (std::exchange(carriage_return_, false)) {
+    if (*at == '\n') ++at;
+    batch.ends_.push_back(batch.bytes() + static_cast<size_t>(at - begin));
+  }
+  while (at < end && !full(batch, batch.bytes() + static_cast<size_t>(at - begin))) {
+    at = find_line_end(at, end);
+    if (at == end) break;
+    const bool lone = *at++ == '\r';
+    if (lone && at == end) {
+      carriage_return_ = true;
+      break;
+    }
+    if (lone && *at == '\n') ++at;
+    batch.ends_.push_back(batch.bytes() + static_cast<size_t>(at - begin));
+  }
+  return static_cast<size_t>(at - begin);
+}
+
+void LineReader::look_for_array() {
+  const size_t mark = window_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  const size_t first = window_.find_first_not_of(kBlanks, mark);
+  if (first == std::string_view::npos || window_[first] != '[') return;
+  place_.advance(take(first + 1));
+  mode_ = ReaderMark::kElement;
+}
+
+void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
+  if (in_element_) return take_element(batch, grow);
+  if (mode_ == ReaderMark::kAfterArray) return leave_array_line();
+  place_.advance(take(std::min(window_.find_first_not_of(kBlanks), window_.size())));
+  if (window_.empty()) return;
+  if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // "[]"
+  batch.places_.push_back(place_);
+  if (window_[0] == ']' || window_[0] == ',') return refuse_separator(batch);
+  in_element_ = true;
+  in_string_ = escaped_ = false;
+  depth_ = 0;
+}
+
+/// Hands a comma without an element on as an element, which it is not, so that the parser names its place.
+void LineReader::refuse_separator(LineBatch& batch) {
+  batch.buffer_.append(window_.data(), 1);
+  batch.ends_.push_back(batch.bytes());
+  take_separator();
+}
+
+void LineReader::take_element(LineBatch& batch, const Grow& grow) {
+  const size_t taken = scan_element();
+  const bool ended = taken < window_.size();
+  const std::string_view bytes = take(taken);
+  if (!enough_of_line(batch)) append(batch, bytes, grow);
+  place_.advance(bytes);
+  if (!ended) return;
+  batch.ends_.push_back(batch.bytes());
+  in_element_ = false;
+  take_separator();
+}
+
+void LineReader::take_separator() {
+  mode_ = window_[0] == ',' ? ReaderMark::kNextElement : ReaderMark::kAfterArray;
+  place_.advance(take(1));
+}
+
+/// Bytes of the window that belong to the element: up to a comma or bracket outside its own brackets.
+size_t LineReader::scan_element() {
+  const char* const begin = window_.data();
+  const char* const end = begin + window_.size();
+  const char* at = begin;
+  for (; at < end; ++at) {
+    if (in_string_) {
+      if (std::exchange(escaped_, false)) continue;
+      at = find_either(at, end, '"', '\\');
+      if (at == end) break;
+      if (*at == '"')
+        in_string_ = false;
+      else
+        escaped_ = true;
+    } else if (*at == '"') {
+      in_string_ = true;
+    } else if (*at == '{' || *at == '[') {
+      ++depth_;
+    } else if (depth_ > 0) {
+      if (*at == '}' || *at == ']') --depth_;
+    } else if (*at == ',' || *at == ']') {
+      break;
+    }
+  }
+  return static_cast<size_t>(at - begin);
+}
+
+/// Passes over blanks up to the end of the line in which the array ended, because they would make a line.
+void LineReader::leave_array_line() {
+  if (window_[0] == '\n' || place_.after_return) {
+    if (window_[0] == '\n') place_.advance(take(1));
+    mode_ = ReaderMark::kLines;
+  } else if (window_[0] == '\r' || window_[0] == ' ' || window_[0] == '\t') {
+    place_.advance(take(1));
+  } else {
+    mode_ = ReaderMark::kLines;
+  }
+}
+
+}  // namespace megalith

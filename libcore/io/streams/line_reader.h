@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/byte_buffer.h"
+#include "libcore/io/streams/input_stream.h"
+
+namespace megalith {
+
+/// Where something is in an input, both from 1.
+struct TextPlace {
+  uint64_t line = 1, byte = 1;
+  bool after_return = false;  // after a \r, whose \n may follow
+  /// Moves past `text`, whose line ends are those of Python's text files.
+  void advance(std::string_view text);
+};
+
+/// Where a reader is in an input, so that another one can go on there.
+struct ReaderMark {
+  enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
+  uint64_t bytes = 0;                                         // decompressed ones before it
+  TextPlace place{};
+  Mode mode = kLines;
+};
+
+/// Some whole lines of an input (or elements of its array), in memory of their own, so that a worker may
+/// change them.
+class LineBatch {
+ public:
+  size_t lines() const { return ends_.size(); }
+  /// The line without its end, and in the first line of an input without its byte order mark.
+  std::span<char> line(size_t i);
+  /// As in the input, with its end; a newline is not added to a last line that has none. An element is
+  /// without the comma, with blanks (also newlines) after it.
+  std::string_view raw_line(size_t i) const;
+  /// Bytes between the beginnings of raw_line(i) and line(i): 3 after a byte order mark, else 0.
+  size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
+  /// Where byte `offset` of raw_line(i), which is as it was read, is in the input.
+  TextPlace place(size_t i, size_t offset) const;
+  bool from_array() const { return !places_.empty(); }
+  size_t bytes() const { return buffer_.size(); }
+  size_t capacity() const { return buffer_.capacity(); }
+  /// Takes the lines' memory away, which may then serve another batch instead of new memory; lines() and
+  /// end() stay.
+  ByteBuffer take_memory() { return std::exchange(buffer_, {}); }
+  /// For lines that will be read.
+  void use_memory(ByteBuffer memory) { buffer_ = std::move(memory); }
+  /// Where the reader was when it had read this batch.
+  const ReaderMark& end() const { return end_; }
+
+ private:
+  friend class LineReader;
+  void clear();
+  size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
+  ByteBuffer buffer_;
+  std::vector<size_t> ends_;       // after each line's end
+  TextPlace first_;                // where the first line begins
+  std::vector<TextPlace> places_;  // of the elements; empty: these are lines
+  size_t mark_ = 0;
+  ReaderMark end_;
+};
+
+/// A batch is closed at the end of the line that reaches either limit.
+struct LineLimits {
+  size_t bytes = size_t{1} << 20;
+  size_t lines = 4096;
+  size_t longest = 0;  // bytes of a line or element that are kept, about; 0: all
+  size_t refused = 0;  // more bytes, about, of a line or element are kData; 0: none are
+};
+
+/// For LineLimits::refused, where nobody asked for another: no text is so long, but a device or a bomb of a
+/// decoder is, and would take all memory.
+inline constexpr size_t kLongestLine = size_t{1} << 28;
+
+/// Cuts an input into batches of whole lines as Python's text files do: \n, \r\n and a lone \r end a line, a
+/// last line needs no end. An input whose first character is "[" is one JSON array, whose elements take the
+/// place of lines; what stands after it is lines again. The bytes themselves are not checked. Of a line that
+/// is longer than the limit more than the limit is kept, and then its end. Memory: one batch and a window of
+/// 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
+class LineReader {
+ public:
+  /// Begins at `from`, which an earlier reader of the same input gave.
+  LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
+
+  /// The next lines, at least one; false at the end of the input. `grow` is called before the batch becomes
+  /// larger than the limit (by one long line) with the size that it will have at least; it may wait, or
+  /// throw.
+  bool next(LineBatch& batch, const std::function<void(size_t)>& grow);
+
+  /// Another LineLimits::bytes for the batches that follow.
+  void close_batches_at(size_t bytes) { limits_.bytes = bytes; }
+
+  const InputStream& input() const { return input_; }
+
+ private:
+  using Grow = std::function<void(size_t)>;
+  bool refill(size_t room);
+  bool read_more(LineBatch& batch);
+  bool read_lines(LineBatch& batch);
+  void look_for_array();
+  size_t scan_window(LineBatch& batch);
+  bool full(const LineBatch& batch, size_t bytes) const;
+  bool enough_of_line(const LineBatch& batch) const;
+  void take_lines(LineBatch& batch, const Grow& grow);
+  void take_from_array(LineBatch& batch, const Grow& grow);
+  void take_element(LineBatch& batch, const Grow& grow);
+  void take_separator();
+  void refuse_separator(LineBatch& batch);
+  void leave_array_line();
+  size_t scan_element();
+  std::string_view take(size_t bytes);
+  void append(LineBatch& batch, std::string_view bytes, const Grow& grow) const;
+  void refuse_long_line(const LineBatch& batch, size_t bytes) const;
+  void at_end_of_input(LineBatch& batch);
+  ReaderMark mark() const;
+
+  InputStream input_;
+  LineLimits limits_;
+  ByteBuffer storage_;       // of window_
+  std::string_view window_;  // bytes read and not yet in a batch
+  uint64_t read_ = 0;        // bytes up to the window's end
+  TextPlace place_;          // where the window begins; between lines: where the batch does
+  ReaderMark::Mode mode_ = ReaderMark::kLines;
+  // The byte before the window is a \r whose line is not closed: a \n may follow.
+  bool carriage_return_ = false;
+  bool at_start_ = true;
+  // State of the element that is being read.
+  bool in_element_ = false, in_string_ = false, escaped_ = false;
+  size_t depth_ = 0;
+};
+
+}  // namespace megalith

@@ -1,0 +1,63 @@
+#include "libcore/ops/backend/backend.h"
+
+#include <utility>
+
+namespace megalith {
+namespace {
+
+/// Accounts for data movement as run() does for ops.
+template <class Work>
+void traced(Trace* trace, const char* name, Cost cost, const Work& work) {
+  if (trace == nullptr) return work();
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  trace->add(name, cost, seconds_since(start));
+}
+
+double bytes(const ConstView& view) {
+  return static_cast<double>(view.bytes());
+}
+
+}  // namespace
+
+void Stream::copy(View to, ConstView from) {
+  require(to.elements() == from.elements(), "copy", "equally many elements", to.shape, from.shape);
+  traced(trace_, "copy", {0, bytes(to) + bytes(from)}, [&] { backend_->copy(*this, to, from); });
+}
+
+void Stream::to_host(void* to, ConstView from) {
+  traced(trace_, "to_host", {0, bytes(from)}, [&] { backend_->to_host(*this, to, from); });
+}
+
+void Stream::from_host(View to, const void* from) {
+  traced(trace_, "from_host", {0, bytes(to)}, [&] { backend_->from_host(*this, to, from); });
+}
+
+void Stream::fill(View to, double value) {
+  traced(trace_, "fill", {0, bytes(to)}, [&] { backend_->fill(*this, to, value); });
+}
+
+void Stream::add(View to, ConstView from) {
+  require(to.elements() == from.elements(), "add", "equally many elements", to.shape, from.shape);
+  traced(trace_, "add", {static_cast<double>(to.elements()), 2 * bytes(to) + bytes(from)},
+         [&] { backend_->add(*this, to, from); });
+}
+
+void Stream::enqueue(std::function<void()> work, std::function<void()> give_up) {
+  backend_->enqueue(*this, std::move(work), std::move(give_up));
+}
+
+Event Stream::record() {
+  return backend_->record(*this);
+}
+void Stream::wait(const Event& event) {
+  backend_->wait(*this, event);
+}
+void Stream::synchronize() {
+  backend_->synchronize(*this);
+}
+void Stream::finish(bool drop) noexcept {
+  backend_->finish(*this, drop);
+}
+
+}  // namespace megalith

@@ -1,0 +1,86 @@
+#include "libcore/ops/backend/cuda_plugin.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/plugin.h"
+
+namespace megalith {
+namespace {
+namespace fs = std::filesystem;
+
+std::unique_ptr<Backend> make_gpu_backend() {
+  try {
+    return make_cuda_backend(0);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDevice) throw;
+    log("no GPU, so the CPU: ", error.what());
+    return make_cpu_backend();
+  }
+}
+
+std::vector<std::string> entries_of(const char* variable) {
+  std::vector<std::string> entries;
+  const char* const value = std::getenv(variable);
+  std::string_view rest = value == nullptr ? "" : value;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    if (end > 0) entries.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return entries;
+}
+
+/// Subfolders; none when it cannot be read.
+std::vector<fs::path> subfolders(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error)) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The wheels of NVIDIA's libraries put them in site-packages/nvidia/NAME/lib.
+void add_python_folders(FolderList& folders) {
+  for (const std::string& bin : entries_of("PATH"))
+    for (const fs::path& python : subfolders(fs::path(bin).parent_path() / "lib"))
+      if (python.filename().string().starts_with("python"))
+        for (const fs::path& package : subfolders(python / "site-packages/nvidia"))
+          folders.add((package / "lib").string());
+}
+
+}  // namespace
+
+std::vector<std::string> cuda_library_folders() {
+  FolderList folders;
+  for (const std::string& folder : entries_of("MEGALITH_CUDA_LIBS")) folders.add(folder);
+  for (const std::string& folder : own_library_folders()) folders.add(folder);
+  for (const std::string& folder : entries_of("LD_LIBRARY_PATH")) folders.add(folder);
+  folders.add("/usr/local/cuda/lib64");
+  add_python_folders(folders);
+  return folders.take();
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int device) {
+  const Plugin plugin(
+      "libmegalith_cuda.so",
+      {.folders = cuda_library_folders(),
+       .if_missing = "build Megalith where the CUDA toolkit is (docs/cuda.md), name the plugin's folder in "
+                     "MEGALITH_CUDA_LIBS, or choose --device cpu",
+       .if_library_missing = "install NVIDIA's libraries, or name their folder in MEGALITH_CUDA_LIBS"});
+  return std::unique_ptr<Backend>(plugin.function<Backend*(int)>("megalith_cuda_backend")(device));
+}
+
+std::unique_ptr<Backend> make_backend(std::string_view device) {
+  if (device == "cpu") return make_cpu_backend();
+  if (device == "cuda") return make_cuda_backend(0);
+  if (device == "gpu") return make_gpu_backend();
+  fail(ErrorKind::kUsage, "--device \"", device, "\": want cpu, cuda or gpu");
+}
+
+}  // namespace megalith

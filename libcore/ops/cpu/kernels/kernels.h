@@ -1,0 +1,215 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcore/ops/random/mask_key.h"
+#include "libcore/ops/step_scalars.h"
+
+/// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
+/// set.
+///
+/// A kernel works on one block of an op in the calling thread; cpu_backend.cpp cuts ops into blocks, the same
+/// blocks for any number of threads. Rows, columns and strides count elements.
+///
+/// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
+/// this processor may lack. This header and all they include must not hold an inline function or a template
+/// instance with external linkage (so no C++ standard headers, and of libcore's only one that has no function
+/// either): the linker keeps one copy of such a function for the whole library, perhaps that for AVX-512.
+namespace megalith::cpu {
+
+/// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
+enum Storage {
+  kF32,
+  kBf16,
+  kF16,
+  kStorages,
+  kI8 = kStorages,  // of weights that only Project reads
+  kWeightStorages
+};
+
+struct NormArgs {
+  void *y, *sum;  // sum: null without residual
+  const void *x, *residual, *w, *b;
+  float *mean, *rstd;  // may be null
+  int64_t columns;
+  float eps;
+};
+
+struct NormGradArgs {
+  void* dx;
+  const void *dy, *x, *w, *add;  // add may be null
+  const float *mean, *rstd;
+  int64_t columns;
+};
+
+/// RowPositions, which has functions.
+struct RowSpans {
+  int64_t first, split, jump;
+};
+
+struct DropoutArgs {
+  void* y;
+  const void *x, *residual;  // residual may be null
+  const int64_t* samples;    // [batch]
+  int64_t columns, batch, first_column;
+  RowSpans rows;
+  MaskKey key;
+};
+
+struct RopeArgs {
+  void* qkv;
+  const float *cos, *sin;  // [positions, half]
+  RowSpans rows;
+  float sin_sign;          // -1 for the inverse
+  int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
+  int64_t group_heads;     // r + 2
+  int64_t head, half;
+  const int32_t* starts;  // [s, batch], as Rope's; may be null
+  int64_t batch;
+};
+
+/// The row at which each row's document begins; keys before it are not seen. `rows` may be null: row 0.
+struct DocumentStarts {
+  const int32_t* rows = nullptr;
+  int64_t stride = 0;
+
+  int64_t of(int64_t row) const { return rows == nullptr ? 0 : rows[row * stride]; }
+};
+
+/// One query head of one sequence against `keys` keys; query i sees those up to its position.
+struct AttentionArgs {
+  void* out;
+  const void *q, *k, *v;
+  float* lse;  // [queries], may be null
+  int64_t out_stride, q_stride, kv_stride;
+  int64_t queries, keys, head;
+  RowSpans rows;  // positions of the queries
+  float scale;
+  MaskKey key;
+  RowSpans mask_rows;
+  int64_t sample;
+  uint64_t first_column;  // of the mask: head number times keys
+  DocumentStarts starts = {};
+};
+
+/// The query heads of one group of one sequence, with their shared key and value head.
+struct AttentionGradArgs {
+  void *dq, *dk, *dv;
+  const void *q, *k, *v, *out, *dout;  // q, dq, out, dout of the group's first head; the others follow
+  const float* lse;                    // [r, queries]
+  int64_t q_stride, kv_stride, out_stride;
+  int64_t queries, keys, heads, head;
+  RowSpans rows;
+  float scale;
+  MaskKey key;
+  RowSpans mask_rows;
+  int64_t sample;
+  uint64_t first_column;
+  DocumentStarts starts = {};
+};
+
+/// y[i, j] = scales[j] * (sum over k of x[i, k] w[j, k]) + bias[j].
+struct ProjectArgs {
+  float* y;
+  const float* x;
+  const void* w;
+  const float *scales, *bias;  // may be null
+  int64_t rows, columns;       // of x
+  int64_t x_stride, y_stride;
+};
+
+struct QuantizeArgs {
+  int8_t* q;
+  float* scales;
+  const void* w;  // not read by widen_rows
+  int64_t columns;
+};
+
+/// The query heads of one group of one sequence against its keys 0 .. past + queries - 1, in fp32; query i
+/// sees those up to past + i.
+struct CachedAttentionArgs {
+  float* out;
+  const float* q;     // heads of a group are neighbours, as in out
+  const void *k, *v;  // [capacity, head]
+  int64_t out_stride, q_stride;
+  int64_t queries, heads, past, head;
+  float scale;
+  int64_t window;  // positions that a query sees at most
+};
+
+struct CrossEntropyArgs {
+  float* loss;
+  void* logits;
+  const float *max, *sum_exp;
+  const int32_t* targets;
+  const float* mask;  // may be null
+  int64_t stride, columns;
+  float scale;
+  bool want_grad;
+  int32_t first_id;
+};
+
+struct AdamArgs {
+  float *master, *m, *v;
+  const float* grad;
+  void* value;  // may be null
+  AdamRates rates;
+};
+
+/// [kStorages] is indexed by Storage of the activations where nothing else is said. [begin, end) are rows, or
+/// elements where an op has no rows.
+struct Kernels {
+  const char* name;
+
+  void (*layer_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
+  void (*rms_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
+  /// dw, db [columns] are overwritten with the block's sums; null: not wanted.
+  void (*layer_norm_grad[kStorages])(const NormGradArgs&, float* dw, float* db, int64_t begin, int64_t end);
+  void (*rms_norm_grad[kStorages])(const NormGradArgs&, float* dw, int64_t begin, int64_t end);
+  /// sums [columns] of the block's rows, overwritten.
+  void (*column_sums[kStorages])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
+
+  void (*gelu[kStorages])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
+  void (*gelu_grad[kStorages])(void* dx, const void* dy, const void* x, bool tanh_form, int64_t begin,
+                               int64_t end);
+  void (*swiglu[kStorages])(void* y, const void* x, int64_t columns, int64_t begin, int64_t end);
+  void (*swiglu_grad[kStorages])(void* dx, const void* dy, const void* x, int64_t columns, int64_t begin,
+                                 int64_t end);
+
+  void (*dropout[kStorages])(const DropoutArgs&, int64_t begin, int64_t end);
+  /// Positions [begin, end).
+  void (*rope[kStorages])(const RopeArgs&, int64_t begin, int64_t end);
+  /// scratch: attention_scratch floats, 64-byte aligned.
+  void (*attention[kStorages])(const AttentionArgs&, float* scratch);
+  void (*attention_grad[kStorages])(const AttentionGradArgs&, float* scratch);
+  size_t (*attention_scratch)(int64_t keys, int64_t head);
+  size_t (*attention_grad_scratch)(int64_t queries, int64_t keys, int64_t head);
+
+  void (*softmax_stats[kStorages])(float* max, float* sum_exp, const void* logits, int64_t stride,
+                                   int64_t columns, int64_t begin, int64_t end);
+  void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
+
+  /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
+  /// there are, so that a generated text does not depend on its neighbours in the batch.
+  void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
+  /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. [Storage of w].
+  void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
+  /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds them alone.
+  void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
+  /// [Storage of the cache]. scratch: cached_attention_scratch floats.
+  void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);
+  size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
+
+  double (*sum_squares[kStorages])(const void* x, int64_t n);
+  /// [Storage of value].
+  void (*adamw[kStorages])(const AdamArgs&, int64_t begin, int64_t end);
+  /// [to][from], n elements.
+  void (*copy[kStorages][kStorages])(void* to, const void* from, int64_t n);
+  void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): constants, but not constexpr
+extern const Kernels kKernelsGeneric, kKernelsAvx2, kKernelsAvx512, kKernelsAvx512Bf16;
+
+}  // namespace megalith::cpu

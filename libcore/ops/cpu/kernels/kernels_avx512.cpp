@@ -1,0 +1,7 @@
+#include "libcore/base/machine/simd.h"
+#if defined(MEGALITH_SIMD)
+#define MEGALITH_LANES 16
+#define MEGALITH_TABLE kKernelsAvx512
+#define MEGALITH_ISA_NAME "avx512"
+#include "libcore/ops/cpu/kernels/kernels.inc"
+#endif

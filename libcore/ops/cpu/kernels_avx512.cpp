@@ -1,7 +1,0 @@
-#include "libcore/base/simd.h"
-#if defined(MEGALITH_SIMD)
-#define MEGALITH_LANES 16
-#define MEGALITH_TABLE kKernelsAvx512
-#define MEGALITH_ISA_NAME "avx512"
-#include "libcore/ops/cpu/kernels.inc"
-#endif

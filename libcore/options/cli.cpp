@@ -1,0 +1,473 @@
+#include "libcore/options/cli.h"
+
+#include <algorithm>
+#include <cctype>
+#include <deque>
+
+#include <unistd.h>
+
+#include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
+#include "libcore/options/command_line.h"
+#include "libcore/options/completion.h"
+#include "libcore/options/config_file.h"
+#include "libcore/options/render.h"
+
+namespace megalith {
+
+namespace {
+constexpr const char* kDefault = "default";
+constexpr const char* kDerived = "derived";
+constexpr const char* kCommandLine = "command line";
+constexpr const char* kCheckpoint = "checkpoint ";
+constexpr const char* kGeneralGroup = "General";
+
+/// What every app has.
+struct General {
+  std::string config;
+  bool help = false, version = false, quiet = false;
+  bool markdown = false, man = false, purpose = false;
+  bool bash_completion = false, zsh_completion = false, fish_completion = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("config", config, "Read options from this YAML or JSON file; the command line has precedence.",
+      metavar("FILE"));
+    v("quiet", quiet, "Draw no progress line.");
+    v("help", help, "Print this text; also -h.");
+    v("version", version, "Print the version.");
+    v("help-markdown", markdown, "Print this text as Markdown.", unlisted());
+    v("help-man", man, "Print the manual page.", unlisted());
+    v("help-bash-completion", bash_completion, "Print the completion script for bash.", unlisted());
+    v("help-zsh-completion", zsh_completion, "Print the completion script for zsh.", unlisted());
+    v("help-fish-completion", fish_completion, "Print the completion script for fish.", unlisted());
+    v("help-purpose", purpose, "Print what this command is for, in one line.", unlisted());
+  }
+};
+
+struct Entry {
+  Field field;
+  size_t group;
+  std::string source, default_value;
+  const char* remedy = nullptr;  // of a withdrawn option
+};
+
+/// Whether a value's source is a --config file.
+bool is_place(const std::string& source) {
+  return source != kDefault && source != kDerived && source != kCommandLine &&
+         !source.starts_with(kCheckpoint);
+}
+
+bool among(const std::string& name, const std::vector<std::string>& names) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+}  // namespace
+
+struct Options::State {
+  std::string app, purpose, epilog;
+  std::vector<NoteDoc> environment, files;
+  General general;
+  std::deque<Entry> entries;  // a deque: the table points to the fields
+  std::vector<Group> groups;  // their fields are moved to entries
+  OptionTable table;          // entry i is its field i
+  std::vector<std::function<void(FileTranslation&)>> translators;
+  std::vector<std::function<void()>> steps;
+  std::vector<std::function<void(Problems&)>> rules;
+  Problems problems;
+  std::vector<std::string> ignored;
+
+  bool is_general(const Entry& entry) const { return groups[entry.group].name == kGeneralGroup; }
+  bool in(const Entry& entry, const std::vector<std::string>& names) const {
+    return !is_general(entry) && among(groups[entry.group].name, names);
+  }
+  std::vector<Field> fields() const {
+    std::vector<Field> list;
+    for (const Entry& entry : entries)
+      if (!is_general(entry)) list.push_back(entry.field);
+    return list;
+  }
+  size_t index(const std::string& option) const {
+    const OptionMatch* match = table.find(option);
+    if (!match) fail(ErrorKind::kInternal, "no option is called --", option);
+    return match->field;
+  }
+
+  std::vector<FileOption> translated_file(const std::string& path);
+  void take_config_file(const std::string& path);
+  void take_command_line(const CommandLine& line);
+  void finish(const std::vector<std::string>& names);
+  void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  Problems with_places(const Problems& all) const;
+  AppDoc document() const;
+  /// With the words that a shell may offer, which only completion needs: asking for them may read a file.
+  AppDoc completion() const;
+};
+
+Options::Options(std::string app, std::string purpose) : state_(std::make_unique<State>()) {
+  state_->app = "megalith-" + std::move(app);
+  state_->purpose = std::move(purpose);
+  environment(
+      {{"COLUMNS",
+        "Width of --help, and of megalith-data's tables, where the output is no terminal; 80 when unset. "
+        "Other tables have whole lines there."},
+       {"MEGALITH_ISA",
+        "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
+  add(kGeneralGroup, state_->general);
+}
+
+Options::~Options() = default;
+
+void Options::add_group(Group group) {
+  for (Field& field : group.fields) {
+    std::string text = field_text(field);
+    state_->entries.push_back({.field = std::move(field),
+                               .group = state_->groups.size(),
+                               .source = kDefault,
+                               .default_value = std::move(text)});
+    state_->table.add(state_->entries.back().field);
+  }
+  group.fields.clear();
+  state_->groups.push_back(std::move(group));
+}
+
+Options& Options::rule(std::function<void(Problems&)> rule) {
+  state_->rules.push_back(std::move(rule));
+  return *this;
+}
+
+Options& Options::derive(std::function<void()> step) {
+  state_->steps.push_back(std::move(step));
+  return *this;
+}
+
+Options& Options::ignore(std::span<const IgnoredOption> options) {
+  for (const IgnoredOption& option : options)
+    state_->table.ignored.emplace(option_key(option.name), option.values);
+  return *this;
+}
+
+Options& Options::refuse(std::span<const RefusedOption> options) {
+  for (const RefusedOption& option : options)
+    state_->table.refused.emplace(option_key(option.name), option.remedy);
+  return *this;
+}
+
+Options& Options::withdraw(std::span<const RefusedOption> options) {
+  for (const RefusedOption& option : options) {
+    Entry& entry = state_->entries[state_->index(option.name)];
+    entry.field.unlisted = true;
+    entry.remedy = option.remedy;
+  }
+  return *this;
+}
+
+Options& Options::translate(std::function<void(FileTranslation&)> translator) {
+  state_->translators.push_back(std::move(translator));
+  return *this;
+}
+
+Options& Options::elsewhere(std::function<std::string(const std::string&)> who) {
+  state_->table.elsewhere = std::move(who);
+  return *this;
+}
+
+Options& Options::epilog(std::string text) {
+  state_->epilog = std::move(text);
+  return *this;
+}
+
+Options& Options::environment(std::vector<NoteDoc> variables) {
+  state_->environment.insert(state_->environment.end(), variables.begin(), variables.end());
+  return *this;
+}
+
+Options& Options::files(std::vector<NoteDoc> files) {
+  state_->files = std::move(files);
+  return *this;
+}
+
+std::vector<FileOption> Options::State::translated_file(const std::string& path) {
+  FileTranslation file{.options = read_config_file(path),
+                       .problems = problems,
+                       .knows = [this](const std::string& name) { return table.find(name) != nullptr; }};
+  for (const auto& translator : translators) translator(file);
+  ignored.insert(ignored.end(), file.ignored.begin(), file.ignored.end());
+  return std::move(file.options);
+}
+
+void Options::State::take_config_file(const std::string& path) {
+  constexpr int kSuggested = 10;  // who has more has another program's file, where no suggestion helps
+  int unknown = 0;
+  std::map<size_t, std::string> seen;  // field, where it was set
+  for (FileOption& option : translated_file(path)) {
+    const OptionMatch* match = table.find(option.key);
+    const std::string* remedy = match ? nullptr : table.find_refused(option.key);
+    const bool is_ignored = !match && table.find_ignored(option.key);
+    if (!match && !remedy && !is_ignored)
+      problems.add(option.where, ": unknown option ", quote(option.key),
+                   ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
+    if (option.is_null) continue;  // a key without a value is not given
+    if (is_ignored) ignored.push_back(option.key);
+    if (remedy) problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
+    if (!match) continue;
+    if (is_general(entries[match->field])) {
+      problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
+      continue;
+    }
+    Entry& entry = entries[match->field];
+    if (entry.remedy) {
+      problems.add(option.where, ": ", option.key, " is not supported; ", entry.remedy);
+      continue;
+    }
+    const auto [first, fresh] = seen.emplace(match->field, option.where);
+    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
+    if (match->negated)
+      for (std::string& word : option.words) word = negate_word(word);
+    set_field(entry.field, option.words, option.where + ": " + option.key, problems);
+    entry.source = option.where;
+  }
+}
+
+void Options::State::take_command_line(const CommandLine& line) {
+  ignored.insert(ignored.end(), line.ignored.begin(), line.ignored.end());
+  std::map<size_t, std::vector<std::string>> lists;  // an option of several words may be given several times
+  for (const GivenOption& given : line.options) {
+    Entry& entry = entries[given.field];
+    if (entry.remedy) {
+      problems.add("--", entry.field.name, " is not supported; ", entry.remedy);
+      continue;
+    }
+    const std::vector<std::string>* words = &given.words;
+    if (takes_several(entry.field) && !entry.field.last_counts) {
+      auto& all = lists[given.field];
+      all.insert(all.end(), given.words.begin(), given.words.end());
+      words = &all;
+    }
+    set_field(entry.field, *words, "--" + entry.field.name, problems);
+    entry.source = kCommandLine;
+  }
+}
+
+std::optional<std::string> Options::read(const std::vector<std::string>& arguments) {
+  const CommandLine line = parse_command_line(state_->table, arguments, state_->problems);
+  const General& general = state_->general;
+  for (const GivenOption& given : line.options) {
+    const Entry& entry = state_->entries[given.field];
+    if (state_->is_general(entry))
+      set_field(entry.field, given.words, "--" + entry.field.name, state_->problems);
+  }
+  if (general.help) return help(static_cast<int>(columns_of(STDOUT_FILENO)));
+  if (general.version) return state_->app + " " MEGALITH_VERSION "\n";
+  if (general.markdown) return markdown();
+  if (general.man) return man();
+  if (general.bash_completion) return bash_completion();
+  if (general.zsh_completion) return render_zsh_completion(state_->completion());
+  if (general.fish_completion) return render_fish_completion(state_->completion());
+  if (general.purpose) return state_->purpose + '\n';
+  if (general.quiet) set_quiet(true);
+  if (!general.config.empty()) state_->take_config_file(general.config);
+  state_->take_command_line(line);
+  return std::nullopt;
+}
+
+void Options::adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups) {
+  for (Entry& entry : state_->entries) {
+    if (!state_->in(entry, groups) || entry.source == kCommandLine) continue;
+    if (from_json({entry.field}, args, from, state_->problems) > 0) entry.source = kCheckpoint + from;
+  }
+}
+
+void Options::State::finish(const std::vector<std::string>& names) {
+  std::vector<Json> before;
+  for (const Entry& entry : entries) before.push_back(field_value(entry.field));
+  for (const Group& group : groups)
+    if (group.finish && among(group.name, names)) group.finish();
+  if (names.empty())
+    for (const auto& step : steps) step();
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].source == kDefault && field_value(entries[i].field) != before[i])
+      entries[i].source = kDerived;
+}
+
+void Options::State::find_missing(const std::vector<std::string>& names, Problems& found) const {
+  for (const Entry& entry : entries)
+    if (entry.field.required && entry.source == kDefault && in(entry, names))
+      found.add(
+          entry.field.positional ? megalith::document(entry.field, {}).spelling : "--" + entry.field.name,
+          " is missing");
+}
+
+namespace {
+/// Leaves out "--num-layers is missing" where "--num-layers "four": wanted an integer" says what became of
+/// it, because one mistake needs one complaint.
+Problems without_echoes(const Problems& all) {
+  Problems out;
+  for (const std::string& text : all.list()) {
+    const size_t at = text.find(" is missing");
+    const auto tells_more = [&](const std::string& other) {
+      return other.starts_with(text.substr(0, at) + " \"");
+    };
+    if (at == std::string::npos || std::none_of(all.list().begin(), all.list().end(), tells_more))
+      out.add(text);
+  }
+  return out;
+}
+}  // namespace
+
+namespace {
+/// Whether a complaint speaks of this option, and not of one whose name begins alike.
+bool speaks_of(const std::string& complaint, const std::string& option) {
+  const std::string name = "--" + option;
+  for (size_t at = complaint.find(name); at != std::string::npos; at = complaint.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const char next = end < complaint.size() ? complaint[end] : ' ';
+    if (next != '-' && next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+  }
+  return false;
+}
+}  // namespace
+
+/// Adds to each complaint, unless it is about the file, where the options that it speaks of stand there,
+/// because the command line does not show them: "... (run.yaml:3: parallel_config.micro_batch_num gives
+/// --gradient-accumulation-steps)".
+Problems Options::State::with_places(const Problems& all) const {
+  Problems out;
+  for (const std::string& text : all.list()) {
+    std::map<std::string, std::string> places;  // and the options that each gives
+    for (const Entry& entry : entries)
+      if (is_place(entry.source) && !text.starts_with(general.config) && speaks_of(text, entry.field.name)) {
+        std::string& names = places[entry.source];
+        names += (names.empty() ? "--" : ", --") + entry.field.name;
+      }
+    std::vector<std::string> notes;
+    for (const auto& [place, names] : places) notes.push_back(concat(place, " gives ", names));
+    out.add(text, notes.empty() ? "" : concat(" (", join(notes, "; "), ')'));
+  }
+  return out;
+}
+
+void Options::check(const std::vector<std::string>& groups) {
+  state_->finish(groups);
+  Problems found = state_->problems;
+  state_->find_missing(groups, found);
+  for (const Group& group : state_->groups)
+    if (group.validate && among(group.name, groups)) group.validate(found);
+  if (groups.empty())
+    for (const auto& rule : state_->rules) rule(found);
+  state_->with_places(without_echoes(found)).throw_if_any();
+  if (!state_->ignored.empty()) log("ignored, no meaning here: ", join(state_->ignored, " "));
+  state_->ignored.clear();
+}
+
+void Options::note_ignored(std::string words) {
+  state_->ignored.push_back(std::move(words));
+}
+
+std::optional<std::string> Options::parse(int argc, const char* const* argv) {
+  auto text = read({argv + std::min(argc, 1), argv + argc});
+  if (!text) check();
+  return text;
+}
+
+const std::string& Options::source(const std::string& option) const {
+  return state_->entries[state_->index(option)].source;
+}
+
+bool Options::given(const std::string& option) const {
+  const std::string& from = source(option);
+  return from != kDefault && from != kDerived;
+}
+
+bool Options::on_command_line(const std::string& option) const {
+  return source(option) == kCommandLine;
+}
+
+std::vector<std::vector<std::string>> Options::given_words(const std::vector<std::string>& groups) const {
+  std::vector<std::vector<std::string>> all;
+  for (const Entry& entry : state_->entries) {
+    if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
+    const std::string text = field_text(entry.field);
+    if (field_value(entry.field).is_null()) continue;  // it was set aside, and no word says so
+    if (is_flag(entry.field)) {
+      all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
+    } else if (takes_several(entry.field)) {
+      all.push_back(*std::get<std::vector<std::string>*>(entry.field.slot));
+      all.back().insert(all.back().begin(), "--" + entry.field.name);
+    } else {
+      all.push_back({"--" + entry.field.name, text});
+    }
+  }
+  return all;
+}
+
+const std::string& Options::config_file() const {
+  return state_->general.config;
+}
+
+Json Options::to_json() const {
+  return megalith::to_json(state_->fields());
+}
+
+std::vector<std::string> Options::describe() const {
+  constexpr size_t kValueColumn = 48;
+  std::vector<std::string> lines;
+  for (const Entry& entry : state_->entries) {
+    if (state_->is_general(entry) || entry.field.unlisted) continue;
+    const std::string name = json_key(entry.field.name), value = field_text(entry.field);
+    const std::string dots(name.size() + 2 < kValueColumn ? kValueColumn - name.size() - 2 : 3, '.');
+    const std::string from = entry.source == kDefault ? "" : concat(" (", entry.source, ')');
+    lines.push_back(concat("  ", name, ' ', dots, ' ', value.empty() ? "none" : value, from));
+  }
+  return lines;
+}
+
+AppDoc Options::State::document() const {
+  AppDoc doc{.name = app,
+             .purpose = purpose,
+             .usage = app + " [options]",
+             .epilog = epilog,
+             .version = MEGALITH_VERSION,
+             .groups = {},
+             .environment = environment,
+             .files = files};
+  for (size_t g = 0; g < groups.size(); ++g) {
+    GroupDoc group{.name = groups[g].name, .options = {}};
+    for (const Entry& entry : entries) {
+      if (entry.group != g || entry.field.unlisted) continue;
+      group.options.push_back(megalith::document(entry.field, entry.default_value));
+      if (!entry.field.positional) continue;
+      const std::string& spelling = group.options.back().spelling;
+      doc.usage += entry.field.required ? ' ' + spelling : " [" + spelling + ']';
+    }
+    if (!group.options.empty()) doc.groups.push_back(std::move(group));
+  }
+  std::rotate(doc.groups.begin(), doc.groups.begin() + 1, doc.groups.end());  // General comes last
+  return doc;
+}
+
+AppDoc Options::State::completion() const {
+  AppDoc doc = document();
+  for (GroupDoc& group : doc.groups)
+    for (OptionDoc& option : group.options)
+      if (const auto& known = entries[table.find(option.name)->field].field.known; known) {
+        option.words = known();
+        option.others = true;
+      }
+  return doc;
+}
+
+std::string Options::help(int width) const {
+  return render_help(state_->document(), width);
+}
+std::string Options::markdown() const {
+  return render_markdown(state_->document());
+}
+std::string Options::man() const {
+  return render_man(state_->document());
+}
+std::string Options::bash_completion() const {
+  return render_bash_completion(state_->completion());
+}
+
+}  // namespace megalith

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/options/config_file.h"
+#include "libcore/options/fields.h"
+
+namespace megalith {
+
+/// An option that other tools' scripts give and that changes nothing here.
+struct IgnoredOption {
+  enum Values { kNone, kOne, kMaybeOne, kSeveral };
+  const char* name;
+  Values values = kNone;
+};
+std::span<const IgnoredOption>
+ignored_megatron_options();  // of Megatron-LM's and PaddleNLP's training commands
+
+/// An option of other tools that would change the result and is not supported.
+struct RefusedOption {
+  const char* name;    // "moe-*": every name that begins so
+  const char* remedy;  // what to do instead
+};
+std::span<const RefusedOption> refused_megatron_options();
+
+/// A name that a manual page explains.
+struct NoteDoc {
+  std::string name, text;
+};
+
+/// The options of one app.
+///
+///   MergeOptions merge;
+///   Options options("merge", "Join datasets into one.");
+///   options.add("Merging", merge);
+///   if (!parse_options(options, argc, argv)) return 0;     // apps/app.h; --help was printed
+///
+/// Every app also has --help (-h), --version, --quiet, --config FILE and, unlisted, --help-markdown,
+/// --help-man, --help-bash-completion, --help-zsh-completion, --help-fish-completion and --help-purpose.
+///
+/// On the command line "-" and "_" are the same in a name; a flag is --flag, --no-flag or --flag
+/// true|false|1|0; an option takes its value as the next word or after "=".
+///
+/// Precedence: defaults < --config < adopt() < command line.
+class Options {
+ public:
+  Options(std::string app, std::string purpose);
+  ~Options();
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  /// Adds a config struct's fields under a heading. `config` outlives this object.
+  template <class Config>
+  Options& add(const std::string& group, Config& config) {
+    Group g{.name = group, .fields = fields_of(config)};
+    if constexpr (requires { config.finish(); }) g.finish = [&config] { config.finish(); };
+    if constexpr (requires(Problems & p) { config.validate(p); })
+      g.validate = [&config](Problems& p) { config.validate(p); };
+    add_group(std::move(g));
+    return *this;
+  }
+  /// A rule between groups, or the app's refusal of what it cannot do yet; runs in check() after the structs'
+  /// own.
+  Options& rule(std::function<void(Problems&)> rule);
+  /// Fills values that depend on several groups; runs in check() after the structs' finish().
+  Options& derive(std::function<void()> step);
+  /// Options to accept and name once in the log.
+  Options& ignore(std::span<const IgnoredOption> options);
+  /// Words for that line of the log, of a field whose values change nothing; before check() writes it.
+  void note_ignored(std::string words);
+  /// Options that are rejected with their remedy. Like the ignored ones they give way to a field of the same
+  /// name, so that an app can obey one that others cannot.
+  Options& refuse(std::span<const RefusedOption> options);
+  /// Fields of a shared struct that this app always refuses, after they were added: no list of options has
+  /// them, and they are rejected with their remedy.
+  Options& withdraw(std::span<const RefusedOption> options);
+  /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
+  Options& translate(std::function<void(FileTranslation&)> translator);
+  /// Asked about an option that is unknown here: "; megalith-convert has it", or nothing.
+  Options& elsewhere(std::function<std::string(const std::string&)> who);
+  /// Text below the options of --help, such as examples; whole lines.
+  Options& epilog(std::string text);
+  /// Variables of the environment that the app reads, and files that it writes or finds by itself, for the
+  /// manual page.
+  Options& environment(std::vector<NoteDoc> variables);
+  Options& files(std::vector<NoteDoc> files);
+
+  /// read() and check(). Returns the text to print on stdout instead of running (--help and its like), else
+  /// nothing.
+  std::optional<std::string> parse(int argc, const char* const* argv);
+  /// First half: takes --config and the command line; complaints wait for check().
+  std::optional<std::string> read(const std::vector<std::string>& arguments);
+  /// Between the halves: values from a checkpoint's args, for options that the command line does not give.
+  /// `groups` names the headings concerned, empty: all. `from` names the checkpoint in messages. Members of
+  /// `args` that are no option are left.
+  void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
+  /// Second half: finish() and validate() of every struct (or of the groups named), then the rules; throws
+  /// kUsage with every complaint, one a line. Logs the options that were ignored.
+  void check(const std::vector<std::string>& groups = {});
+
+  /// "default", "derived", "run.yaml:3", "checkpoint FROM" or "command line".
+  const std::string& source(const std::string& option) const;
+  bool given(const std::string& option) const;  // its source is neither default nor derived
+  bool on_command_line(const std::string& option) const;
+  /// The options of these groups that were given, each as words of a command line: {"--lr", "1e-3"},
+  /// {"--no-load-optim"}.
+  std::vector<std::vector<std::string>> given_words(const std::vector<std::string>& groups) const;
+  /// The file of --config, which has been read; empty: none.
+  const std::string& config_file() const;
+  /// All options as JSON, for a checkpoint's args.
+  Json to_json() const;
+  /// One line an option with its value and source, for the log at start.
+  std::vector<std::string> describe() const;
+
+  std::string help(int width = 80) const;
+  std::string markdown() const;
+  std::string man() const;
+  std::string bash_completion() const;
+
+ private:
+  struct Group {
+    std::string name;
+    std::vector<Field> fields = {};
+    std::function<void()> finish = {};
+    std::function<void(Problems&)> validate = {};
+  };
+  void add_group(Group group);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,315 @@
+#include "libcore/options/command_line.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+
+#include <boost/program_options.hpp>
+
+#include "libcore/base/flag_word.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+namespace po = boost::program_options;
+
+void OptionTable::add(const Field& field) {
+  const auto claim = [&](const std::string& name, bool negated) {
+    if (!spellings.emplace(option_key(name), OptionMatch{fields.size(), negated}).second)
+      fail(ErrorKind::kInternal, "two options are called --", name);
+  };
+  claim(field.name, false);
+  for (const std::string& name : field.aliases) claim(name, false);
+  for (const std::string& name : field.opposites) claim(name, true);
+  if (is_flag(field)) {
+    claim("no-" + field.name, true);
+    for (const std::string& name : field.aliases) claim("no-" + name, true);
+  }
+  fields.push_back(&field);
+}
+
+const OptionMatch* OptionTable::find(const std::string& name) const {
+  const auto found = spellings.find(option_key(name));
+  return found == spellings.end() ? nullptr : &found->second;
+}
+
+const IgnoredOption::Values* OptionTable::find_ignored(const std::string& name) const {
+  const std::string key = option_key(name);
+  auto found = ignored.find(key);
+  if (found == ignored.end() && key.starts_with("no-")) {
+    found = ignored.find(key.substr(3));
+    if (found != ignored.end() && found->second != IgnoredOption::kMaybeOne) found = ignored.end();
+  }
+  return found == ignored.end() ? nullptr : &found->second;
+}
+
+const std::string* OptionTable::find_refused(const std::string& name) const {
+  const std::string key = option_key(name);
+  for (const auto& [pattern, remedy] : refused)
+    if (pattern.ends_with('*') ? key.starts_with(pattern.substr(0, pattern.size() - 1)) : key == pattern)
+      return &remedy;
+  return nullptr;
+}
+
+namespace {
+/// Whether the words of two names differ by what a typing mistake makes: "lern-rate" is "learn-rate", but
+/// "src-length" is an option of its own and not "seq-length".
+bool words_agree(const std::string& name, const std::string& other) {
+  const std::vector<std::string> ours = split(name, '-'), theirs = split(other, '-');
+  if (ours.size() != theirs.size()) return true;  // a dash too many or too few; nearest() has counted
+  for (size_t i = 0; i < ours.size(); ++i)
+    if (ours[i] != theirs[i] && !nearest(ours[i], std::span(&theirs[i], 1))) return false;
+  return true;
+}
+
+/// Whether two names are near each other only because one is short: any word of three letters is one slip
+/// away from many. A slip that leaves the letters, or adds the "s" of a plural, is one all the same.
+bool short_neighbours(std::string name, std::string other) {
+  constexpr size_t kShort = 3;
+  if (std::min(name.size(), other.size()) > kShort || name == other + "s") return false;
+  std::sort(name.begin(), name.end());
+  std::sort(other.begin(), other.end());
+  return name != other;
+}
+
+std::optional<std::string> nearest_option(const std::string& name, std::vector<std::string> names) {
+  std::erase_if(names, [&](const std::string& other) {
+    return !words_agree(name, other) || short_neighbours(name, other);
+  });
+  return nearest(name, names);
+}
+}  // namespace
+
+std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
+  const std::string own = option_key(name);
+  std::vector<std::string> names;
+  for (const auto& [key, match] : spellings)
+    if (!fields[match.field]->unlisted) names.push_back(key);
+  if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // with one dash, "-lr"
+  // No suggestion for another tool's own name, because it is no slip of the pen.
+  if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
+  const auto near = nearest_option(own, names);
+  return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
+}
+
+std::string negate_word(const std::string& word) {
+  const auto flag = parse_flag(word);
+  if (!flag) return word;
+  return *flag ? "false" : "true";
+}
+
+namespace {
+bool is_option(const std::string& word) {
+  return word.size() > 2 && word[0] == '-' && word[1] == '-' &&
+         std::isalpha(static_cast<unsigned char>(word[2]));
+}
+
+/// "-n": what no option here is called and no value looks like. A number, "-" alone and a text with blanks
+/// are values; argparse tells them apart in the same way.
+bool looks_short(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
+         word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
+}
+
+/// "-5", "-.5", "-inf": a value where numbers are wanted, and where texts are rather an option of a tool
+/// whose options have one dash.
+bool begins_with_dash(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' &&
+         (std::isalnum(static_cast<unsigned char>(word[1])) || word[1] == '.') &&
+         word.find_first_of(" \n\t") == std::string::npos;
+}
+
+bool takes_texts(const Field& field) {
+  return field.metavar == "TEXT";
+}
+
+bool is_flag_value(const std::string& word) {
+  const std::string lower = lower_ascii(word);
+  return lower == "true" || lower == "false" || lower == "1" || lower == "0";
+}
+
+/// Takes one option with its values from the front of the words that are left. Boost.Program_options calls it
+/// for each word.
+class OptionTaker {
+ public:
+  OptionTaker(const OptionTable& table, CommandLine& out, Problems& problems)
+      : table_(table), out_(out), problems_(problems) {}
+
+  std::vector<po::option> operator()(std::vector<std::string>& args) {
+    const std::string word = args.front();
+    if (word == "-h") {
+      args.front() = "--help";
+      return (*this)(args);
+    }
+    if (!is_option(word)) return take_other(args);
+    args.erase(args.begin());
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals - 2);
+    adjacent_ = equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
+    if (const OptionMatch* match = table_.find(name)) return take(*match, name, args);
+    if (const auto* values = table_.find_ignored(name)) return ignore(name, *values, args);
+    if (const std::string* remedy = table_.find_refused(name)) {
+      problems_.add("--", name, " is not supported; ", *remedy);
+      skip_values(args);
+      return {};
+    }
+    return unknown("--" + name, args);
+  }
+
+ private:
+  std::vector<po::option> take_other(std::vector<std::string>& args) {
+    const std::string word = args.front();
+    const bool looks_like_option = word.size() > 1 && word[0] == '-' && word != "--" && !parse_double(word);
+    if (!looks_like_option) return {};  // Boost takes it as positional
+    args.erase(args.begin());
+    return unknown(word, args);
+  }
+
+  std::vector<po::option> unknown(const std::string& spelling, std::vector<std::string>& args) {
+    const size_t dashes = std::min(spelling.find_first_not_of('-'), spelling.size());
+    problems_.add("unknown option ", quote(spelling), table_.did_you_mean(spelling.substr(dashes), "--"));
+    skip_values(args);
+    return {};
+  }
+
+  /// Passes over what are probably the values of an option that is not taken, since each would else be one
+  /// more complaint.
+  static void skip_values(std::vector<std::string>& args) {
+    while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());
+  }
+
+  std::vector<po::option> take(const OptionMatch& match, const std::string& name,
+                               std::vector<std::string>& args) {
+    const Field& field = *table_.fields[match.field];
+    po::option option;
+    option.string_key = field.name;
+    if (is_flag(field)) {
+      const std::string value = take_flag_value(args);
+      option.value = {match.negated ? negate_word(value) : value};
+    } else if (adjacent_) {
+      option.value = {*adjacent_};
+    } else {
+      option.value = take_words(field, name, args);
+      if (option.value.empty() && refused_) return {};
+    }
+    if (!option.value.empty()) return {option};
+    problems_.add(
+        "--", name, " needs a value",
+        args.empty() || !looks_short(args.front())
+            ? std::string()
+            : concat("; one that begins with \"-\" is given as ", quote("--" + name + "=" + args.front())));
+    if (!args.empty() && looks_short(args.front())) args.erase(args.begin());
+    return {};
+  }
+
+  /// The words that are values of this option.
+  std::vector<std::string> take_words(const Field& field, const std::string& name,
+                                      std::vector<std::string>& args) {
+    const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
+    std::vector<std::string> words;
+    refused_ = false;
+    do {
+      if (args.empty() || is_option(args.front()) || args.front() == "--" || looks_short(args.front())) break;
+      if (number) unglue(name, args);
+      if (takes_texts(field) && begins_with_dash(args.front())) {
+        problems_.add("unknown option ", quote(args.front()), "; as a value of --", name, " it is given as ",
+                      quote("--" + name + "=" + args.front()));
+        refused_ = true;
+      } else {
+        words.push_back(args.front());
+      }
+      args.erase(args.begin());
+    } while (takes_several(field));
+    return words;
+  }
+
+  std::string take_flag_value(std::vector<std::string>& args) {
+    if (adjacent_) return *adjacent_;
+    if (args.empty()) return "true";
+    unglue("", args);
+    if (!is_flag_value(args.front())) return "true";
+    std::string value = args.front();
+    args.erase(args.begin());
+    return value;
+  }
+
+  /// Cuts "20--seed" into "20 --seed", because a script's line that ends in "20\" without a blank is joined
+  /// so by the shell.
+  void unglue(const std::string& name, std::vector<std::string>& args) const {
+    const std::string word = args.front();
+    const size_t at = word.find("--");
+    if (at == std::string::npos || at == 0 || !parse_double(word.substr(0, at)) ||
+        !is_option(word.substr(at)))
+      return;
+    const std::string next = word.substr(at + 2, word.find('=', at) - at - 2);
+    if (!table_.find(next) && !table_.find_ignored(next)) return;
+    warn(quote(word), " was read as two words; put a blank before the \"\\\" at the end of the line",
+         name.empty() ? std::string() : " of --" + name);
+    args.front() = word.substr(0, at);
+    args.insert(args.begin() + 1, word.substr(at));
+  }
+
+  std::vector<po::option> ignore(const std::string& name, IgnoredOption::Values values,
+                                 std::vector<std::string>& args) {
+    out_.ignored.push_back("--" + name);
+    if (adjacent_ || values == IgnoredOption::kNone || args.empty()) return {};
+    unglue(name, args);
+    if (values == IgnoredOption::kMaybeOne && !is_flag_value(args.front())) return {};
+    do {
+      if (args.empty() || is_option(args.front())) break;
+      args.erase(args.begin());
+    } while (values == IgnoredOption::kSeveral);
+    return {};
+  }
+
+  const OptionTable& table_;
+  CommandLine& out_;
+  Problems& problems_;
+  std::optional<std::string> adjacent_;  // VALUE of --name=VALUE
+  bool refused_ = false;                 // some of the words of take_words() were
+};
+
+/// Gives the words that are no options to the positional fields, in order; a field of several words takes the
+/// rest.
+void place_positionals(const OptionTable& table, const std::vector<std::string>& words, CommandLine& out,
+                       Problems& problems) {
+  size_t next = 0;
+  for (size_t i = 0; i < table.fields.size() && next < words.size(); ++i) {
+    if (!table.fields[i]->positional) continue;
+    const size_t end = takes_several(*table.fields[i]) ? words.size() : next + 1;
+    out.options.push_back({.field = i,
+                           .words = {words.begin() + static_cast<std::ptrdiff_t>(next),
+                                     words.begin() + static_cast<std::ptrdiff_t>(end)}});
+    next = end;
+  }
+  for (; next < words.size(); ++next) problems.add("unexpected argument ", quote(words[next]));
+}
+}  // namespace
+
+CommandLine parse_command_line(const OptionTable& table, const std::vector<std::string>& arguments,
+                               Problems& problems) {
+  po::options_description description;
+  for (const Field* field : table.fields)
+    description.add_options()(field->name.c_str(), po::value<std::vector<std::string>>());
+  CommandLine out;
+  OptionTaker taker(table, out, problems);
+  const po::parsed_options parsed =
+      po::command_line_parser(arguments)
+          .options(description)
+          .style(po::command_line_style::allow_long | po::command_line_style::long_allow_next |
+                 po::command_line_style::long_allow_adjacent)
+          .extra_style_parser([&](std::vector<std::string>& args) { return taker(args); })
+          .run();
+  std::vector<std::string> positionals;
+  for (const po::option& option : parsed.options) {
+    if (option.string_key.empty())
+      positionals.insert(positionals.end(), option.value.begin(), option.value.end());
+    else
+      out.options.push_back({.field = table.find(option.string_key)->field, .words = option.value});
+  }
+  place_positionals(table, positionals, out, problems);
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/options/cli.h"
+
+namespace megalith {
+
+/// Which option a spelling means.
+struct OptionMatch {
+  size_t field = 0;      // index of the table's fields
+  bool negated = false;  // the spelling sets a flag to false
+};
+
+/// Every spelling that an app accepts, in the form of option_key().
+struct OptionTable {
+  std::vector<const Field*> fields;
+  std::map<std::string, OptionMatch, std::less<>> spellings;
+  std::map<std::string, IgnoredOption::Values, std::less<>> ignored;
+  std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
+  std::map<std::string, std::string, std::less<>> refused;        // name or "prefix*", what to do instead
+
+  /// Throws kInternal when a spelling is taken.
+  void add(const Field& field);
+  const OptionMatch* find(const std::string& name) const;
+  const IgnoredOption::Values* find_ignored(const std::string& name) const;
+  const std::string* find_refused(const std::string& name) const;
+  /// "; did you mean "PREFIXnum-layers"?", or nothing.
+  std::string did_you_mean(const std::string& name, const std::string& prefix) const;
+};
+
+/// One option of a command line, in the order given.
+struct GivenOption {
+  size_t field = 0;
+  std::vector<std::string> words;  // of a flag: "true" or "false", --no- already taken into account
+};
+struct CommandLine {
+  std::vector<GivenOption> options;
+  std::vector<std::string> ignored;  // names as typed
+};
+
+/// "true" for "false" and the other way round; anything else stays, to be refused where the value is read.
+std::string negate_word(const std::string& word);
+
+/// Takes a command line apart. What does not fit goes to `problems`.
+CommandLine parse_command_line(const OptionTable&, const std::vector<std::string>& arguments, Problems&);
+
+}  // namespace megalith

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/options/cli.h"
+#include "libcore/options/fields.h"
+
+namespace megalith {
+
+/// An app's options as its documentation sees them.
+struct OptionDoc {
+  std::string name;                          // as declared
+  bool positional = false, several = false;  // takes words that are no options; takes several
+  std::vector<std::string> flags;  // the spellings worth completing: "--load-optim", "--no-load-optim"
+  std::string spelling;            // "--[no-]load-optim", "--num-layers N", "CHECKPOINT"
+  std::string help, note;          // a sentence; "default 12; at least 1; also --x"
+  std::string metavar;             // what its value is called; empty for a flag
+  std::vector<std::string> words;  // values to offer; empty: any
+  bool others = false;             // values that are none of `words` are taken, too
+};
+struct GroupDoc {
+  std::string name;
+  std::vector<OptionDoc> options;
+};
+struct AppDoc {
+  std::string name, purpose, usage, epilog, version;  // name as typed: "megalith-merge"
+  std::vector<GroupDoc> groups;
+  std::vector<NoteDoc> environment = {}, files = {};
+};
+
+/// `default_value` is the text of the value that the field was declared with.
+OptionDoc document(const Field&, const std::string& default_value);
+
+std::string render_help(const AppDoc&, int width);
+std::string render_markdown(const AppDoc&);
+std::string render_man(const AppDoc&);
+
+}  // namespace megalith

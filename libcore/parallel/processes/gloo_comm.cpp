@@ -1,0 +1,154 @@
+#include "libcore/parallel/processes/gloo_comm.h"
+
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/plugin.h"
+#include "libcore/parallel/processes/process_group.h"
+
+namespace megalith {
+namespace {
+
+constexpr char kPlugin[] = "libmegalith_gloo.so";
+
+std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
+  static const Plugin plugin(
+      kPlugin, {.folders = own_library_folders(),
+                .if_missing = "ranks that are processes need it, and it is built where Gloo is: install the "
+                              "package libgloo-dev and build Megalith again, or run the ranks as threads of "
+                              "one process (--nproc)",
+                .if_library_missing = "install the package libgloo-dev"});
+  std::unique_ptr<Mesh> mesh;
+  plugin.function<void(const MeshOptions&, std::unique_ptr<Mesh>&)>("megalith_connect_gloo")(options, mesh);
+  return mesh;
+}
+
+class ProcessComm final : public Communicator {
+ public:
+  explicit ProcessComm(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
+  /// A rank that fails ends its communicators on the way: the others need not wait for it.
+  ~ProcessComm() override {
+    if (std::uncaught_exceptions() > exceptions_) stop_failed(*group_);
+  }
+  ProcessComm(const ProcessComm&) = delete;
+  ProcessComm& operator=(const ProcessComm&) = delete;
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  const std::string& name() const override { return group_->name(); }
+
+  void all_reduce(Stream& stream, View view, Reduce reduce) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.all_reduce(view, reduce); });
+  }
+  void all_gather(Stream& stream, View out, ConstView mine) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.all_gather(out, mine); });
+  }
+  void reduce_scatter(Stream& stream, View mine, ConstView in, Reduce reduce) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.reduce_scatter(mine, in, reduce); });
+  }
+  void all_to_all(Stream& stream, View out, ConstView in) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.all_to_all(out, in); });
+  }
+  void broadcast(Stream& stream, View view, int root) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.broadcast(view, root); });
+  }
+  void set_send_slots(View memory, int slots) override { group_->set_slots(memory, slots); }
+  void send(Stream& stream, ConstView view, int peer) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.send(view, peer); });
+  }
+  void recv(Stream& stream, View view, int peer) override {
+    enqueue(stream, [=](ProcessGroup& group) { group.recv(view, peer); });
+  }
+  std::vector<std::string> exchange(std::string_view mine) override {
+    std::vector<std::string> all;
+    guarded(*group_, [&](ProcessGroup& group) { all = group.exchange(mine); });
+    return all;
+  }
+  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override;
+  void abort(const std::string& why) override { group_->world()->stop(why); }
+
+ private:
+  /// A failure must end the run for all, because the others may wait for this rank in other groups.
+  template <class Work>
+  static void guarded(ProcessGroup& group, const Work& work) {
+    try {
+      work(group);
+    } catch (...) {
+      group.world()->fail(std::current_exception());
+      throw;
+    }
+  }
+  template <class Work>
+  void enqueue(Stream& stream, const Work& work) {
+    stream.enqueue([group = group_, work] { guarded(*group, work); },
+                   [group = group_] { stop_failed(*group); });
+  }
+  static void stop_failed(const ProcessGroup& group) {
+    ProcessWorld& world = *group.world();
+    world.stop(world.name_of(world.rank()) + " failed");
+  }
+
+  std::shared_ptr<ProcessGroup> group_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+/// The members of a color agree on the max number that any rank has free: those of other colors may take
+/// the same, since they have no member in common.
+std::unique_ptr<Communicator> ProcessComm::split(const std::string& name, int color, int key) {
+  struct Offer {
+    Wish wish;
+    int group;
+  };
+  ProcessWorld& world = *group_->world();
+  const Offer mine{{color, key, rank()}, world.next_group()};
+  ProcessGroup::Members made{mine.group, name, {}, 0};
+  std::vector<Wish> wishes;
+  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+    Offer offer{};
+    std::memcpy(&offer, bytes.data(), sizeof offer);
+    wishes.push_back(offer.wish);
+    made.id = std::max(made.id, offer.group);
+  }
+  for (const Wish& wish : members_of(color, wishes)) {
+    if (wish.rank == rank()) made.rank = static_cast<int>(made.world_ranks.size());
+    made.world_ranks.push_back(group_->world_rank(wish.rank));
+  }
+  std::unique_ptr<Communicator> comm;
+  guarded(*group_, [&](ProcessGroup& group) {
+    world.use_group(made.id);
+    comm = std::make_unique<ProcessComm>(std::make_shared<ProcessGroup>(group.world(), std::move(made)));
+  });
+  return comm;
+}
+
+void check_options(const ProcessCommOptions& options) {
+  const auto size = static_cast<size_t>(options.size);
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size ||
+      (!options.rank_names.empty() && options.rank_names.size() != size))
+    fail(ErrorKind::kInternal, "rank ", options.rank, " of ", options.size, " with ",
+         options.rank_names.size(), " names");
+}
+
+}  // namespace
+
+bool has_process_comm() {
+  for (const std::string& folder : own_library_folders()) {
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::path(folder) / kPlugin, error)) return true;
+  }
+  return false;
+}
+
+std::unique_ptr<Communicator> make_process_comm(const ProcessCommOptions& options) {
+  check_options(options);
+  if (options.size == 1) return make_self_comm();
+  ProcessGroup::Members all{0, "world", {}, options.rank};
+  for (int rank = 0; rank < options.size; ++rank) all.world_ranks.push_back(rank);
+  auto world = std::make_shared<ProcessWorld>(options, connect_gloo);
+  return std::make_unique<ProcessComm>(std::make_shared<ProcessGroup>(std::move(world), std::move(all)));
+}
+
+}  // namespace megalith

@@ -1,0 +1,246 @@
+#include "libcore/parallel/threads/thread_comm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/parallel/kernels_reduce.h"
+#include "libcore/parallel/threads/thread_group.h"
+
+namespace megalith {
+namespace {
+
+/// Who makes a call.
+struct Caller {
+  std::shared_ptr<ThreadGroup> group;
+  int rank;
+};
+
+/// This rank's part in a collective call, from when all have come until none needs the others' memory.
+class Visit {
+ public:
+  Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
+    const std::string problem = problem_of(call, group_.size(), rank_);
+    if (!problem.empty())
+      fail(ErrorKind::kInternal, group_.name(), ": rank ", group_.world_rank(rank_), ": ", call.name, ": ",
+           problem);
+    calls_ = group_.begin_call(rank_, call);
+  }
+  ~Visit() { group_.end_call(rank_); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+  std::span<const GroupCall> calls() const { return calls_; }
+
+ private:
+  ThreadGroup& group_;
+  int rank_;
+  std::span<const GroupCall> calls_;
+};
+
+const std::byte* bytes_at(const ConstView& view, size_t offset) {
+  return view.as<std::byte>() + offset;
+}
+std::byte* bytes_at(const View& view, size_t offset) {
+  return view.as<std::byte>() + offset;
+}
+
+void copy_if_apart(void* to, const void* from, size_t bytes) {
+  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+// ---- collectives, on the stream's thread
+
+/// Each rank reduces one slice of everybody's tensor, reading it where it lies, and writes it to all of them.
+/// So nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
+void all_reduce(const Caller& me, const View& view, Reduce reduce) {
+  const Visit visit(me, all_reduce_call(view, reduce));
+  const Slice slice(view.elements(), me.group->size(), me.rank);
+  const size_t offset = static_cast<size_t>(slice.begin) * size_of(view.dtype);
+  SliceReduction mine{
+      .dtype = view.dtype, .reduce = reduce, .elements = slice.elements, .from = {}, .to = {}};
+  for (const GroupCall& call : visit.calls()) {
+    mine.from.push_back(bytes_at(call.in, offset));
+    mine.to.push_back(bytes_at(call.out, offset));
+  }
+  reduce_slice(mine);
+}
+
+void reduce_scatter(const Caller& me, const View& mine, const ConstView& in, Reduce reduce) {
+  const Visit visit(me, reduce_scatter_call(mine, in, reduce));
+  SliceReduction slice{.dtype = in.dtype,
+                       .reduce = reduce,
+                       .elements = mine.elements(),
+                       .from = {},
+                       .to = {bytes_at(mine, 0)}};
+  const size_t offset = mine.bytes() * static_cast<size_t>(me.rank);
+  for (const GroupCall& call : visit.calls()) slice.from.push_back(bytes_at(call.in, offset));
+  reduce_slice(slice);
+}
+
+void all_gather(const Caller& me, const View& out, const ConstView& mine) {
+  const Visit visit(me, all_gather_call(out, mine));
+  std::byte* to = bytes_at(out, 0);
+  for (const GroupCall& call : visit.calls()) {
+    copy_if_apart(to, call.in.data, mine.bytes());
+    to += mine.bytes();
+  }
+}
+
+void all_to_all(const Caller& me, const View& out, const ConstView& in) {
+  const Visit visit(me, all_to_all_call(out, in));
+  const size_t part = in.bytes() / static_cast<size_t>(me.group->size());
+  std::byte* to = bytes_at(out, 0);
+  for (const GroupCall& call : visit.calls()) {
+    copy_if_apart(to, bytes_at(call.in, part * static_cast<size_t>(me.rank)), part);
+    to += part;
+  }
+}
+
+void broadcast(const Caller& me, const View& view, int root) {
+  const Visit visit(me, broadcast_call(view, root));
+  copy_if_apart(view.data, visit.calls()[static_cast<size_t>(root)].in.data, view.bytes());
+}
+
+// ---- the communicator
+
+class ThreadComm final : public Communicator {
+ public:
+  ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
+  /// A rank that fails ends its communicators on the way: it need not wait for those that wait for it.
+  ~ThreadComm() override {
+    if (std::uncaught_exceptions() > exceptions_)
+      abort(concat("rank ", me_.group->world_rank(me_.rank), " failed"));
+    me_.group->leave(me_.rank);
+  }
+  ThreadComm(const ThreadComm&) = delete;
+  ThreadComm& operator=(const ThreadComm&) = delete;
+
+  int rank() const override { return me_.rank; }
+  int size() const override { return me_.group->size(); }
+  const std::string& name() const override { return me_.group->name(); }
+
+  void all_reduce(Stream& stream, View view, Reduce reduce) override {
+    enqueue(stream, [=](const Caller& me) { megalith::all_reduce(me, view, reduce); });
+  }
+  void all_gather(Stream& stream, View out, ConstView mine) override {
+    enqueue(stream, [=](const Caller& me) { megalith::all_gather(me, out, mine); });
+  }
+  void reduce_scatter(Stream& stream, View mine, ConstView in, Reduce reduce) override {
+    enqueue(stream, [=](const Caller& me) { megalith::reduce_scatter(me, mine, in, reduce); });
+  }
+  void all_to_all(Stream& stream, View out, ConstView in) override {
+    enqueue(stream, [=](const Caller& me) { megalith::all_to_all(me, out, in); });
+  }
+  void broadcast(Stream& stream, View view, int root) override {
+    enqueue(stream, [=](const Caller& me) { megalith::broadcast(me, view, root); });
+  }
+  void set_send_slots(View memory, int slots) override { me_.group->set_slots(me_.rank, memory, slots); }
+  void send(Stream& stream, ConstView view, int peer) override {
+    enqueue(stream, [=](const Caller& me) { me.group->send(me.rank, view, peer); });
+  }
+  void recv(Stream& stream, View view, int peer) override {
+    enqueue(stream, [=](const Caller& me) { me.group->recv(me.rank, view, peer); });
+  }
+  std::vector<std::string> exchange(std::string_view mine) override {
+    std::vector<std::string> all;
+    guarded(me_, [&](const Caller& me) {
+      const Visit visit(me, {.name = "exchange", .text = mine});
+      for (const GroupCall& call : visit.calls()) all.emplace_back(call.text);
+    });
+    return all;
+  }
+  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override;
+  void abort(const std::string& why) override { me_.group->world()->abort(why); }
+
+ private:
+  /// A failure must end the run for all, because the others may wait for this rank in other groups.
+  template <class Work>
+  static void guarded(const Caller& me, const Work& work) {
+    try {
+      work(me);
+    } catch (...) {
+      me.group->world()->fail(me.group->world_rank(me.rank), std::current_exception());
+      throw;
+    }
+  }
+  template <class Work>
+  void enqueue(Stream& stream, const Work& work) {
+    stream.enqueue(
+        [me = me_, work] { guarded(me, work); },
+        [me = me_] { me.group->world()->abort(concat("rank ", me.group->world_rank(me.rank), " failed")); });
+  }
+  std::vector<Wish> members(int color, int key);
+
+  Caller me_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+std::vector<Wish> ThreadComm::members(int color, int key) {
+  const Wish mine{color, key, me_.rank};
+  std::vector<Wish> all;
+  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+    all.emplace_back();
+    std::memcpy(&all.back(), bytes.data(), sizeof(Wish));
+  }
+  return members_of(color, all);
+}
+
+std::unique_ptr<Communicator> ThreadComm::split(const std::string& name, int color, int key) {
+  const std::vector<Wish> chosen = members(color, key);
+  std::vector<int> world_ranks;
+  int place = 0;
+  for (const Wish& wish : chosen) {
+    if (wish.rank == me_.rank) place = static_cast<int>(world_ranks.size());
+    world_ranks.push_back(me_.group->world_rank(wish.rank));
+  }
+  std::unique_ptr<Communicator> made;
+  guarded(me_, [&](const Caller& me) {
+    if (place == 0)
+      me.group->give(me.rank, std::make_shared<ThreadGroup>(me.group->world(), name, world_ranks));
+    const Visit visit(me, {.name = "split"});
+    made = std::make_unique<ThreadComm>(me.group->take(chosen[0].rank), place);
+  });
+  me_.group->give(me_.rank, nullptr);
+  return made;
+}
+
+void run_rank(const std::shared_ptr<ThreadGroup>& all, int rank,
+              const std::function<void(Communicator&)>& body) {
+  ThreadComm world(all, rank);
+  try {
+    body(world);
+  } catch (...) {
+    all->world()->fail(rank, std::current_exception());
+  }
+}
+
+}  // namespace
+
+void run_thread_ranks(int size, const ThreadCommOptions& options,
+                      const std::function<void(Communicator& world)>& body) {
+  if (size < 1) fail(ErrorKind::kInternal, "a run of ", size, " ranks");
+  if (size == 1) return body(*make_self_comm());
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto world = std::make_shared<ThreadWorld>(size, options.timeout);
+  const auto all = std::make_shared<ThreadGroup>(world, "world", ranks);
+  std::vector<std::thread> threads;
+  try {
+    for (const int rank : ranks) {
+      threads.emplace_back([&, rank] { run_rank(all, rank, body); });
+    }
+  } catch (...) {  // no thread to be had
+    world->fail(static_cast<int>(threads.size()), std::current_exception());
+  }
+  for (std::thread& thread : threads) thread.join();
+  world->rethrow_error();
+}
+
+}  // namespace megalith

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/plan/price/candidate.h"
+#include "libcore/plan/shape/model_options.h"
+
+namespace megalith {
+
+/// "--tensor-model-parallel-size 8 …": the cut as Megatron's options, which megalith-pretrain takes too;
+/// `ours`: uneven stages and ZeRO-2 in our trainer's words.
+std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
+
+enum class Launcher { kTorchrun, kSrun, kMpirun };
+
+/// One command line that starts Megatron-LM's pretrain_gpt.py or our program with the cut on all machines.
+std::string launch_line(const PlanProblem&, const Candidate&, Launcher, bool ours);
+
+/// A job for a cluster's scheduler.
+enum class JobKind { kNone, kSlurm, kKubernetes, kDlc };
+inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
+  return {{"none", JobKind::kNone},
+          {"slurm", JobKind::kSlurm},
+          {"k8s", JobKind::kKubernetes},
+          {"dlc", JobKind::kDlc}};
+}
+/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc). Of a plan for
+/// this machine's processor (trained_here) it asks for no GPUs, but for what the processor has.
+std::string job_text(const PlanProblem&, const Candidate&, JobKind, bool ours);
+
+}  // namespace megalith

@@ -1,0 +1,141 @@
+#include "libcore/plan/price/kernel_rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace megalith {
+namespace {
+
+/// Host and device wait for each other where they take as long: then the longer of both is exceeded by so
+/// much.
+constexpr double kTogether = 0.06;
+
+bool aligned(double size) {
+  return std::fmod(size, 64) == 0;
+}
+
+/// How much slower than their average multiprocessor `count` outputs of rows x columns are when they are cut
+/// into tiles of 128 x 256 or 128 x 128.
+double wave_share(const KernelRates& r, double rows, double columns, double count) {
+  if (r.cpu()) return 1;
+  const auto share_of = [&](double tile_rows, double tile_columns) {
+    const double tiles = count * (std::ceil(rows / tile_rows) * std::ceil(columns / tile_columns));
+    const double ideal = count * (rows * columns) / (tile_rows * tile_columns) / r.d.multiprocessors;
+    return ideal / std::ceil(tiles / r.d.multiprocessors);
+  };
+  constexpr double kSmallTile = 0.9;  // of the rate of the large one: less reuse
+  const double best = std::max(share_of(128, 256), kSmallTile * share_of(128, 128));
+  return 1 / (1 - r.k.wave_weight + r.k.wave_weight / std::min(best, 1.0));
+}
+
+double depth_share(const KernelRates& r, double depth) {
+  return depth / (depth + (r.cpu() ? r.d.half_depth : r.k.gemm_half_depth));
+}
+
+double point_seconds(const KernelRates& r, const ProfilePoint& point) {
+  const double rate = r.peak * r.flash_rate(static_cast<double>(point.head));
+  switch (point.kind) {
+    case ProfiledKind::kProduct:
+      return r.product(static_cast<double>(point.rows), static_cast<double>(point.columns),
+                       static_cast<double>(point.depth), r.product_flops());
+    case ProfiledKind::kAttention:
+      return point.flops / rate + r.gap();
+    case ProfiledKind::kAttentionGradient:
+      return point.flops / (rate * r.k.flash_backward) + r.gap();
+    case ProfiledKind::kMemory:
+      return r.stream(point.bytes);
+    case ProfiledKind::kStart:
+      return r.gap();
+  }
+  return r.gap();
+}
+
+}  // namespace
+
+KernelRates::KernelRates(const PlanProblem& problem)
+    : p(problem),
+      k(*problem.coefficients),
+      d(problem.machine.device),
+      e(problem.element()),
+      peak(sustained_flops(problem)),
+      bandwidth(k.memory_rate * d.memory_bandwidth) {}
+
+bool KernelRates::narrow() const {
+  return p.precision == Precision::kFp8 || p.precision == Precision::kMxfp8 ||
+         p.precision == Precision::kNvfp4;
+}
+
+double KernelRates::product_flops() const {
+  const double narrow_peak = p.precision == Precision::kNvfp4 && d.fp4_flops > 0 ? d.fp4_flops : d.fp8_flops;
+  if (!narrow() || narrow_peak <= 0) return peak;
+  return peak * (1 + k.narrow_rate * (narrow_peak / d.half_flops - 1));
+}
+
+double KernelRates::product(double rows, double columns, double depth, double flops) const {
+  if (rows * columns * depth == 0) return 0;
+  double rate = flops * wave_share(*this, rows, columns, 1) * depth_share(*this, depth);
+  if (!cpu() && !(aligned(rows) && aligned(columns) && aligned(depth))) rate *= k.misaligned_rate;
+  const double bytes = e * (rows * depth + depth * columns + rows * columns);
+  return smooth_max(2 * rows * columns * depth / rate, bytes / bandwidth) + gap();
+}
+
+double KernelRates::grouped_product(double rows, double columns, double depth, double count) const {
+  const double rate = product_flops() * wave_share(*this, rows, columns, count) * depth_share(*this, depth);
+  const double bytes = e * (rows * depth + depth * columns + rows * columns);
+  return smooth_max(count * 2 * rows * columns * depth / rate, count * bytes / bandwidth) + gap();
+}
+
+double KernelRates::flash_rate(double channels) const {
+  if (cpu()) return d.attention_share;
+  const AttentionKernel kernel = p.software.attention;
+  const auto coefficient = flash_coefficient(kernel);
+  double rate = coefficient ? k.*coefficient : k.fused_rate;
+  // The public flash kernels use the previous generation's matrix instructions on devices that have 8-bit
+  // ones.
+  if (kernel != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
+  return rate * channels / (channels + k.head_half_depth);
+}
+
+double KernelRates::with_host(double device, double kernels) const {
+  const double host = kernels * k.host_launch, sum = device + host;
+  return cpu() ? device : std::max({device, host, 0.5 * (1 + kTogether) * sum});
+}
+
+double Coefficients::*flash_coefficient(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kFlash1:
+      return &Coefficients::flash1_rate;
+    case AttentionKernel::kFlash2:
+      return &Coefficients::flash2_rate;
+    case AttentionKernel::kFused:
+      return &Coefficients::fused_rate;
+    default:
+      return nullptr;
+  }
+}
+
+PointPricer point_pricer(const PlanProblem& problem) {
+  return [problem](std::span<const ProfilePoint> points, const DeviceRates& rates, std::span<double> out) {
+    PlanProblem p = problem;
+    p.machine.device = rates.device;
+    p.coefficients = &rates.coefficients;
+    const KernelRates r(p);
+    for (size_t i = 0; i < points.size(); ++i) out[i] = point_seconds(r, points[i]);
+  };
+}
+
+double smooth_max(double a, double b) {
+  return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
+}
+
+double sustained_flops(const PlanProblem& p) {
+  const Accelerator& d = p.machine.device;
+  const double peak = p.half() ? d.half_flops : d.float_flops;
+  // A device that has less power for each operation than an A100 cannot hold its clock.
+  const double power = power_share(d);
+  if (d.multiprocessors == 0 || power <= 0) return peak;
+  return peak * std::min(kMostSustained, p.coefficients->sustained_clock *
+                                             std::pow(power, p.coefficients->clock_power_exponent));
+}
+
+}  // namespace megalith

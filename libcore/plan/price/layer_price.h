@@ -1,0 +1,91 @@
+#pragma once
+
+#include <string_view>
+
+#include "libcore/ops/op.h"
+#include "libcore/plan/price/candidate.h"
+#include "libcore/plan/shape/parameter_count.h"
+
+namespace megalith {
+
+/// What the price of one layer depends on.
+struct LayerShape {
+  int tensor = 1, context = 1, micro_batch = 1;
+  bool sequence = false;
+  int expert = 1, expert_tensor = 1;
+  bool operator==(const LayerShape&) const = default;
+};
+
+/// One layer for one microbatch on one device of a LayerShape. Seconds and bytes.
+struct LayerCost {
+  double forward = 0, backward = 0;            // a layer's work, without communication
+  double forward_comm = 0, backward_comm = 0;  // what tensor and context ranks exchange and nothing hides
+  double forward_exchange = 0, backward_exchange = 0;  // tokens to their experts and back, not hidden
+  double again_attention = 0, again_norm_act = 0, again_products = 0,
+         again_full = 0;  // what recomputing repeats
+  double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
+         kept_full = 0;  // bytes of a layer
+
+  double forward_sent() const { return forward_comm + forward_exchange; }
+  double backward_sent() const { return backward_comm + backward_exchange; }
+  double forward_seconds() const { return forward + forward_sent(); }
+  double backward_seconds() const { return backward + backward_sent(); }
+  double seconds() const { return forward_seconds() + backward_seconds(); }
+  double again(Recomputed) const;    // seconds of a layer
+  double kept_of(Recomputed) const;  // bytes of a layer
+};
+
+/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything of a
+/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Where a
+/// model has experts in some layers only, the price's own layer is one with experts.
+struct LayerPrice : LayerCost {
+  LayerCost plain;                 // a layer without experts, of a model that has some
+  double head = 0, embedding = 0;  // forward and backward; the head with the layers of further predictions
+  double message = 0;              // bytes of what the next stage gets, on each device
+  double sent = 0;                 // of them, what a device sends
+  double put_together = 0;         // seconds until tensor ranks that got a part each have the whole
+
+  double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
+  ParameterCount parameters;
+};
+
+LayerPrice price_layer(const PlanProblem&, const LayerShape&);
+/// Seconds of one op of this version's trainer (ops/op.h) on the device, by its name and price: the rates of
+/// the layers' price, without what depends on a product's shape.
+double op_seconds(const PlanProblem&, std::string_view op, const Cost&);
+inline LayerShape shape_of(const Candidate& c) {
+  return {c.tensor, c.context, c.micro_batch, c.sequence, c.expert, c.expert_tensor};
+}
+
+/// How ranks reach each other: bytes/s of one rank, seconds a hop.
+struct Link {
+  double bandwidth = 1, latency = 0;
+};
+/// For a group of `ranks` ranks that lie `stride` apart. Where a group has several ranks on a machine, their
+/// network devices work together.
+Link group_link(const PlanProblem&, int ranks, int stride);
+/// One direction of a ring: a gather or a scatter of `bytes` in all; an all-reduce is two.
+double ring_seconds(double bytes, int ranks, Link);
+
+/// Stages of a pipeline that hold as many layers, and what else stands still while recomputation and sharding
+/// are tried.
+struct Layout {
+  struct Kind {
+    int stage = 0;  // the earliest of them: it holds the most microbatches
+    int layers = 0;
+    double times = 1;     // how many
+    int plain = 0;        // of the layers, those without experts in a model that has some
+    LayerCost mean = {};  // of its layers, where they differ
+    const LayerCost& layer(const LayerPrice& price) const { return plain > 0 ? mean : price; }
+  };
+  std::vector<Kind> kinds;
+  Link data, message;  // of the data ranks, and to the next stage
+  Link expert_data;    // of the ranks that hold the same experts
+  double tied = 0;     // seconds for the gradient of tied embeddings
+  double machine_doublings = 0;
+};
+Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);
+/// One stage of it.
+Layout::Kind stage_kind(const PlanProblem&, const Candidate&, const LayerPrice&, int stage);
+
+}  // namespace megalith

@@ -1,0 +1,162 @@
+#include "libcore/plan/price/memory_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace megalith {
+namespace {
+
+/// Chunks of a microbatch that stage `stage` holds at its fullest.
+double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
+  const double later_stages = c.pipeline - stage - 1;
+  const double total = static_cast<double>(c.microbatches) * c.chunks;
+  switch (p.software.schedule) {
+    case Schedule::kOneForwardOneBackward: {
+      const double warmup = c.chunks == 1 ? later_stages : 2 * later_stages + (c.chunks - 1.0) * c.pipeline;
+      return std::min(total, warmup + 1);
+    }
+    case Schedule::kZeroBubble:
+    case Schedule::kZeroBubbleV:
+      return std::min(total, c.chunks * static_cast<double>(c.pipeline));
+    case Schedule::kVHalf:
+      return std::min(total, c.chunks * (c.pipeline / 2.0 + 1));
+    case Schedule::kVMin:
+      return std::min(total, c.chunks * (c.pipeline / 3.0 + 1));
+  }
+  return total;
+}
+
+/// For one parameter: fp32 masters of 16-bit models, two moments.
+double optimizer_bytes(const PlanProblem& p) {
+  return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
+}
+
+void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
+               MemoryEstimate& estimate) {
+  const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
+  // Bytes that are left of both kinds of parameters where they are cut from this stage of ZeRO on.
+  const auto held = [&](double bytes, Sharding from) {
+    const bool cut = c.sharding >= from;
+    return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
+           parameters.experts * bytes * (cut ? 1 / copies : 1.0);
+  };
+  // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
+  estimate.parameters = held(p.element(), Sharding::kParameters);
+  estimate.gradients = held(p.half() ? p.software.gradient_bytes : 4, Sharding::kGradients);
+  estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
+  // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
+  if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
+  if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
+}
+
+double layer_activations(const Candidate& c, const LayerCost& layer, int layers) {
+  const int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
+  return again * layer.kept_of(c.recompute) + (layers - again) * layer.kept;
+}
+
+double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                         const Layout::Kind& kind) {
+  const int stage = kind.stage;
+  const double flight = chunks_in_flight(p, c, stage) / c.chunks;
+  double kept = layer_activations(c, kind.layer(price), kind.layers) * flight;
+  if (c.recompute != Recomputed::kNone)  // a layer is filled again while its backward pass runs
+    kept += price.kept - price.kept_of(c.recompute);
+  if (stage == 0) kept += flight * price.kept_embedding;
+  if (stage == c.pipeline - 1) kept += price.kept_head;
+  return kept;
+}
+
+double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
+  const double messages = c.pipeline > 1 ? 4 * price.message : 0;
+  const double workspace =
+      p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : 16.0 * (1 << 20);
+  // FSDP holds a layer's parameters while it runs, gathers the next ones', and reduces the gradients of one.
+  const double unit = c.sharding == Sharding::kParameters
+                          ? (price.parameters.block + price.parameters.experts) *
+                                    (2 * p.element() + p.software.gradient_bytes) +
+                                (price.parameters.embedding + price.parameters.head) * p.element()
+                          : 0;
+  return price.transient + messages + workspace + unit;
+}
+
+double context_bytes(const PlanProblem& p, const Candidate& c) {
+  if (p.machine.device.multiprocessors == 0) return 0;  // a processor's program has none
+  const int groups = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1) + (c.context > 1) + (c.expert > 1);
+  return p.coefficients->context_bytes + p.coefficients->group_bytes * groups;
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_parts(const PlanProblem& p) {
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  if (p.save_copy == RunShape::SaveCopy::kNone)
+    std::erase_if(parts, [](const MemoryPart& part) { return part.of_saves; });
+  return parts;
+}
+
+double usable_memory(const PlanProblem& p) {
+  const Accelerator& d = p.machine.device;
+  return d.memory * (d.multiprocessors > 0 ? p.coefficients->usable_share : 1);
+}
+
+StageParameters stage_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {
+  const double with_experts = kind.layers - kind.plain;
+  StageParameters out{count.block * with_experts + count.plain_block * kind.plain,
+                      count.experts * with_experts};
+  if (kind.stage == 0) out.shared += count.embedding;
+  if (kind.stage == c.pipeline - 1) {
+    out.shared += count.head + (c.pipeline > 1 ? count.head_copy : 0);
+    out.experts += count.head_experts;
+  }
+  return out;
+}
+
+double block_activations(const PlanProblem& p, const Candidate& c) {
+  return price_layer(p, shape_of(c)).kept_of(c.recompute);
+}
+
+MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                               const Layout::Kind& kind) {
+  MemoryEstimate estimate;
+  add_state(p, c, stage_parameters(c, price.parameters, kind), estimate);
+  estimate.activations = stage_activations(p, c, price, kind);
+  if (kind.stage == c.pipeline - 1) estimate.logits = price.logits;
+  estimate.transient = transient_bytes(p, c, price);
+  estimate.context = context_bytes(p, c);
+  const double slack = p.machine.device.multiprocessors == 0 ? 0
+                       : p.software.expandable_segments      ? 0.1 * p.coefficients->slack
+                                                             : p.coefficients->slack;
+  const double working = estimate.activations + estimate.logits + estimate.transient;
+  estimate.fragmentation = slack * working;
+  // What the exchange and the optimizer take while they step comes when the activations are gone. The
+  // allocator keeps the memory of both, and gives back what it does not need only when there is no other.
+  const double stepping =
+      (c.data > 1 ? p.software.bucket_bytes : 0) +
+      (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
+  estimate.transient += std::max(0.0, stepping - working);
+  if (!p.software.expandable_segments)
+    estimate.cached = p.coefficients->cached_share * std::min(stepping, working);
+  return estimate;
+}
+
+MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, int stage) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  return memory_estimate(p, c, price, stage_kind(p, c, price, stage));
+}
+
+WorstStage worst_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                       const Layout& layout) {
+  WorstStage worst{-1, {}};
+  for (const Layout::Kind& kind : layout.kinds) {
+    const MemoryEstimate estimate = memory_estimate(p, c, price, kind);
+    if (worst.stage < 0 || estimate.needed() > worst.estimate.needed()) worst = {kind.stage, estimate};
+  }
+  return worst;
+}
+
+WorstStage worst_stage(const PlanProblem& p, const Candidate& c) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  return worst_stage(p, c, price, layout_of(p, c, price));
+}
+
+}  // namespace megalith

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <vector>
+
+#include "libcore/plan/price/layer_price.h"
+
+namespace megalith {
+
+/// Bytes on one device of a pipeline stage, by kind.
+struct MemoryEstimate {
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double activations = 0;    // of all microbatches in flight
+  double logits = 0;         // last stage
+  double transient = 0;      // gathered inputs and parameters, pipeline messages, workspace
+  double save_copy = 0;      // of what an asynchronous save writes (PlanProblem::save_copy)
+  double context = 0;        // driver, kernels and communication buffers
+  double fragmentation = 0;  // what a caching allocator reserves but cannot use
+
+  double cached = 0;  // kept by the allocator from another phase of the step; given back before it runs out
+
+  double allocated() const {
+    return parameters + gradients + optimizer + activations + logits + transient + save_copy;
+  }
+  double reserved() const { return allocated() + fragmentation + cached; }
+  double device() const {
+    return reserved() + context;
+  }  // what nvidia-smi shows, where the device has as much
+  double needed() const { return allocated() + fragmentation + context; }  // less is too little
+};
+
+/// What a device's memory goes to, as reports show it: these add up to needed().
+struct MemoryPart {
+  const char* name;
+  const char* color;  // in HTML
+  double (*value)(const MemoryEstimate&);
+  bool of_saves = false;  // nothing where a save copies nothing
+};
+inline constexpr MemoryPart kMemoryParts[] = {
+    {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
+    {"gradients", "#6cc5b0", [](const MemoryEstimate& b) { return b.gradients; }},
+    {"optimizer", "#3ca951", [](const MemoryEstimate& b) { return b.optimizer; }},
+    {"activations", "#efb118", [](const MemoryEstimate& b) { return b.activations; }},
+    {"logits", "#ff725c", [](const MemoryEstimate& b) { return b.logits; }},
+    {"transient", "#a463f2", [](const MemoryEstimate& b) { return b.transient; }},
+    {"save copy", "#97bbf5", [](const MemoryEstimate& b) { return b.save_copy; }, true},
+    {"context", "#9498a0", [](const MemoryEstimate& b) { return b.context; }},
+    {"fragmentation", "#d0d3d8", [](const MemoryEstimate& b) { return b.fragmentation; }},
+};
+/// Those that say something of the problem.
+std::vector<MemoryPart> memory_parts(const PlanProblem&);
+
+/// Bytes of a device that a job can have before it runs out.
+double usable_memory(const PlanProblem&);
+
+/// Bytes that one layer keeps for its backward pass, of one microbatch, on one device.
+double block_activations(const PlanProblem&, const Candidate&);
+
+/// Parameters on one device of a pipeline stage.
+struct StageParameters {
+  double shared = 0;   // with the ranks that have other data
+  double experts = 0;  // with those that hold the same experts
+  double sum() const { return shared + experts; }
+};
+StageParameters stage_parameters(const Candidate&, const ParameterCount&, const Layout::Kind&);
+
+/// The estimate of a pipeline stage (0 .. pipeline - 1).
+MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout::Kind&);
+MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, int stage);
+
+/// The stage with the largest needed(), and its estimate.
+struct WorstStage {
+  int stage = 0;
+  MemoryEstimate estimate;
+};
+WorstStage worst_stage(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
+WorstStage worst_stage(const PlanProblem&, const Candidate&);
+
+}  // namespace megalith

@@ -1,0 +1,245 @@
+#include "libcore/plan/price/time_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libcore/plan/price/memory_estimate.h"
+
+namespace megalith {
+namespace {
+
+/// Layers of a stage of `layers` of which something is run again.
+int layers_again(const Candidate& c, int layers) {
+  return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
+}
+double recomputed(const Candidate& c, const LayerCost& layer, int layers) {
+  return layers_again(c, layers) * layer.again(c.recompute);
+}
+double extra(const Candidate& c, const LayerPrice& price, int stage) {
+  return (stage == 0 ? price.embedding : 0) + (stage == c.pipeline - 1 ? price.head : 0);
+}
+
+struct Assembly {
+  const PlanProblem& p;
+  const Candidate& c;
+  const LayerPrice& price;
+  const Layout& layout;
+  const Coefficients& k = *p.coefficients;
+
+  /// Seconds of one microbatch between two stages, both directions, that are not hidden.
+  double messages() const {
+    if (c.pipeline == 1) return 0;
+    const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
+    const double stall = p.machine.device.multiprocessors == 0 ? 0 : k.message_stall;
+    const double one = price.sent / layout.message.bandwidth + layout.message.latency + price.put_together;
+    return 2.0 * c.chunks * (one + stall) * (1 - hidden);
+  }
+  double bubble_share() const {
+    switch (p.software.schedule) {
+      case Schedule::kOneForwardOneBackward:
+        return 1.0 / c.chunks;
+      case Schedule::kZeroBubble:
+        return 1.0 / 3;
+      case Schedule::kZeroBubbleV:
+        return 0.1;
+      case Schedule::kVHalf:
+        return 0.5;
+      case Schedule::kVMin:
+        return 1;
+    }
+    return 1;
+  }
+
+  struct Stages {
+    double sum = 0;  // seconds of one microbatch on all of them, one after the other
+    const Layout::Kind* slowest = nullptr;
+  };
+  Stages all_stages() const {
+    Stages out;
+    double most = 0;
+    for (const Layout::Kind& kind : layout.kinds) {
+      const double one = stage_seconds(c, price, kind);
+      out.sum += one * kind.times;
+      if (!out.slowest || one > most) out.slowest = &kind;
+      most = std::max(most, one);
+    }
+    return out;
+  }
+
+  double gradient_bytes() const {
+    if (!p.half()) return 4;
+    return p.software.reduced_bytes > 0 ? p.software.reduced_bytes : p.software.gradient_bytes;
+  }
+
+  /// A gather or a scatter over the ranks that have the same parameters.
+  double spread(const StageParameters& parameters, double bytes) const {
+    return ring_seconds(bytes * parameters.shared, c.data * c.context, layout.data) +
+           ring_seconds(bytes * parameters.experts, c.expert_data(), layout.expert_data);
+  }
+
+  /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, beside the layers' work.
+  double sharded_layers(const Layout::Kind& kind) const {
+    const LayerCost& layer = kind.layer(price);
+    const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
+    const ParameterCount& count = price.parameters;
+    const StageParameters one{with_experts * count.block + (1 - with_experts) * count.plain_block,
+                              with_experts * count.experts};
+    const double gather = c.sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
+    const double reduce = spread(one, gradient_bytes());
+    const auto beside = [&](double work, double exchange) {
+      const double hidden = std::min(work, exchange);
+      return exchange - hidden + k.shard_contention * hidden;
+    };
+    const int again = layers_again(c, kind.layers);
+    const double backward = layer.backward_seconds();
+    return kind.layers * beside(layer.forward_seconds(), gather) +
+           again * beside(backward + layer.again(c.recompute), gather + reduce) +
+           (kind.layers - again) * beside(backward, gather + reduce);
+  }
+
+  double data_comm(const StageParameters& parameters, double last_backward, double first_forward) const {
+    if (holders(p, c) == 1) return 0;
+    const auto exposed = [&](bool overlapped, double exchange, double window) {
+      return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
+    };
+    const double half = spread(parameters, gradient_bytes());
+    if (c.sharding == Sharding::kNone) return exposed(p.software.overlap_gradients, 2 * half, last_backward);
+    const double gather = spread(parameters, p.element());
+    const double reduce = p.software.reduces_whole ? 2 * half : half;
+    return exposed(p.software.overlap_gradients, reduce, last_backward) +
+           exposed(p.software.overlap_parameters, gather, first_forward);
+  }
+
+  StageParameters most_parameters() const {
+    const StageParameters first = stage_parameters(c, price.parameters, layout.kinds.front()),
+                          last = stage_parameters(c, price.parameters, layout.kinds.back());
+    return last.sum() > first.sum() ? last : first;
+  }
+  /// `cut`: over the ranks that have the same parameters.
+  double optimizer(const StageParameters& parameters, bool cut) const {
+    const double bytes = p.half() ? 30 + p.software.gradient_bytes * 2 : 36;
+    const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
+                            : parameters.sum();
+    return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
+  }
+
+  /// A step that the stages of this kind hold up, without what depends on the sharding.
+  StepTime pipeline(const Layout::Kind& kind, const Stages& all) const {
+    const double nmb = static_cast<double>(c.microbatches);
+    const int layers = kind.layers;
+    const LayerCost& layer = kind.layer(price);
+    StepTime t;
+    t.bottleneck = all.slowest->stage;
+    t.compute = nmb * (layers * (layer.forward + layer.backward) + extra(c, price, kind.stage));
+    t.recompute = nmb * recomputed(c, layer, layers);
+    t.tensor_comm = nmb * layers * (layer.forward_comm + layer.backward_comm);
+    t.expert_comm = nmb * layers * (layer.forward_exchange + layer.backward_exchange);
+    t.bubble = std::max(0.0, all.sum - stage_seconds(c, price, kind)) * bubble_share();
+    t.pipeline_comm = messages() * (nmb + (c.pipeline - 1.0) / c.chunks);
+    t.fixed = p.machine.device.multiprocessors == 0 ? 1e-3 : k.step_overhead;
+    return t;
+  }
+  void wait_for_the_slowest(StepTime& t) const {
+    t.straggler = t.total() * (k.straggler * layout.machine_doublings);
+  }
+
+  StepTime held_up_by(const Layout::Kind& kind, const Stages& all) const {
+    StepTime t = pipeline(kind, all);
+    const int layers = kind.layers;
+    const LayerCost& layer = kind.layer(price);
+    const StageParameters parameters = most_parameters();
+    t.data_comm = layout.tied;
+    if (c.sharding < Sharding::kParameters)
+      t.data_comm += data_comm(parameters, layers * layer.backward_seconds() + recomputed(c, layer, layers),
+                               layers * layer.forward_seconds());
+    if (c.sharding >= Sharding::kGradients && holders(p, c) > 1) {
+      // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
+      const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
+      t.data_comm += times * sharded_layers(kind);
+    }
+    t.optimizer = optimizer(parameters, c.sharding != Sharding::kNone);
+    wait_for_the_slowest(t);
+    return t;
+  }
+  /// The longest of those that one kind of stages holds up: what they hide of the exchange differs, and must
+  /// not jump where a faster device makes another kind the slowest.
+  StepTime time() const {
+    const Stages all = all_stages();
+    StepTime longest = held_up_by(*all.slowest, all);
+    for (const Layout::Kind& kind : layout.kinds) {
+      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;  // hides as much
+      if (const StepTime t = held_up_by(kind, all); t.total() > longest.total()) longest = t;
+    }
+    return longest;
+  }
+  double minimum() const {
+    const Stages all = all_stages();
+    StepTime t = pipeline(*all.slowest, all);
+    t.optimizer = optimizer(most_parameters(), true);
+    wait_for_the_slowest(t);
+    return t.total();
+  }
+};
+
+}  // namespace
+
+StepTime step_time(const PlanProblem& p, const Candidate& c, const LayerPrice& price, const Layout& layout) {
+  return Assembly{p, c, price, layout}.time();
+}
+
+StepTime step_time(const PlanProblem& p, const Candidate& c) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  return step_time(p, c, price, layout_of(p, c, price));
+}
+
+double least_seconds(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                     const Layout& layout) {
+  Candidate bare = c;
+  bare.recompute = Recomputed::kNone;
+  return Assembly{p, bare, price, layout}.minimum();
+}
+
+double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::Kind& kind) {
+  const LayerCost& layer = kind.layer(price);
+  return kind.layers * layer.seconds() + recomputed(c, layer, kind.layers) + extra(c, price, kind.stage);
+}
+
+Interval interval(const PlanProblem& p, double seconds) {
+  const double spread = 1 + p.coefficients->spread;
+  return {seconds / spread, seconds * spread};
+}
+
+Interval imbalance_interval(const PlanProblem& p, const Candidate& c) {
+  const auto seconds = [&](double point) {
+    PlanProblem at = p;
+    at.imbalance_point = point;
+    return step_time(at, c).total();
+  };
+  return {seconds(0), seconds(1)};
+}
+
+Interval step_interval(const PlanProblem& p, const Candidate& c, double seconds) {
+  if (!p.model.has_experts()) return interval(p, seconds);
+  const Interval ends = imbalance_interval(p, c);
+  return {interval(p, ends.low).low, interval(p, ends.high).high};
+}
+
+double model_flops(const PlanProblem& p, int64_t global_batch) {
+  const ModelShape& m = p.model;
+  const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab_size);
+  const double tokens = static_cast<double>(global_batch) * m.seq_length;
+  const double layers = m.layers + m.predicted, plain = m.plain_layers(m.layers);
+  const double width = 0.5 * (m.query_width() + m.output_width());  // of both products of the scores
+  const bool experts = m.has_experts();
+  const double matrices = matrix_parameters(m, experts) * (layers - plain) +
+                          matrix_parameters(m, false) * plain + 2.0 * m.predicted * m.hidden * m.hidden +
+                          head * (1 + m.predicted);
+  return 6 * tokens * matrices + 6 * tokens * m.seq_length * width * layers;
+}
+
+double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {
+  const double peak = p.half() ? p.machine.device.half_flops : p.machine.device.float_flops;
+  return model_flops(p, c.global_batch) / (seconds * peak * p.machine.world);
+}
+
+}  // namespace megalith

@@ -1,0 +1,129 @@
+#include "libcore/plan/price/trainer.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/train/memory.h"
+#include "libcore/train/run_rules.h"
+
+namespace megalith {
+namespace {
+
+/// What the trainer has no option for; empty: nothing.
+std::string without_option(const PlanProblem& p, const Candidate& c) {
+  if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
+  if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
+  if (p.half() && p.software.gradient_bytes < 4) return "gradients in 16 bits";
+  if (c.sharding == Sharding::kParameters) return "ZeRO-3";
+  if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
+    return "this kind of recomputation";
+  if (c.chunks > 1 && p.model.layers % (c.pipeline * c.chunks) != 0) return "uneven interleaved pipelines";
+  return {};
+}
+
+MemoryEstimate estimate_of(const RunMemory& run) {
+  const auto bytes = [](size_t n) { return static_cast<double>(n); };
+  return {.parameters = bytes(run.weights),
+          .gradients = bytes(run.grads),
+          .optimizer = bytes(run.optimizer),
+          .activations = bytes(run.activations()),
+          .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars),
+          .save_copy = bytes(run.save_copy)};
+}
+
+RunShape run_of(const PlanProblem& p, const PretrainConfig& config) {
+  RunShape run = run_shape(config);
+  run.save_copy = p.save_copy;
+  return run;
+}
+
+}  // namespace
+
+PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
+  PretrainConfig config;
+  config.model = p.model.trained();
+  ParallelConfig& parallel = config.parallel;
+  parallel.tensor = c.tensor;
+  parallel.pipeline = c.pipeline;
+  parallel.context = c.context;
+  parallel.data = c.data;
+  parallel.world = p.machine.world;
+  parallel.local_world = p.machine.world;  // how the ranks are spread over machines is the launcher's
+  parallel.sequence = c.sequence;
+  parallel.sharding = c.sharding;
+  parallel.nproc = p.machine.world;
+  if (c.chunks == 1 && c.pipeline > 1)
+    for (int stage = 0; stage < c.pipeline; ++stage)
+      parallel.pipeline_layers.push_back(std::to_string(stage_layers(p, c, stage)));
+  if (c.chunks > 1) parallel.layers_per_chunk = p.model.layers / c.pipeline / c.chunks;
+  TrainConfig& train = config.train;
+  train.micro_batch = c.micro_batch;
+  train.global_batch = static_cast<int>(c.global_batch);
+  (p.fp16 ? train.fp16 : train.bf16) = p.precision == Precision::kHalf;
+  if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
+  if (c.recompute == Recomputed::kFull) {
+    train.recompute = Recompute::kFull;
+    const bool all = c.recompute_layers == 0;
+    train.recompute_method = all ? "uniform" : "block";
+    train.recompute_layers = all ? 1 : recomputed_of_chunk(c);
+  }
+  config.data.data_path = {"a plan reads no data"};
+  return config;
+}
+
+Software trainer_software() {
+  Software s;
+  s.head_rows = 1024;  // model/head.cpp
+  return s;
+}
+
+TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
+  TrainerAnswer answer;
+  if (const std::string missing = without_option(p, c); !missing.empty()) {
+    answer.refusal = "this version's trainer has no option for " + missing;
+    return answer;
+  }
+  const PretrainConfig config = trainer_configuration(p, c);
+  Problems problems;
+  config.parallel.validate(problems);
+  config.parallel.validate(config.model, problems);
+  check_run(config, problems);
+  if (!problems.empty()) {
+    answer.refusal = problems.list().front();
+    return answer;
+  }
+  try {
+    const RunShape run = run_of(p, config);
+    // One stage of each kind: all eight stages of each plan took a fifth of the program's time for a model of
+    // 22 billion parameters.
+    for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
+      const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
+      if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())
+        answer.rank = WorstStage{kind.stage, estimate};
+    }
+  } catch (const Error& e) {
+    answer.refusal = e.what();
+  }
+  return answer;
+}
+
+WorstStage fullest_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                         const Layout& layout) {
+  if (p.trained_here)
+    if (const TrainerAnswer answer = ask_trainer(p, c); answer.rank) return *answer.rank;
+  return worst_stage(p, c, price, layout);
+}
+
+std::vector<MemoryEstimate> stage_estimates(const PlanProblem& p, const Candidate& c) {
+  std::vector<MemoryEstimate> out;
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const bool asked = p.trained_here && ask_trainer(p, c).rank;
+  const std::optional<RunShape> run =
+      asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
+  for (int stage = 0; stage < c.pipeline; ++stage)
+    out.push_back(run ? estimate_of(run_memory(*run, {.pipeline = stage}))
+                      : memory_estimate(p, c, price, stage_kind(p, c, price, stage)));
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/plan/search/goal.h"
+
+namespace megalith {
+
+/// "devices for 1000.0 billion tokens in 30.0 days": a table of the powers and the answers.
+std::string scaling_text(const PlanProblem&, const Goal&, const Scaling&);
+
+}  // namespace megalith

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libcore/config/checkpoint_config.h"
+#include "libcore/config/data_config.h"
+#include "libcore/config/mindformers/run_file.h"
+#include "libcore/config/paddle_config.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/config/train_config.h"
+#include "libcore/options/cli.h"
+#include "libcore/plan/device/machine.h"
+#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/request/plan_target.h"
+#include "libcore/plan/search/search.h"
+#include "libcore/plan/shape/model_shape.h"
+
+namespace megalith {
+
+inline std::vector<EnumName<SearchMode>> enum_names(SearchMode) {
+  return {{"bounded", SearchMode::kBounded}, {"exhaustive", SearchMode::kExhaustive}};
+}
+inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
+  return {{"fused", AttentionKernel::kFused},
+          {"flash2", AttentionKernel::kFlash2},
+          {"flash1", AttentionKernel::kFlash1},
+          {"fused-softmax", AttentionKernel::kFusedSoftmax},
+          {"torch", AttentionKernel::kTorch}};
+}
+
+/// What only the planner asks.
+struct PlanOptions : PlanTarget {
+  std::vector<std::string> gpu_files, calibrations;
+  std::optional<double> network_gbps;
+  std::optional<int> link_domain;
+  std::string cluster, hf, coefficients;
+  int top = 10;
+  SearchMode search = SearchMode::kBounded;
+  AttentionKernel attention = AttentionKernel::kFused;
+  bool account_embedding = false, account_loss = false, expandable_segments = false;
+  std::optional<int> expert_tensor;
+  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true,
+       megatron_fsdp = false;
+  std::string attention_backend, sharding_strategy, pipeline_layout;
+  std::optional<bool> flash_attention;
+  std::string transformer_impl;
+  std::vector<std::string> recompute_modules;
+  int optimizer_instances = 1;
+  std::string fp8_format, fp8_recipe, fp4_format;
+  double gpu_hour = 0;
+  std::optional<double> train_tokens, deadline_days, budget;
+  JobKind emit = JobKind::kNone;
+  std::string html, simulate, verify_log, anchor;
+  bool explain = false, json = false;
+
+  template <class V>
+  void fields(V&& v) {
+    PlanTarget::fields(v);
+    v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
+      metavar("FILE"));
+    v("cluster", cluster,
+      "Take gpu, world-size, local-world-size, link-domain, network-gbps, device-memory-gb and "
+      "gpu-hour-price "
+      "from a YAML file, where the command line does not give them.",
+      metavar("FILE"));
+    v("network-gbps", network_gbps, "Network between machines in Gbit/s for each device.", positive(),
+      default_text("the device's usual"));
+    v("link-domain", link_domain,
+      "Devices that fast links join, of several machines (a rack of GB200: 72) or of a part of one (a pair).",
+      between(1, ParallelConfig::kMaxRanks),
+      default_text("those of a machine; the device's own where that is more than any machine has"));
+    v("hf", hf,
+      "Take the model's shape from a Hugging Face config.json, the folder that holds it, or a model's id.",
+      metavar("FILE"));
+    v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
+      metavar("FILE"));
+    v("search", search,
+      "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
+    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
+    v("attention-backend", attention_backend,
+      "The same in Megatron's words: unfused and local keep the scores, flash is flash2.",
+      one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
+    v("use-flash-attn", flash_attention, "The same: false keeps the scores, as --attention-backend unfused.",
+      alias({"use-flash-attention"}), default_text("as --attention-backend says"));
+    v("transformer-impl", transformer_impl,
+      "The same: Megatron's own modules (local) keep the scores, unless --use-flash-attn is given.",
+      one_of({"transformer_engine", "local"}), default_text("transformer_engine"));
+    v("masked-softmax-fusion", softmax_fusion,
+      "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
+    v("recompute-modules", recompute_modules,
+      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act.", metavar("NAME"),
+      default_text("core_attn"));
+    v("overlap-p2p-communication", overlap_messages,
+      "Messages of an interleaved pipeline go beside other work.");
+    v("grad-reduce-in-bf16", reduce_in_bf16,
+      "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
+    v("use-megatron-fsdp", megatron_fsdp,
+      "Cut what --data-parallel-sharding-strategy says, as --sharding does.");
+    v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",
+      one_of({"no_shard", "optim", "optim_grads", "optim_grads_params"}), default_text("no_shard"));
+    v("pipeline-model-parallel-layout", pipeline_layout,
+      "Layers of each stage in Megatron's notation, such as Et*7|t*8|t*7L; see --pipeline-layers.",
+      metavar("TABLE"));
+    v("account-for-embedding-in-pipeline-split", account_embedding,
+      "Count the embedding as a layer of the first stage.");
+    v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");
+    v("expert-tensor-parallel-size", expert_tensor, "Ranks that share the matrices of each expert.",
+      between(1, 1024), default_text("searched"));
+    v("overlap-moe-expert-parallel-comm", overlap_exchange,
+      "Tokens are on their way to their experts while another micro-batch is worked on.");
+    v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
+    v("num-distributed-optimizer-instances", optimizer_instances,
+      "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
+    v("fp8-format", fp8_format, "Matrix products in 8 bits.", one_of({"hybrid", "e4m3"}),
+      default_text("16 bits"));
+    v("fp8-recipe", fp8_recipe, "How they are scaled.",
+      one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
+    v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
+    v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
+    v("train-tokens", train_tokens,
+      "Print how many devices train on this many tokens in which time, in powers of two.", positive(),
+      default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));
+    v("deadline-days", deadline_days, "Print the fewest devices that end within this.", positive());
+    v("budget", budget, "Print which numbers of devices cost no more than this; needs --gpu-hour-price.",
+      positive());
+    v("explain", explain,
+      "Print the Pareto front, and the fewest devices, longest sequence and most layers that have a plan.");
+    v("emit", emit, "Print a job for a scheduler in place of the tables.");
+    v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
+      metavar("FILE"));
+    v("simulate", simulate,
+      "Play one step of this version's trainer on these numbers of devices, each with its best plan, in "
+      "place "
+      "of plans.",
+      metavar("N,N"));
+    v("verify-log", verify_log,
+      "Print predicted against measured for the run of a Megatron-LM log, in place of plans.",
+      metavar("FILE"));
+    v("anchor", anchor, "Scale the rates so that the run of this Megatron-LM log is predicted as it was.",
+      metavar("FILE"));
+    v("calibrate", calibrations,
+      "Take the rates from measurements: a device's profile (megalith-autoplan profile), what a program of "
+      "nccl-tests printed on one machine or on several, or a Megatron-LM log as --anchor does.",
+      metavar("FILE"));
+    v("top", top, "Plans to print.", between(1, 1000));
+    v("json", json, "Print one JSON object instead of tables.");
+  }
+  void validate(Problems&) const;
+};
+
+/// Everything that `megalith-autoplan` reads: all of a training command, so that its script runs with the
+/// executable swapped, and the planner's own. Only the groups named in check() matter to a plan.
+struct PlanCommand {
+  PlanOptions plan;
+  ModelShape model;
+  ParallelConfig parallel;
+  TrainConfig train;
+  DataConfig data;
+  CheckpointConfig checkpoint;
+  TokenizerConfig tokenizer;
+  PaddleConfig paddle;
+  MindFormersRun mindformers;
+  bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
+  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
+  size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
+
+  void add_to(Options&);
+  void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint
+};
+
+/// The problem of a command line. `given` says whether an option stands in it: those sizes are kept, the
+/// others searched. kUsage when the batch or the devices are contradictory; kDevice when "local" cannot be
+/// measured.
+struct PlanRequest {
+  PlanProblem problem;
+  Fixed fixed;
+};
+PlanRequest plan_request(PlanCommand&, const Options& given);
+
+/// The answer: what goes to stdout, and whether a plan was found. Without one the command ends with kUsage,
+/// and the text or JSON says what lacks.
+struct PlanAnswer {
+  std::string text;
+  bool found = false;
+};
+PlanAnswer answer(const PlanCommand&, const PlanRequest&);
+
+}  // namespace megalith

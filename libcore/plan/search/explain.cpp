@@ -1,0 +1,196 @@
+#include "libcore/plan/search/explain.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/plan/search/goal.h"
+
+namespace megalith {
+namespace {
+
+std::string gigabytes(double bytes) {
+  return format_fixed(bytes / 1e9, 2) + " GB";
+}
+
+/// Prices `c` when it is legal and fits.
+std::optional<Plan> fitting(const PlanProblem& p, Candidate c) {
+  if (complete(p, c)) return std::nullopt;
+  const Plan plan = make_plan(p, c);
+  if (plan.memory.estimate.needed() > usable_memory(p)) return std::nullopt;
+  return plan;
+}
+
+struct Change {
+  Candidate candidate;
+  std::string words;
+};
+
+std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
+  std::vector<Change> out;
+  const auto add = [&](const std::string& words, const std::function<void(Candidate&)>& change) {
+    Change made{c, words};
+    change(made.candidate);
+    out.push_back(std::move(made));
+  };
+  const int layers = most_stage_layers(p, c);
+  if (c.recompute == Recomputed::kNone)
+    add("recompute attention", [](Candidate& x) { x.recompute = Recomputed::kAttention; });
+  int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : 0;
+  while (again < layers) {
+    again = std::min(again + c.chunks, layers);  // R1: as many more of each chunk
+    add(concat("recompute ", again, " of ", layers, " layers"), [&](Candidate& x) {
+      x.recompute = Recomputed::kFull;
+      x.recompute_layers = again == layers ? 0 : again;
+    });
+  }
+  for (Sharding next : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters})
+    if (next > c.sharding && holders(p, c) > 1)
+      add(concat("ZeRO-", static_cast<int>(next)), [&](Candidate& x) { x.sharding = next; });
+  if (p.model.has_experts()) add(concat("expert ", c.expert * 2), [](Candidate& x) { x.expert *= 2; });
+  if (!c.sequence && c.tensor > 1) add("sequence parallelism", [](Candidate& x) { x.sequence = true; });
+  if (c.micro_batch > 1)
+    add(concat("micro-batch ", c.micro_batch / 2), [](Candidate& x) { x.micro_batch /= 2; });
+  add(concat("pipeline ", c.pipeline * 2), [](Candidate& x) {
+    x.pipeline *= 2;
+    x.first_layers = x.last_layers = 0;
+    x.counts_embedding = x.counts_head = false;
+  });
+  add(concat("tensor ", c.tensor * 2), [](Candidate& x) { x.tensor *= 2; });
+  return out;
+}
+
+PlanProblem with(const PlanProblem& p, double Accelerator::*rate, double factor) {
+  PlanProblem out = p;
+  out.machine.device.*rate *= factor;
+  return out;
+}
+
+}  // namespace
+
+std::optional<Remedy> smallest_change(const PlanProblem& p, const Plan& plan) {
+  std::optional<Remedy> best;
+  for (const Change& change : changes(p, plan.candidate)) {
+    const auto made = fitting(p, change.candidate);
+    if (!made || (best && made->tokens_per_second(p) <= best->plan.tokens_per_second(p))) continue;
+    const double freed = plan.memory.estimate.needed() - made->memory.estimate.needed();
+    const double cost = plan.tokens_per_second(p) / made->tokens_per_second(p) - 1;
+    best = Remedy{*made, concat(change.words, ": frees ", gigabytes(freed), ", costs ",
+                                format_fixed(100 * cost, 1), " % of time")};
+  }
+  return best;
+}
+
+std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Plan>& plans) {
+  static constexpr std::pair<const char*, double Accelerator::*> kRates[] = {
+      {"matrix rate", &Accelerator::half_flops},
+      {"memory bandwidth", &Accelerator::memory_bandwidth},
+      {"link bandwidth", &Accelerator::link_bandwidth},
+      {"network bandwidth", &Accelerator::network_bandwidth}};
+  std::vector<Sensitivity> out;
+  if (plans.empty()) return out;
+  for (const auto& entry : kRates) {
+    Sensitivity s{.what = entry.first};
+    const auto rate = entry.second;
+    const auto look = [&](double factor, double& seconds, int& winner) {
+      PlanProblem changed = with(p, rate, factor);
+      if (rate == &Accelerator::half_flops) {  // the power limit stays where it is
+        changed.machine.device.watts *= factor;
+        changed.machine.device.fp8_flops *= factor;
+        changed.machine.device.fp4_flops *= factor;
+        changed.machine.device.float_flops *= factor;
+      }
+      double most = 0;
+      for (size_t i = 0; i < plans.size(); ++i) {
+        const Plan plan{plans[i].candidate, plans[i].memory, step_time(changed, plans[i].candidate)};
+        if (i == 0) seconds = plan.time.total();
+        if (plan.tokens_per_second(changed) > most) {
+          most = plan.tokens_per_second(changed);
+          winner = static_cast<int>(i);
+        }
+      }
+    };
+    look(0.9, s.less, s.winner_less);
+    look(1.1, s.more, s.winner_more);
+    out.push_back(s);
+  }
+  return out;
+}
+
+std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
+  constexpr size_t kMax = 12;
+  constexpr double kStep = 0.97;  // a plan that frees less is not another choice
+  std::vector<Plan> out;
+  PlanProblem less = p;
+  while (out.size() < kMax) {
+    const SearchResult found = search_beside_saves(less, fixed, 1);
+    if (found.plans.empty()) break;
+    out.push_back(found.plans.front());
+    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);
+  }
+  return out;
+}
+
+Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
+  const auto exists = [&](PlanProblem changed) {
+    return !search_beside_saves(changed, fixed, 1).plans.empty();
+  };
+  Inverse out;
+  const int all = p.machine.world;
+  for (int world = 1; out.least_devices == 0; world = std::min(2 * world, all)) {
+    if (exists(with_devices(p, world))) out.least_devices = world;
+    if (world == all) break;
+  }
+  for (int times = 1; times <= 1024; times *= 2) {
+    PlanProblem longer = p;
+    longer.model.seq_length = longer.model.max_positions = p.model.seq_length * times;
+    if (!exists(longer)) break;
+    out.longest_sequence = longer.model.seq_length;
+  }
+  int low = 0, high = p.model.layers;
+  const auto deep = [&](int layers) {
+    PlanProblem deeper = p;
+    deeper.model.layers = layers;
+    return exists(deeper);
+  };
+  while (high <= 1 << 14 && deep(high)) {
+    low = high;
+    high *= 2;
+  }
+  out.most_layers = low;
+  return out;
+}
+
+std::string bottleneck(const PlanProblem& p, const Plan& plan) {
+  const Candidate& c = plan.candidate;
+  const StepTime& t = plan.time;
+  const std::pair<double, const char*> parts[] = {
+      {t.compute, "the devices' own work"},
+      {t.recompute, "recomputation"},
+      {t.tensor_comm, c.tensor > 1 ? "tensor-parallel communication" : "context-parallel communication"},
+      {t.expert_comm, "the tokens' way to their experts"},
+      {t.pipeline_comm, "pipeline messages"},
+      {t.bubble, "the pipeline's bubble"},
+      {t.data_comm, "data-parallel communication"},
+      {t.optimizer, "the optimizer"}};
+  const auto most = std::max_element(std::begin(parts), std::end(parts),
+                                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::string out =
+      concat(most->second, ", ", format_fixed(100 * most->first / t.total(), 0), " % of the step");
+  const auto next = std::max_element(std::begin(parts) + 1, std::end(parts),
+                                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (most == std::begin(parts) && next->first > 0)
+    out += concat("; then ", next->second, ", ", format_fixed(100 * next->first / t.total(), 0), " %");
+  if (c.pipeline == 1) return out;
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const double slowest = stage_seconds(c, price, stage_kind(p, c, price, t.bottleneck));
+  double sum = 0;
+  for (int stage = 0; stage < c.pipeline; ++stage)
+    sum += stage_seconds(c, price, stage_kind(p, c, price, stage));
+  const bool head = t.bottleneck == c.pipeline - 1;
+  return out + concat("; slowest stage ", t.bottleneck, head ? " (with the head)" : "", ", ",
+                      format_fixed(100 * (slowest * c.pipeline / sum - 1), 1), " % over the mean");
+}
+
+}  // namespace megalith

@@ -1,0 +1,196 @@
+#include "libcore/plan/search/goal.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+#include "libcore/config/parallel_config.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kAll = 64;             // so few whole machines between two sizes are all tried
+constexpr int kSteps = 32;           // of more so many: a search of 405 billion parameters takes 15 ms
+constexpr int kFarther = 4;          // from a quarter of a number of devices on, or up to four times
+constexpr int kRounds = 3;           // of looking for a better number, each from what the last one found
+constexpr double kWorthwhile = 0.9;  // of the time with half the devices: more are not worth their price
+
+bool meets(const Goal& goal, const Scale& scale) {
+  return (!goal.days || scale.days <= *goal.days) && (!goal.budget || scale.cost <= *goal.budget);
+}
+
+/// The run with `devices` of them, in whole machines.
+std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Goal& goal, int devices) {
+  PlanProblem scaled = with_devices(p, devices);
+  const SearchResult found = search_beside_saves(scaled, fixed, 1);
+  if (found.plans.empty()) return std::nullopt;
+  const double hours = goal.tokens / found.plans.front().tokens_per_second(scaled) / 3600;
+  return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};
+}
+
+/// Whether data ranks can divide the batch and the others cut heads, layers and sequence evenly: of many
+/// numbers of devices these are worth a search.
+bool divides_evenly(const PlanProblem& p, int64_t devices) {
+  int64_t rest = devices;
+  for (const int64_t size : {p.global_batch, int64_t{p.model.heads}, int64_t{p.model.layers}})
+    rest /= std::gcd(rest, size);  // gcd(x, 0) is x: any number of data ranks divides a batch that is open
+  return std::has_single_bit(static_cast<uint64_t>(rest));
+}
+
+/// The whole machines between two numbers of devices; where they are more than kAll, at most kSteps of those
+/// that divide evenly: multiples of twice, four times, eight times … the machine.
+std::vector<int> between(const PlanProblem& p, int low, int high) {
+  std::vector<int> out;
+  const int machine = std::min(p.machine.local_world, high);
+  for (int devices = low / machine * machine + machine; devices < high; devices += machine)
+    out.push_back(devices);
+  if (out.size() <= kAll) return out;
+  std::erase_if(out, [&](int devices) { return !divides_evenly(p, devices); });
+  for (int64_t each = machine; out.size() > kSteps; each *= 2)
+    std::erase_if(out, [&](int devices) { return devices % (2 * each) != 0; });
+  return out;
+}
+
+/// The numbers of devices that were tried, and what they are asked.
+class Tries {
+ public:
+  Tries(const PlanProblem& p, const Fixed& fixed, const Goal& goal) : p_(p), fixed_(fixed), goal_(goal) {}
+
+  const std::optional<Scale>& at(int devices) {
+    const auto [place, added] = tried_.try_emplace(devices);
+    if (added) place->second = scale_to(p_, fixed_, goal_, devices);
+    return place->second;
+  }
+  /// Doubles machines, and tries the halves between, until more of them end hardly sooner and the goal asks
+  /// for no more. Those that were doubled and have a plan.
+  std::vector<Scale> doubled() {
+    std::vector<Scale> out;
+    for (int64_t devices = 1; devices <= ParallelConfig::kMaxRanks; devices = next(devices)) {
+      if (const int half = static_cast<int>(devices / 4 * 3);
+          bounded() && half > 0 && half % machine(half) == 0)
+        at(half);
+      const auto& scale = at(static_cast<int>(devices));
+      if (!scale) continue;
+      const bool hardly = !out.empty() && scale->days > kWorthwhile * out.back().days;
+      if (hardly && !wants_more(*scale)) break;
+      out.push_back(*scale);
+    }
+    return out;
+  }
+  /// The fewest devices that meet the goal.
+  std::optional<Scale> fewest() {
+    if (!bounded()) return std::nullopt;
+    std::optional<Scale> best = fewest_tried();
+    if (!best) {
+      try_beside_soonest();
+      best = fewest_tried();
+    }
+    // Fewer devices may well be faster: those that share the batch evenly idle less than more that do not.
+    for (int round = 0; best && round < kRounds; ++round) {
+      const int devices = best->devices;
+      best = first_meeting(devices / kFarther, *best);
+      if (best->devices == devices) break;
+    }
+    return best ? first_meeting(tried_below(best->devices), *best) : best;
+  }
+  /// What ends soonest within the goal.
+  std::optional<Scale> soonest() {
+    try_beside_soonest();
+    const std::optional<int> devices = soonest_devices(true);
+    return devices ? at(*devices) : std::nullopt;
+  }
+
+ private:
+  bool bounded() const { return goal_.days || goal_.budget; }
+  int machine(int devices) const { return std::min(p_.machine.local_world, devices); }
+  /// Twice as many, in whole machines.
+  int64_t next(int64_t devices) const {
+    const int64_t local = p_.machine.local_world;
+    return devices < local ? std::min(2 * devices, local) : 2 * devices;
+  }
+  bool wants_more(const Scale& scale) const {
+    const bool met = std::any_of(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      return entry.second && meets(goal_, *entry.second);
+    });
+    return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
+  }
+  /// The one that ends first of those that were tried and meet the goal, or of all that were tried.
+  std::optional<int> soonest_devices(bool meeting) const {
+    std::optional<int> out;
+    double min_days = 0;
+    for (const auto& [devices, scale] : tried_) {
+      if (!scale || (meeting && !meets(goal_, *scale)) || (out && scale->days >= min_days)) continue;
+      out = devices;
+      min_days = scale->days;
+    }
+    return out;
+  }
+  /// The fewest of those that were tried and meet the goal.
+  std::optional<Scale> fewest_tried() const {
+    const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      return entry.second && meets(goal_, *entry.second);
+    });
+    return found == tried_.end() ? std::nullopt : found->second;
+  }
+  /// The first between `fewer` devices and the meeting ones that meets the goal, too.
+  Scale first_meeting(int fewer, const Scale& meeting) {
+    for (const int devices : between(p_, fewer, meeting.devices))
+      if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return *scale;
+    return meeting;
+  }
+  /// The next number of devices that was tried; below the least 0, above the most `devices`.
+  int tried_below(int devices) const {
+    const auto place = tried_.lower_bound(devices);
+    return place == tried_.begin() ? 0 : std::prev(place)->first;
+  }
+  int tried_above(int devices) const {
+    const auto place = tried_.upper_bound(devices);
+    return place == tried_.end() ? devices : place->first;
+  }
+  /// What ends soonest within the goal, else of all, else the devices that were asked for.
+  int best_devices() const {
+    const std::optional<int> meeting = soonest_devices(true);
+    return meeting ? *meeting : soonest_devices(false).value_or(p_.machine.world);
+  }
+  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, far ones, and the
+  /// neighbours of what is then first.
+  void try_beside_soonest() {
+    try_neighbours();
+    int best = 0;
+    for (int round = 0; round < kRounds && best != best_devices(); ++round) {
+      best = best_devices();
+      const int64_t most = std::min<int64_t>(int64_t{kFarther} * best, ParallelConfig::kMaxRanks);
+      for (const int devices : between(p_, best / kFarther, static_cast<int>(most))) at(devices);
+    }
+    try_neighbours();
+  }
+  void try_neighbours() {
+    const int best = best_devices();
+    for (const int devices : between(p_, tried_below(best), tried_above(best))) at(devices);
+  }
+
+  const PlanProblem& p_;
+  const Fixed& fixed_;
+  const Goal& goal_;
+  std::map<int, std::optional<Scale>> tried_;  // by devices; nothing: no plan
+};
+
+}  // namespace
+
+PlanProblem with_devices(PlanProblem p, int devices) {
+  set_local_world(p.machine, std::min(p.machine.local_world, devices));
+  p.machine.world = devices;
+  return p;
+}
+
+Scaling scaling(const PlanProblem& p, const Fixed& fixed, const Goal& goal) {
+  Tries tries(p, fixed, goal);
+  Scaling out;
+  out.powers = tries.doubled();
+  out.fewest = tries.fewest();
+  if (goal.budget) out.fastest = tries.soonest();
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,331 @@
+#include "libcore/plan/search/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <tuple>
+
+#include "libcore/plan/price/split.h"
+#include "libcore/plan/price/trainer.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
+constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
+constexpr double kDoubt = 1.5;      // closed forms of memory are nearer to the trainer's count than this
+
+std::vector<int> divisors(int n, int most) {
+  std::vector<int> out;
+  for (int d = 1; d <= std::min(n, most); ++d)
+    if (n % d == 0) out.push_back(d);
+  return out;
+}
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> out;
+  for (int v = 1; v <= most; v *= 2) out.push_back(v);
+  return out;
+}
+
+template <class T>
+std::vector<T> either(const std::optional<T>& fixed, std::vector<T> all) {
+  return fixed ? std::vector<T>{*fixed} : std::move(all);
+}
+
+/// A plan's place in the order: seconds of a sample, bytes, then the sizes themselves, so that no two are
+/// equal.
+struct Rank {
+  double seconds_of_sample, bytes;
+  Candidate candidate;
+
+  auto key() const {
+    const Candidate& c = candidate;
+    return std::make_tuple(seconds_of_sample, bytes, c.tensor, c.pipeline, c.context, c.micro_batch, c.chunks,
+                           c.sequence, c.sharding, c.recompute, c.recompute_layers, c.expert,
+                           c.expert_tensor);
+  }
+  bool operator<(const Rank& other) const { return key() < other.key(); }
+};
+
+/// The best so far, the worst of them on top.
+class Best {
+ public:
+  explicit Best(size_t size) : size_(size) {}
+  void offer(const Rank& rank) {
+    if (ranks_.size() == size_ && !(rank < ranks_.front())) return;
+    ranks_.push_back(rank);
+    std::push_heap(ranks_.begin(), ranks_.end());
+    if (ranks_.size() <= size_) return;
+    std::pop_heap(ranks_.begin(), ranks_.end());
+    ranks_.pop_back();
+  }
+  /// Seconds of a sample that a plan must not exceed to be one of them.
+  double limit() const {
+    return ranks_.size() < size_ ? std::numeric_limits<double>::infinity() : ranks_.front().seconds_of_sample;
+  }
+  std::vector<Rank> sorted() {
+    std::sort_heap(ranks_.begin(), ranks_.end());
+    return std::move(ranks_);
+  }
+
+ private:
+  size_t size_;
+  std::vector<Rank> ranks_;
+};
+
+/// A legal cut; what is recomputed and sharded is still open.
+struct Family {
+  Candidate candidate;
+  size_t price;                // index of its LayerPrice
+  double least_of_sample = 0;  // no candidate of it needs fewer seconds for a sample
+};
+
+class Search {
+ public:
+  Search(const PlanProblem& problem, const Fixed& fixed, size_t top)
+      : p_(problem), fixed_(fixed), best_(std::max<size_t>(top, 1)) {}
+
+  SearchResult run(SearchMode mode) {
+    shapes();
+    if (mode == SearchMode::kExhaustive) result_.fitting = 0;
+    if (mode == SearchMode::kBounded) {
+      for (Family& family : families_) bound(family);
+      std::stable_sort(families_.begin(), families_.end(), [](const Family& a, const Family& b) {
+        return a.least_of_sample < b.least_of_sample;
+      });
+    }
+    for (const Family& family : families_) {
+      if (mode == SearchMode::kBounded && family.least_of_sample > best_.limit()) break;
+      price(family, mode);
+    }
+    for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
+    if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
+    for (const auto& [seconds, rank] : misses_)  // the last that is faster lacks least
+      if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
+    return std::move(result_);
+  }
+
+ private:
+  void shapes() {
+    const int world = p_.machine.world;
+    for (int tensor : either(fixed_.tensor, divisors(world, std::min(p_.model.heads, kLargestGroup))))
+      for (int context : either(fixed_.context, powers_of_two(kLargestGroup)))
+        for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
+          for (bool sequence : sequences(tensor))
+            experts({.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+  }
+
+  std::vector<bool> sequences(int tensor) const {
+    if (tensor == 1) return {false};  // S1: turned off
+    if (fixed_.sequence) return {*fixed_.sequence};
+    return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
+  }
+
+  void experts(Candidate c) {
+    const int experts = p_.model.expert_count();
+    const std::vector<int> ranks = experts > 0 ? divisors(experts, p_.machine.world) : std::vector<int>{1};
+    const std::vector<int> parts = experts > 0 ? divisors(c.tensor, c.tensor) : std::vector<int>{1};
+    for (int expert : either(fixed_.expert, ranks))
+      for (int expert_tensor : either(fixed_.expert_tensor, parts)) {
+        c.expert = expert;
+        c.expert_tensor = expert_tensor;
+        pipelines(c);
+      }
+  }
+
+  void pipelines(Candidate c) {
+    const int world = p_.machine.world, rest = world / (c.tensor * c.context);
+    bool priced = false;
+    for (int pipeline : either(fixed_.pipeline, divisors(std::max(rest, 1), p_.model.layers))) {
+      c.pipeline = pipeline;
+      if (!fixed_.pipeline && !worth_cutting(pipeline)) continue;
+      if (fixed_.data && int64_t{*fixed_.data} * c.tensor * c.context * pipeline != world) continue;
+      for (int chunks : chunk_choices(pipeline)) family(c, chunks, priced);
+    }
+  }
+
+  /// Even, or uneven with little idle time: 126 layers over 16 stages, not 96 over 64.
+  bool worth_cutting(int pipeline) const {
+    if (p_.model.layers % pipeline == 0 || !p_.stage_layers.empty() || fixed_.first_layers ||
+        fixed_.last_layers)
+      return true;
+    const double mean = static_cast<double>(p_.model.layers) / pipeline;
+    const int slowest = (p_.model.layers + pipeline - 1) / pipeline;
+    return slowest <= kMaxIdle * mean;
+  }
+
+  /// Chunks that cut the layers evenly, or, with the embedding and the head counted as a layer each, the sum.
+  std::vector<int> chunk_choices(int pipeline) const {
+    if (fixed_.chunks) return {*fixed_.chunks};
+    if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
+    const int layers = p_.model.layers % pipeline == 0 ? p_.model.layers : p_.model.layers + 2;
+    return layers % pipeline == 0 ? divisors(layers / pipeline, p_.model.layers) : std::vector<int>{1};
+  }
+
+  bool cut_is_given(const Candidate& c) const {
+    return fixed_.first_layers || fixed_.last_layers || !p_.stage_layers.empty() ||
+           p_.model.layers % c.pipeline == 0;
+  }
+  /// First and last stage of an uneven cut, as the exact split says.
+  void cut(Candidate& c) const {
+    const LayerPrice& price = prices_.back();
+    const double layer = price.seconds();
+    std::vector<StageLimit> stages(static_cast<size_t>(c.pipeline));
+    stages.front().extra = price.embedding / layer;
+    stages.back().extra += price.head / layer;
+    const std::vector<int> split = split_layers(p_.model.layers, stages);
+    c.first_layers = split.front();
+    c.last_layers = split.back();
+  }
+
+  void family(Candidate c, int chunks, bool& priced) {
+    c.chunks = chunks;
+    c.recompute = fixed_.recompute.value_or(Recomputed::kNone);
+    c.first_layers = fixed_.first_layers.value_or(0);
+    c.last_layers = fixed_.last_layers.value_or(0);
+    c.counts_embedding = fixed_.counts_embedding;
+    c.counts_head = fixed_.counts_head;
+    const bool given = cut_is_given(c);
+    if (!given && chunks > 1) {
+      c.counts_embedding = c.counts_head = true;
+      c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
+    }
+    ++result_.families;
+    if (const char* const rule = broken_rule(p_, c)) {
+      if (++result_.rejected[rule] == 1) result_.example[rule] = complete(p_, c)->reason;
+      return;
+    }
+    if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
+    priced = true;
+    if (!given && chunks == 1) cut(c);
+    result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_of(c).size());
+    families_.push_back({c, prices_.size() - 1});
+  }
+
+  struct Choice {
+    Recomputed recompute;
+    int layers;
+  };
+  const std::vector<Choice>& choices(const Candidate& c) {
+    const int most = most_stage_layers(p_, c);
+    if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
+    std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
+    if (!out.empty()) return out;
+    const auto layers = [&](Recomputed what) {
+      if (what != Recomputed::kFull)
+        out.push_back({what, 0});
+      else if (fixed_.recompute_layers)
+        out.push_back({what, *fixed_.recompute_layers});
+      else
+        for (int n = 1; n <= most; ++n) out.push_back({what, n == most ? 0 : n});
+    };
+    if (fixed_.recompute)
+      layers(*fixed_.recompute);
+    else
+      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
+        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);  // E2
+    return out;
+  }
+  std::vector<Sharding> shardings() const {
+    return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
+                                              Sharding::kParameters});
+  }
+  /// What one rank alone holds is not cut.
+  std::span<const Sharding> shardings_of(const Candidate& c) const {
+    const std::span<const Sharding> all(shardings_);
+    return holders(p_, c) == 1 ? all.first(1) : all;
+  }
+
+  void bound(Family& family) {
+    const LayerPrice& price = prices_[family.price];
+    constexpr double kRounding = 1 - 1e-12;  // the bound's sums are rounded in another order
+    family.least_of_sample =
+        kRounding * least_seconds(p_, family.candidate, price, layout_of(p_, family.candidate, price)) /
+        static_cast<double>(family.candidate.global_batch);
+  }
+
+  /// Bytes that a device must have. A plan of this machine's trainer costs a third of a millisecond to ask
+  /// for: those are asked that may be among the plans, or of which the closed forms are not sure.
+  double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
+    const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
+    const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
+    if (!p_.trained_here || sure) return closed;
+    return fullest_stage(p_, c, price, layout).estimate.needed();
+  }
+
+  void price(const Family& family, SearchMode mode) {
+    Candidate c = family.candidate;
+    const LayerPrice& price = prices_[family.price];
+    const Layout layout = layout_of(p_, c, price);
+    const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
+    for (const Choice& choice : choices(c)) {
+      c.recompute = choice.recompute;
+      c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
+      for (Sharding sharding : shardings_of(c)) {
+        c.sharding = sharding;
+        ++result_.priced;
+        const double seconds = step_time(p_, c, price, layout).total() / samples;
+        // R1: the next multiple of the chunks is the same run, and has its own turn.
+        const bool listed = c.recompute_layers % c.chunks == 0;
+        if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
+        const double bytes = needed(c, price, layout, seconds);
+        const bool fits = bytes <= memory;
+        if (fits && result_.fitting) ++*result_.fitting;
+        if (!listed) continue;
+        const Rank rank{seconds, bytes, c};
+        if (fits) {
+          if (!fastest_ || rank < *fastest_) fastest_ = rank;
+          best_.offer(rank);
+          continue;
+        }
+        miss(rank);
+        if (!closest_ || std::tie(bytes, seconds) < std::tie(closest_->bytes, closest_->seconds_of_sample)) {
+          closest_ = rank;
+        }
+      }
+    }
+  }
+
+  /// Keeps a plan that does not fit where every faster one lacks more.
+  void miss(const Rank& rank) {
+    auto after = misses_.lower_bound(rank.seconds_of_sample);
+    if (after != misses_.begin() && std::prev(after)->second.bytes <= rank.bytes) return;
+    if (after != misses_.end() && after->first == rank.seconds_of_sample && after->second < rank) return;
+    while (after != misses_.end() && after->second.bytes >= rank.bytes) after = misses_.erase(after);
+    misses_.insert_or_assign(rank.seconds_of_sample, rank);
+  }
+
+  const PlanProblem& p_;
+  const Fixed& fixed_;
+  const std::vector<Sharding> shardings_ = shardings();
+  Best best_;
+  std::optional<Rank> closest_, fastest_;
+  std::map<double, Rank> misses_;  // by seconds of a sample
+  std::vector<LayerPrice> prices_;
+  std::vector<Family> families_;
+  std::vector<std::vector<Choice>> choices_;  // by the most layers of a stage
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult search_plans(const PlanProblem& problem, const Fixed& fixed, size_t top, SearchMode mode) {
+  return Search(problem, fixed, top).run(mode);
+}
+
+SearchResult search_beside_saves(PlanProblem& problem, const Fixed& fixed, size_t top, SearchMode mode) {
+  SearchResult found = search_plans(problem, fixed, top, mode);
+  const bool copies = problem.save_copy != RunShape::SaveCopy::kNone;
+  if (!found.plans.empty() || !copies || problem.needs_save_copy) return found;
+  problem.save_copy = RunShape::SaveCopy::kNone;
+  return search_plans(problem, fixed, top, mode);
+}
+
+Plan make_plan(const PlanProblem& p, const Candidate& c) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const Layout layout = layout_of(p, c, price);
+  return {c, fullest_stage(p, c, price, layout), step_time(p, c, price, layout)};
+}
+
+}  // namespace megalith

@@ -1,0 +1,277 @@
+#include "libcore/plan/simulation/simulation.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/ops/dry/dry_backend.h"
+#include "libcore/plan/price/trainer.h"
+#include "libcore/plan/search/goal.h"
+#include "libcore/train/trainer.h"
+
+namespace megalith {
+namespace {
+
+/// What the simulated ranks tell each other: when messages arrive, and when all have come. When one fails,
+/// all do.
+class Exchange {
+ public:
+  explicit Exchange(int ranks) : ranks_(ranks) {}
+
+  struct Route {
+    std::string link;
+    int from, to;
+    auto operator<=>(const Route&) const = default;
+  };
+  /// A message that leaves at `now` and takes the link for `seconds`, and `latency` more to arrive.
+  void send(const Route& route, double now, double seconds, double latency) {
+    const std::scoped_lock lock(mutex_);
+    double& free = busy_until_[route];
+    free = std::max(free, now) + seconds;
+    arrivals_[route].push_back(free + latency);
+    changed_.notify_all();
+  }
+  /// When the oldest message arrives.
+  double receive(const Route& route) {
+    std::unique_lock lock(mutex_);
+    std::deque<double>& arrivals = arrivals_[route];
+    changed_.wait(lock, [&] { return failed_ || !arrivals.empty(); });
+    stop_if_failed();
+    const double arrival = arrivals.front();
+    arrivals.pop_front();
+    return arrival;
+  }
+  /// The latest of all ranks' clocks.
+  double meet(double now) {
+    std::unique_lock lock(mutex_);
+    const int64_t meeting = meeting_;
+    latest_ = std::max(latest_, now);
+    if (++come_ == ranks_) {
+      come_ = 0;
+      met_ = std::exchange(latest_, 0.0);
+      ++meeting_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return failed_ || meeting_ != meeting; });
+    stop_if_failed();
+    return met_;
+  }
+  void fail() {
+    const std::scoped_lock lock(mutex_);
+    failed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void stop_if_failed() const {
+    if (failed_) throw Error(ErrorKind::kInternal, "simulation: another rank failed");
+  }
+
+  const int ranks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Route, double> busy_until_;
+  std::map<Route, std::deque<double>> arrivals_;
+  int come_ = 0;
+  int64_t meeting_ = 0;
+  double latest_ = 0, met_ = 0;
+  bool failed_ = false;
+};
+
+/// What one simulated rank is and has done.
+struct SimulatedRank {
+  const PlanProblem& problem;
+  const Candidate& cut;
+  Exchange& exchange;
+  int stage;
+  SimulatedStep step = {};
+};
+
+/// A group of ranks, of which the simulation has one, or one a stage: calls take as long as the link says.
+class SimulatedComm final : public Communicator {
+ public:
+  struct Place {
+    int rank = 0, size = 1;
+    Link link = {};
+    double SimulatedStep::*account = nullptr;  // where its time is counted
+    bool of_stages = false;                    // its ranks are simulated, each a stage
+  };
+  SimulatedComm(SimulatedRank& self, std::string name, const Place& place)
+      : self_(self), name_(std::move(name)), place_(place) {}
+
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+  const std::string& name() const override { return name_; }
+
+  void all_reduce(Stream& s, View view, Reduce) override {
+    if (name_ == "world") {
+      const double waited = self_.exchange.meet(stream_clock(s)) - stream_clock(s);
+      stream_clock(s) += waited;
+      self_.step.pipeline += waited;
+    }
+    spend(s, 2 * ring(view.bytes()));
+  }
+  void all_gather(Stream& s, View out, ConstView) override { spend(s, ring(out.bytes())); }
+  void reduce_scatter(Stream& s, View, ConstView in, Reduce) override { spend(s, ring(in.bytes())); }
+  void all_to_all(Stream& s, View out, ConstView) override { spend(s, ring(out.bytes())); }
+  void broadcast(Stream& s, View view, int) override { spend(s, ring(view.bytes())); }
+
+  void set_send_slots(View, int) override {}
+  void send(Stream& s, ConstView view, int peer) override {
+    const double seconds = static_cast<double>(view.bytes()) / place_.link.bandwidth;
+    self_.exchange.send({name_, place_.rank, peer}, stream_clock(s), seconds, place_.link.latency);
+  }
+  void recv(Stream& s, View, int peer) override {
+    const double wait = self_.exchange.receive({name_, peer, place_.rank}) - stream_clock(s);
+    spend(s, std::max(wait, 0.0));
+  }
+  std::vector<std::string> exchange(std::string_view mine) override {
+    return std::vector<std::string>(static_cast<size_t>(place_.size), std::string(mine));
+  }
+  std::unique_ptr<Communicator> split(const std::string& name, int, int) override;
+  void abort(const std::string&) override { self_.exchange.fail(); }
+
+ private:
+  double ring(size_t bytes) const {
+    return ring_seconds(static_cast<double>(bytes), place_.size, place_.link);
+  }
+  void spend(Stream& stream, double seconds) {
+    stream_clock(stream) += seconds;
+    if (place_.account) self_.step.*place_.account += seconds;
+  }
+
+  SimulatedRank& self_;
+  std::string name_;
+  Place place_;
+};
+
+/// The groups that parallel/groups.h asks for, by name.
+SimulatedComm::Place place_of(const SimulatedRank& self, const std::string& name) {
+  const Candidate& c = self.cut;
+  const PlanProblem& p = self.problem;
+  const int stride = c.tensor * c.context * c.data;  // of neighbours in the pipeline
+  if (name == "tensor") return {0, c.tensor, group_link(p, c.tensor, 1), &SimulatedStep::tensor};
+  if (name == "context" || name == "context reversed")
+    return {name == "context" ? 0 : c.context - 1, c.context, group_link(p, c.context, c.tensor),
+            &SimulatedStep::tensor};
+  if (name == "data") return {0, c.data * c.context, group_link(p, c.data * c.context, c.tensor)};
+  if (name == "pipeline forward" || name == "pipeline backward")
+    return {self.stage, c.pipeline, group_link(p, 2, stride), &SimulatedStep::pipeline, true};
+  if (name == "embedding") {
+    const bool end = self.stage == 0 || self.stage + 1 == c.pipeline;
+    const int size = end && c.pipeline > 1 ? 2 : 1;
+    return {size == 2 && self.stage > 0 ? 1 : 0, size, group_link(p, 2, stride * (c.pipeline - 1))};
+  }
+  fail(ErrorKind::kInternal, "simulation: no group is named ", quote(name));
+}
+
+std::unique_ptr<Communicator> SimulatedComm::split(const std::string& name, int, int) {
+  return std::make_unique<SimulatedComm>(self_, name, place_of(self_, name));
+}
+
+/// Nobody reads what it says.
+void any_sample(int64_t, const SampleView& out) {
+  std::fill(out.tokens.begin(), out.tokens.end(), 0);
+  std::fill(out.labels.begin(), out.labels.end(), 0);
+  std::fill(out.loss_mask.begin(), out.loss_mask.end(), 1.0F);
+}
+
+/// A step of one stage's rank; its clock starts with the step.
+void run_rank(SimulatedRank& self, const RunShape& run) {
+  const PlanProblem& p = self.problem;
+  const auto backend = make_timed_backend([&](std::string_view op, const Cost& cost) {
+    const double seconds = op_seconds(p, op, cost);
+    if (op != "copy" && op != "fill" && op != "add") self.step.work += seconds;
+    return seconds;
+  });
+  const int rank = self.stage * self.cut.tensor * self.cut.context * self.cut.data;
+  SimulatedComm world(self, "world", {rank, p.machine.world, group_link(p, p.machine.world, 1)});
+  Trainer trainer(run, *backend, world);
+  const double begun = stream_clock(trainer.stream());
+  self.step = {};
+  trainer.step(any_sample, 0, 1e-4);
+  self.step.seconds = stream_clock(trainer.stream()) - begun;
+}
+
+std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, const RunShape& run) {
+  Exchange exchange(c.pipeline);
+  std::vector<SimulatedRank> ranks;
+  for (int stage = 0; stage < c.pipeline; ++stage) ranks.push_back({p, c, exchange, stage});
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (SimulatedRank& rank : ranks)
+    threads.emplace_back([&] {
+      try {
+        run_rank(rank, run);
+      } catch (...) {
+        {
+          const std::scoped_lock lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+        exchange.fail();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+  std::vector<SimulatedStep> steps;
+  for (const SimulatedRank& rank : ranks) steps.push_back(rank.step);
+  return steps;
+}
+
+}  // namespace
+
+SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c) {
+  if (const TrainerAnswer trainer = ask_trainer(p, c); !trainer.refusal.empty())
+    fail(ErrorKind::kUsage, "this cut cannot be simulated: ", trainer.refusal);
+  PretrainConfig config = trainer_configuration(p, c);
+  config.parallel.finish();
+  const std::vector<SimulatedStep> steps = run_stages(p, c, run_shape(config));
+  const auto by_work = [](const SimulatedStep& a, const SimulatedStep& b) { return a.work < b.work; };
+  const auto by_time = [](const SimulatedStep& a, const SimulatedStep& b) { return a.seconds < b.seconds; };
+  SimulatedStep step = *std::max_element(steps.begin(), steps.end(), by_work);
+  step.seconds = std::max_element(steps.begin(), steps.end(), by_time)->seconds;
+  return step;
+}
+
+std::vector<int> simulated_worlds(const std::string& list) {
+  std::vector<int> worlds;
+  for (const std::string& word : split(list, ',')) {
+    const auto devices = parse_int(trim(word));
+    if (!devices || *devices < 1 || *devices > ParallelConfig::kMaxRanks)
+      fail(ErrorKind::kUsage, "--simulate ", quote(list), ": ", quote(word),
+           " is no number of devices; wanted such as 64,1024,16384");
+    worlds.push_back(static_cast<int>(*devices));
+  }
+  return worlds;
+}
+
+std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fixed& fixed,
+                                            const std::vector<int>& worlds) {
+  constexpr size_t kPlans = 50;  // the trainer runs one of the best, unless it runs none
+  std::vector<SimulatedWorld> out;
+  for (const int devices : worlds) {
+    PlanProblem p = with_devices(problem, devices);
+    SimulatedWorld& world = out.emplace_back(SimulatedWorld{.devices = devices});
+    const SearchResult found = search_beside_saves(p, fixed, kPlans);
+    world.lacking = found.plans.empty() ? "no plan fits" : "the trainer runs none of the best plans";
+    for (const Plan& plan : found.plans) {
+      if (!ask_trainer(p, plan.candidate).refusal.empty()) continue;
+      world.plan = plan;
+      world.step = simulate_step(p, plan.candidate);
+      world.lacking.clear();
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/plan/search/search.h"
+
+namespace megalith {
+
+/// One training step of this version's trainer on devices that are not here, in seconds; its parts are those
+/// of the pipeline stage that works longest.
+struct SimulatedStep {
+  double seconds = 0;
+  double work = 0;      // ops
+  double tensor = 0;    // what tensor and context ranks exchange
+  double pipeline = 0;  // waiting for other stages, and messages
+  /// Sums of gradients that the backward pass does not hide, parameters' gather, the agreement on the step,
+  /// copies.
+  double rest() const { return seconds - work - tensor - pipeline; }
+};
+
+/// Runs the trainer's own step (train/trainer.h: its layers, schedule, buckets and optimizer) on a clock: for
+/// each pipeline stage one rank, on a dry backend whose ops take op_seconds(), with communicators that move
+/// nothing and take what group_link() says. Ranks of the other axes do the same at the same time. kUsage when
+/// the trainer does not run such a cut.
+SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
+
+/// The numbers of devices of --simulate: "64,1024". kUsage when one is no number of devices.
+std::vector<int> simulated_worlds(const std::string& list);
+
+/// A number of devices, the best plan for it that the trainer runs, and that plan's step.
+struct SimulatedWorld {
+  int devices = 0;
+  std::optional<Plan> plan = {};  // nothing: `lacking` says why
+  SimulatedStep step = {};
+  std::string lacking = {};
+};
+/// One for each of `worlds`, of machines as the problem's.
+std::vector<SimulatedWorld> simulate_worlds(const PlanProblem&, const Fixed&, const std::vector<int>& worlds);
+
+}  // namespace megalith

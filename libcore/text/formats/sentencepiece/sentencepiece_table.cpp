@@ -1,0 +1,99 @@
+#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
+
+#include <cstring>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+// A protocol buffer's fields, one after the other.
+class Fields {
+ public:
+  Fields(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+
+  struct Field {
+    uint64_t number = 0;
+    uint64_t value = 0;           // of a varint or of fixed bytes
+    std::string_view bytes = {};  // of a field with a length
+  };
+  bool next(Field& field) {
+    if (bytes_.empty()) return false;
+    const uint64_t tag = varint();
+    field = {.number = tag >> 3};
+    switch (tag & 7) {
+      case 0:
+        field.value = varint();
+        return true;
+      case 1:
+        field.value = fixed(8);
+        return true;
+      case 2:
+        field.bytes = take(varint());
+        return true;
+      case 5:
+        field.value = fixed(4);
+        return true;
+      default:
+        refuse();
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    fail(ErrorKind::kData, where_, ": not a SentencePiece model, or damaged");
+  }
+  std::string_view take(uint64_t bytes) {
+    if (bytes > bytes_.size()) refuse();
+    const std::string_view taken = bytes_.substr(0, bytes);
+    bytes_.remove_prefix(bytes);
+    return taken;
+  }
+  uint64_t fixed(size_t bytes) {
+    uint64_t value = 0;
+    std::memcpy(&value, take(bytes).data(), bytes);
+    return value;
+  }
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<uint8_t>(take(1)[0]);
+      value |= uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return value;
+    }
+    refuse();
+  }
+
+  std::string_view bytes_;
+  const std::string& where_;
+};
+
+SentencePieceTable::Token token_of(std::string_view bytes, const std::string& where) {
+  SentencePieceTable::Token token;
+  Fields fields(bytes, where);
+  for (Fields::Field field; fields.next(field);) {
+    if (field.number == 1) token.text = field.bytes;
+    if (field.number == 2) {
+      const auto bits = static_cast<uint32_t>(field.value);
+      std::memcpy(&token.score, &bits, sizeof bits);
+    }
+    if (field.number == 3) token.type = static_cast<int32_t>(field.value);
+  }
+  if (valid_utf8_prefix(token.text) != token.text.size())
+    fail(ErrorKind::kData, where, ": piece ", quote(token.text), " is not valid UTF-8");
+  return token;
+}
+
+}  // namespace
+
+SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::string& where) {
+  SentencePieceTable table;
+  Fields fields(bytes, where);
+  for (Fields::Field field; fields.next(field);)
+    if (field.number == 1) table.tokens.push_back(token_of(field.bytes, where));
+  if (table.tokens.empty()) fail(ErrorKind::kData, where, ": the SentencePiece model has no pieces");
+  return table;
+}
+
+}  // namespace megalith

@@ -1,0 +1,14 @@
+#include "libcore/text/formats/sentencepiece/sentencepiece_tokenizer.h"
+
+#include "libcore/base/plugin.h"
+
+namespace megalith {
+
+std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(const std::string& type, const std::string& path) {
+  static const Plugin plugin("libmegalith_sentencepiece.so");
+  const auto make =
+      plugin.function<Tokenizer*(const std::string&, const std::string&)>("megalith_sentencepiece_tokenizer");
+  return std::unique_ptr<Tokenizer>(make(type, path));
+}
+
+}  // namespace megalith

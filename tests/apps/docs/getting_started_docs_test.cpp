@@ -1,0 +1,82 @@
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Writes the paragraphs of the repository's pages as notes/N.txt, a document each; returns their number.
+int write_notes(const TempDir& dir) {
+  fs::create_directories(dir / "notes");
+  int notes = 0;
+  for (const char* page : {"training.md", "preprocess.md", "generate.md", "convert.md", "design.md"}) {
+    std::string paragraph;
+    for (const std::string& line : split(read_file(concat(MEGALITH_SOURCE_DIR, "/docs/", page)), '\n')) {
+      if (!line.empty()) paragraph += line + '\n';
+      if (!line.empty() || paragraph.empty()) continue;
+      write_file(dir / concat("notes/", notes++, ".txt"), paragraph);
+      paragraph.clear();
+    }
+  }
+  return notes;
+}
+
+/// The page's commands as one script, with `options` in place of those of the same names.
+std::string page_script(const std::map<std::string, int>& options) {
+  std::string script = "set -euo pipefail\n";
+  for (const std::string& line : doc_commands("getting-started.md")) script += line + '\n';
+  for (const auto& [option, value] : options) {
+    const std::regex given(concat("--", option, " [0-9]+"));
+    EXPECT_TRUE(std::regex_search(script, given)) << option;
+    script = std::regex_replace(script, given, concat("--", option, " ", value));
+  }
+  return script;
+}
+
+// The commands of docs/getting-started.md in their order, with fewer steps of training.
+TEST(GettingStartedDocs, LeadFromTextToText) {
+  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+  const TempDir dir;
+  const int notes = write_notes(dir);
+  write_file(dir / "script.sh", page_script({{"train-iters", 20},
+                                             {"lr-warmup-iters", 2},
+                                             {"log-interval", 10},
+                                             {"eval-interval", 10},
+                                             {"save-interval", 10}}));
+  const CommandResult run = run_command(concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR,
+                                               "/bin:$PATH OMP_NUM_THREADS=1 bash -x script.sh"));
+  ASSERT_EQ(run.code, 0) << run.all();
+
+  const CommandResult shown =
+      run_command(concat(app("data"), " inspect --json ", dir / "corpus_text_document"));
+  EXPECT_EQ(Json::parse(shown.out, "inspect")["documents"].as_int(), notes);
+  EXPECT_EQ(trim(read_file(dir / "checkpoint/latest_checkpointed_iteration.txt")), "20");
+  for (const char* file : {"report.html", "hf/config.json", "hf/model.safetensors", "hf/tokenizer.json"})
+    EXPECT_TRUE(fs::exists(dir / file)) << file;
+  EXPECT_NE(run.out.find("The "), std::string::npos) << run.out;
+
+  std::vector<double> losses;
+  const std::regex logged("lm loss: ([0-9.E+-]+)");
+  const std::string all = run.all();
+  for (std::sregex_iterator at(all.begin(), all.end(), logged); at != std::sregex_iterator(); ++at)
+    losses.push_back(std::stod((*at)[1]));
+  ASSERT_EQ(losses.size(), 2U) << run.all();
+  EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near that of a uniform guess
+  EXPECT_LT(losses[1], losses[0] - 0.3);
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,122 @@
+// Signals, a full disk and two processes with one output: nothing is lost.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PreprocessInterrupted : public testing::Test {
+ protected:
+  PreprocessInterrupted() {
+    fs::create_directories(dir_.path() / "whole");
+    std::string lines;
+    for (int i = 0; lines.size() < 30'000'000; ++i)
+      lines += concat("{\"text\":\"Line ", i, " of a river.\",\"title\":[\"No. ", i, "\",\"\"]}\n");
+    write_file(dir_ / "in.jsonl", lines);
+  }
+  CommandResult run(const std::string& script) const {
+    return run_command(concat("cd ", dir_.path().string(), " && preprocess() { exec ", app("preprocess"),
+                              " --tokenizer-model ", test_data("text/goldens/trained/tokenizer.json"),
+                              " --input in.jsonl --json-keys text title --append-eod \"$@\"; }\n", script));
+  }
+  /// A script that starts the program with `options`, does `meanwhile` when it has written more tokens than
+  /// were there before ($pid: its process), and ends as it does.
+  static std::string during(const std::string& options, const std::string& meanwhile) {
+    return concat(
+        "size() { stat -c %s out_text_document.bin.partial 2>/dev/null || echo 0; }\nbefore=$(size)\n",
+        "(preprocess --output-prefix out ", options, ") & pid=$!\n",
+        "while [ $(size) -le $before ] && kill -0 $pid; do sleep 0.005; done\n", meanwhile, "\nwait $pid");
+  }
+  void expect_whole() const {
+    ASSERT_EQ(run("(preprocess --output-prefix whole/out)").code, 0);
+    std::vector<std::string> expected = {"in.jsonl", "whole"}, found;
+    for (const auto& entry : fs::directory_iterator(dir_.path() / "whole")) {
+      const std::string name = entry.path().filename();
+      EXPECT_EQ(read_file(dir_ / name), read_file(entry.path())) << name;
+      expected.push_back(name);
+    }
+    for (const auto& entry : fs::directory_iterator(dir_.path())) found.push_back(entry.path().filename());
+    std::sort(expected.begin(), expected.end());
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(expected.size(), 8U);
+  }
+  TempDir dir_;
+};
+
+TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
+  for (const char* signal : {"TERM", "INT", "KILL"}) {
+    const CommandResult stopped = run(during("--workers 2 --resume", concat("kill -", signal, " $pid")));
+    EXPECT_EQ(stopped.code, signal == std::string("KILL") ? 128 + 9 : 75) << stopped.all();
+    EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
+  }
+  const CommandResult whole = run("(preprocess --output-prefix out --workers 2 --resume)");
+  EXPECT_EQ(whole.code, 0);
+  EXPECT_NE(whole.all().find("Going on after "), std::string::npos) << whole.all();
+  expect_whole();
+}
+
+TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
+  // An input that does not end; the program writes after it has begun to listen to signals.
+  const CommandResult stopped =
+      run("mv in.jsonl lines; mkfifo in.jsonl; exec 9<>in.jsonl; head -n 100 lines >&9\n"
+          "(preprocess --output-prefix out --workers 1) & pid=$!\n"
+          "until ls -A | grep -q out || ! kill -0 $pid; do sleep 0.005; done; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(stopped.code, 128 + 15) << stopped.all();
+  EXPECT_NE(stopped.all().find("nothing was written"), std::string::npos) << stopped.all();
+  for (const auto& entry : fs::directory_iterator(dir_.path()))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("out")) << entry.path();
+}
+
+// A limit on the size of files fails writes as a full disk does.
+TEST_F(PreprocessInterrupted, GoesOnAfterAFullDisk) {
+  const CommandResult full =
+      run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out --workers 2 --resume)");
+  EXPECT_EQ(full.code, 74);
+  EXPECT_NE(full.all().find("File too large"), std::string::npos) << full.all();
+  EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
+  EXPECT_EQ(run("(preprocess --output-prefix out --workers 2 --resume)").code, 0);
+  expect_whole();
+}
+
+TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
+  EXPECT_EQ(run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out)").code, 74);
+  for (const auto& entry : fs::directory_iterator(dir_.path()))
+    EXPECT_EQ(entry.path().filename().string().find("out"), std::string::npos) << entry.path();
+}
+
+// The first process sleeps while the second one tries.
+TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
+  const std::string second =
+      "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "
+      "out); "
+      "echo =$?; (preprocess --output-prefix other); echo =$?; kill -CONT $pid";
+  const CommandResult both = run(during("--workers 2 --resume", second));
+  EXPECT_EQ(both.code, 0) << both.all();
+  std::string codes;
+  for (const std::string& line : split(both.out, '\n'))
+    if (line.starts_with("=")) codes += line;
+  EXPECT_EQ(codes, "=75=75=0") << both.all();
+  EXPECT_NE(both.all().find("out.resume.json: another process is writing it"), std::string::npos)
+      << both.all();
+  EXPECT_NE(both.all().find("out_text_document: another process is writing it"), std::string::npos)
+      << both.all();
+  for (const char* dataset : {"text", "title"})
+    for (const char* end : {".bin", ".idx", ".json"})
+      EXPECT_TRUE(fs::remove(dir_ / concat("other_", dataset, "_document", end)));
+  expect_whole();
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+class TokenizerApp : public testing::Test {
+ protected:
+  CommandResult train(const std::string& options) {
+    return run_command(app("tokenizer") + " train " + options);
+  }
+  std::string corpus() const { return test_data("text/data/corpus.jsonl"); }
+  void expect_refusal(const CommandResult& result, int code, const std::string& part) {
+    EXPECT_EQ(result.code, code) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_FALSE(file_exists(dir_ / "out"));
+  }
+  TempDir dir_;
+};
+
+TEST_F(TokenizerApp, WritesWhatHuggingFaceTrains) {
+  const CommandResult result =
+      train("--input " + corpus() + " --vocab-size 700 --output " + dir_ / "out" + " --workers 3");
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* name : {"vocab.json", "merges.txt", "tokenizer.json"})
+    EXPECT_EQ(read_file(dir_ / "out/" + name), read_file(test_data("text/goldens/trained/") + name)) << name;
+}
+
+TEST_F(TokenizerApp, ReadsStandardInputAndOtherKeys) {
+  const CommandResult result =
+      run_command("sed 's/^{\"text\"/{\"content\"/' " + corpus() + " | " + app("tokenizer") +
+                  " train --input - --json-keys content --vocab-size 700 --output " + dir_ / "out");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(read_file(dir_ / "out/tokenizer.json"),
+            read_file(test_data("text/goldens/trained/tokenizer.json")));
+}
+
+TEST_F(TokenizerApp, TakesPlainText) {
+  write_file(dir_ / "a.txt", "ab ab ab\n");
+  const CommandResult result =
+      train("--text --input " + dir_ / "a.txt" + " --vocab-size 300 --output " + dir_ / "out");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("only 259 tokens"), std::string::npos) << result.err;  // "ab" and " ab"
+}
+
+TEST_F(TokenizerApp, LeavesNothingBehindWhenItFails) {
+  const std::string output = " --output " + dir_ / "out";
+  write_file(dir_ / "bad.jsonl", "{\"text\": \"fine\"}\n{\"text\": 3}\n");
+  expect_refusal(train("--input " + dir_ / "bad.jsonl" + output), 65, "bad.jsonl:2:");
+  expect_refusal(train("--input " + dir_ / "none.jsonl" + output), 66, "none.jsonl");
+  expect_refusal(train("--input " + corpus() + " --vocab-size 256" + output), 64, "vocab-size");
+  expect_refusal(train("--input " + corpus()), 64, "--output");
+  expect_refusal(train("--imput " + corpus() + output), 64, "did you mean \"--input\"");
+  expect_refusal(run_command(app("tokenizer") + " tarin --input " + corpus() + output), 64, "train");
+}
+
+TEST_F(TokenizerApp, EncodesLinesAndDecodesThem) {
+  const std::string files = " --vocab-file " + test_data("text/goldens/trained/vocab.json") +
+                            " --merge-file " + test_data("text/goldens/trained/merges.txt");
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult ids =
+      run_command("printf 'They kept\\n\\nthe books' | " + app("tokenizer") + " encode" + files);
+  EXPECT_EQ(ids.code, 0) << ids.err;
+  EXPECT_EQ(std::count(ids.out.begin(), ids.out.end(), '\n'), 3);
+  write_file(dir_ / "ids", ids.out);
+  const CommandResult text = run_command(app("tokenizer") + " decode --input " + dir_ / "ids" + model);
+  EXPECT_EQ(text.out, "They kept\n\nthe books\n") << text.err;
+  write_file(dir_ / "texts", "\"a\\nb\"\n\"\"\n");
+  const CommandResult json = run_command(app("tokenizer") + " encode --json --input " + dir_ / "texts" +
+                                         model + " | " + app("tokenizer") + " decode --json" + model);
+  EXPECT_EQ(json.out, "\"a\\nb\"\n\"\"\n") << json.err;
+}
+
+TEST_F(TokenizerApp, NamesTheLineThatIsNoTextOrNoIds) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  expect_refusal(run_command("printf '\\377' | " + app("tokenizer") + " encode" + model), 65,
+                 "-:1: byte 1 is not UTF-8");
+  expect_refusal(run_command("echo 5 x | " + app("tokenizer") + " decode" + model), 65,
+                 "-:1: \"x\" is no token id");
+  expect_refusal(run_command("echo 5000 | " + app("tokenizer") + " decode" + model), 65,
+                 "-:1: token id 5000");
+  expect_refusal(run_command("echo 7 | " + app("tokenizer") + " encode --json" + model), 65,
+                 "wanted a JSON string");
+  expect_refusal(run_command(app("tokenizer") + " encode --output x" + model), 64, "--output is for train");
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,246 @@
+// PaddleNLP's run_pretrain.py: its command as printed, scaled down, with the executable swapped.
+#include <cmath>
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/parallel/processes/gloo_comm.h"
+#include "tests/apps/pretrain/pretrain_app.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PaddleApp : public PretrainApp {
+ protected:
+  PaddleApp() {
+    fs::create_directories(dir_ / "facebook");
+    fs::copy(test_data("parity/goldens/generate-llama"), dir_ / "facebook/llama-7b");
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "facebook/llama-7b");
+    fs::create_directories(dir_ / "data");
+    for (const char* end : {".bin", ".idx"})
+      fs::rename(dir_ / ("c" + std::string(end)), dir_ / ("data/c" + std::string(end)));
+  }
+  /// A run of one rank, without what the launcher takes.
+  CommandResult pretrain(const std::string& options) const { return run(kLine + options); }
+  static std::vector<double> numbers(const std::string& log, const std::string& name) {
+    std::vector<double> out;
+    const std::regex pattern(name + "([0-9.eE+-]+)");
+    for (auto at = std::sregex_iterator(log.begin(), log.end(), pattern); at != std::sregex_iterator(); ++at)
+      out.push_back(*parse_double((*at)[1].str()));
+    return out;
+  }
+  const std::string kLine =
+      "--model_type llama --model_name_or_path facebook/llama-7b --tokenizer_name_or_path facebook/llama-7b "
+      "--input_dir ./data --split 8,1,1 --max_seq_length 16 --per_device_train_batch_size 2 "
+      "--learning_rate 0.001 --min_learning_rate 0.0005 --lr_scheduler_type cosine --max_steps 6 "
+      "--save_steps 3 --weight_decay 0.01 --warmup_ratio 0.01 --max_grad_norm 1.0 --logging_steps 2 "
+      "--eval_steps 3 --eval_iters 2 --do_train --do_eval --device cpu --threads 1 --log-style paddle ";
+};
+
+// The printed line: glued backslashes, per-rank logs, stage2, VisualDL, weights of the model. Two ranks of
+// one sample have the losses of one rank of two.
+TEST_F(PaddleApp, RunsThePrintedLine) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  const std::string script = std::regex_replace(R"(
+task_name="llama_hybid"
+PROGRAM \
+--gpus "0,1" \
+--log_dir "output/$task_name""_log" \
+--model_type "llama" \
+--model_name_or_path "facebook/llama-7b" \
+--tokenizer_name_or_path "facebook/llama-7b" \
+--input_dir "./data" \
+--output_dir "output/$task_name" \
+--split 949,50,1 \
+--max_seq_length 16 \
+--per_device_train_batch_size 1 \
+--per_device_eval_batch_size 1 \
+--use_flash_attention 1 \
+--use_fused_rms_norm 0 \
+--fp16 \
+--fp16_opt_level "O2" \
+--scale_loss 1024 \
+--learning_rate 0.001 \
+--min_learning_rate 0.0005 \
+--lr_scheduler_type "cosine" \
+--max_steps 6 \
+--save_steps 3 \
+--weight_decay 0.01 \
+--warmup_ratio 0.01 \
+--max_grad_norm 1.0 \
+--logging_steps 2\
+--dataloader_num_workers 1 \
+--sharding "stage2" \
+--eval_steps 3 \
+--report_to "visualdl" \
+--disable_tqdm true \
+--continue_training 1\
+--recompute 1 \
+--do_train \
+--do_eval \
+--device "gpu"
+)",
+                                                std::regex("PROGRAM"), app("pretrain"));
+  const CommandResult result = run_command("cd " + dir_.path().string() + script);
+  const std::string log = result.out + result.err;
+  ASSERT_EQ(result.code, 0) << log;
+  EXPECT_NE(log.find("\"2--dataloader_num_workers\" was read as two words"), std::string::npos) << log;
+  EXPECT_NE(log.find("TensorBoard's files are written in its place"), std::string::npos) << log;
+  EXPECT_TRUE(fs::exists(dir_ / "output/llama_hybid/iter_0000003"));
+  EXPECT_TRUE(fs::exists(dir_ / "output/llama_hybid/iter_0000006"));
+  EXPECT_TRUE(fs::exists(dir_ / "output/llama_hybid/runs"));
+  for (const char* rank : {"0", "1"})
+    EXPECT_NE(file("output/llama_hybid_log/workerlog." + std::string(rank)).find("lm loss"),
+              std::string::npos);
+  // The model's own weights: its first loss is not that of random ones, ln(vocabulary).
+  const CommandResult one = pretrain(
+      "--split 949,50,1 --fp16 --scale_loss 1024 --continue_training 1 --recompute 1 --output_dir one");
+  ASSERT_EQ(one.code, 0) << one.err;
+  const auto losses = numbers(log, "lm loss: "), want = numbers(one.out + one.err, "lm loss: ");
+  ASSERT_EQ(losses.size(), want.size());
+  ASSERT_EQ(want.size(), 3u);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(losses[i] / want[i], 1, 1e-3) << i;  // fp16's rounding
+}
+
+TEST_F(PaddleApp, BeginsWithTheModelsWeightsOrRandomOnes) {
+  const CommandResult random =
+      pretrain("--output_dir a --max_steps 1 --logging_steps 1 --continue_training 0");
+  ASSERT_EQ(random.code, 0) << random.err;
+  const std::string log = random.out + random.err;
+  EXPECT_NE(log.find("the shape alone is taken"), std::string::npos) << log;
+  const Json config = Json::load(dir_ / "facebook/llama-7b/config.json");
+  EXPECT_NEAR(numbers(log, "lm loss: ").at(0), std::log(config["vocab_size"].as_double()), 0.1) << log;
+  const CommandResult model =
+      pretrain("--output_dir b --max_steps 1 --logging_steps 1 --continue_training 1");
+  ASSERT_EQ(model.code, 0) << model.err;
+  EXPECT_GT(std::abs(numbers(model.out + model.err, "lm loss: ").at(0) - numbers(log, "lm loss: ").at(0)),
+            0.05);
+}
+
+TEST_F(PaddleApp, GoesOnFromItsOutputFolderUnlessToldToOverwriteIt) {
+  ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);
+  ASSERT_EQ(pretrain("--output_dir out --exit-interval 3 --log-json a.jsonl").code, 0);
+  const CommandResult second = pretrain("--output_dir out --log-json b.jsonl");
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_NE((second.out + second.err).find("going on from out"), std::string::npos) << second.err;
+  const auto rest = lines("b.jsonl", "train"), whole = lines("whole.jsonl", "train");
+  ASSERT_EQ(rest.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(rest[i]["loss"].dump(), whole[i + 3]["loss"].dump()) << i;
+  ASSERT_EQ(pretrain("--output_dir out --overwrite_output_dir --log-json c.jsonl").code, 0);
+  EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
+}
+
+// A folder whose checkpoints have PaddleNLP's names: ours are gone on from, of others the user must decide.
+TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
+  ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saved at steps 3 and 6
+  fs::create_directories(dir_ / "out");
+  fs::rename(dir_ / "whole/iter_0000003", dir_ / "out/checkpoint-3");
+  fs::create_directories(dir_ / "out/checkpoint-20");  // of a save that was killed
+  fs::create_directories(dir_ / "out/checkpoint-1");
+  write_file(dir_ / "out/checkpoint-1/config.json", "{}");
+  const CommandResult rest = pretrain("--output_dir out --log-json rest.jsonl");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE((rest.out + rest.err).find("going on from out/checkpoint-3"), std::string::npos) << rest.err;
+  const auto after = lines("rest.jsonl", "train"), all = lines("whole.jsonl", "train");
+  ASSERT_EQ(after.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i]["loss"].dump(), all[i + 3]["loss"].dump()) << i;
+  fs::create_directories(dir_ / "theirs");
+  fs::copy(dir_ / "facebook/llama-7b", dir_ / "theirs/checkpoint-10");
+  const CommandResult refused = pretrain("--output_dir theirs");
+  EXPECT_EQ(refused.code, 64) << refused.err;
+  EXPECT_NE(refused.err.find("give --resume-from-checkpoint theirs/checkpoint-10"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(pretrain("--output_dir theirs --resume_from_checkpoint theirs/checkpoint-10 --max_steps 1").code,
+            0);
+  EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
+}
+
+// An evaluation has no length, whatever the line says of one.
+TEST_F(PaddleApp, EvaluatesOnALineOfEpochs) {
+  const std::string line = std::regex_replace(kLine, std::regex("--max_steps 6|--do_train --do_eval"), "");
+  const CommandResult result =
+      run(line + "--do_train 0 --do_eval --num_train_epochs 1 --continue_training --output_dir out");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.all().find("on test set | "), std::string::npos) << result.all();
+}
+
+TEST_F(PaddleApp, PrintsPaddlesLines) {
+  const CommandResult result = pretrain("--output_dir out --num_train_epochs 2 --eval_steps 1000");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_NE(result.err.find("--num-epochs 2 and --train-iters 6 contradict each other"), std::string::npos);
+  const CommandResult good = pretrain("--output_dir out --log-json l.jsonl");
+  ASSERT_EQ(good.code, 0) << good.err;
+  const std::string log = good.out + good.err;
+  const auto train = lines("l.jsonl", "train");
+  const std::regex line(
+      "\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d{3}\\] \\[    INFO\\] - loss: ([0-9.]+), "
+      "learning_rate: [0-9.e-]+, global_step: (\\d+), interval_runtime: [0-9.]+, "
+      "interval_samples_per_second: [0-9.]+, interval_steps_per_second: [0-9.]+, epoch: [0-9.]+");
+  std::vector<std::smatch> found;
+  for (auto at = std::sregex_iterator(log.begin(), log.end(), line); at != std::sregex_iterator(); ++at)
+    found.push_back(*at);
+  ASSERT_EQ(found.size(), 3u) << log;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found[i][2].str(), std::to_string(2 * i + 2));
+    EXPECT_NEAR(*parse_double(found[i][1].str()),
+                (train[2 * i]["loss"].as_double() + train[2 * i + 1]["loss"].as_double()) / 2, 1e-7);
+  }
+  EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // steps 3 and 6, and at the end
+}
+
+// PaddleNLP counts its --eval_iters in batches of --per_device_eval_batch_size samples a rank; the same
+// samples give the same loss, whatever they are called here.
+TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
+  const auto evaluated = [&](const std::string& options) {
+    const CommandResult result = pretrain("--max_steps 3 --output_dir " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto losses = numbers(result.out + result.err, "eval_loss: ");
+    return std::pair(losses.empty() ? 0 : losses.front(), result.out + result.err);
+  };
+  // A step takes 2 samples: 3 batches of 4 are 6 steps' samples, 3 of 3 are 9 and rounded up to 10.
+  const auto plain = evaluated("a --eval_iters 6"),
+             fours = evaluated("b --eval_iters 3 --per_device_eval_batch_size 4");
+  EXPECT_EQ(fours.first, plain.first);
+  EXPECT_NE(fours.first, evaluated("c --eval_iters 3").first);
+  EXPECT_EQ(fours.second.find("an evaluation takes"), std::string::npos) << fours.second;
+  const auto threes = evaluated("d --eval_iters 3 --per_device_eval_batch_size 3");
+  EXPECT_NE(threes.second.find("an evaluation takes 5 global batches, 10 samples: --eval-iters 3 of "
+                               "--per-device-eval-batch-size 3 on 1 ranks are 9"),
+            std::string::npos)
+      << threes.second;
+  EXPECT_EQ(threes.first, evaluated("e --eval_iters 5").first);
+}
+
+TEST_F(PaddleApp, EvaluatesOnlyWhenAskedTo) {
+  const CommandResult result = run(std::regex_replace(kLine, std::regex("--do_eval "), "") +
+                                   "--output_dir out --report_to tensorboard");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ((result.out + result.err).find("validation loss"), std::string::npos) << result.err;
+  EXPECT_TRUE(fs::exists(dir_ / "out/runs"));
+}
+
+TEST_F(PaddleApp, SaysWhatIsNotThere) {
+  const auto refused = [&](const std::string& options, int code, const std::string& part) {
+    const CommandResult result = pretrain(options);
+    EXPECT_EQ(result.code, code) << options << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  refused("--model_name_or_path facebook/llama-65b", 66, "`hf download facebook/llama-65b`");
+  refused("--input_dir none", 66, "none: is no folder");
+  refused("--output_dir a --resume_from_checkpoint nope", 66,
+          "--resume-from-checkpoint: nope is not there: it names no checkpoint; give the folder of one");
+  refused("--report_to wandb", 64, "wandb sync");
+  fs::create_directories(dir_ / "empty");
+  refused("--input_dir empty", 66, "empty: holds no dataset");
+  fs::copy_file(dir_ / "data/c.idx", dir_ / "data/d.idx");
+  refused("--output_dir out", 64, "holds 2 datasets");
+  refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save are two names");
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,180 @@
+// S000: one program plans and trains (--max-global-batch-size), or only plans.
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/parallel/processes/gloo_comm.h"
+#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/processes.h"
+
+namespace megalith {
+namespace {
+
+using test::app;
+using test::CommandResult;
+using test::PretrainApp;
+using test::run_command;
+
+constexpr const char* kGpt22b =
+    "--task-type llmacc.megatron.GPT --world-size 64 --local-world-size 8 --num-layers 48 "
+    "--num-attention-heads 64 "
+    "--hidden-size 6144 --seq-length 2048 --max-position-embeddings 2048 --train-iters 100 --lr 2.0e-4 "
+    "--min-lr 2.0e-4 --vocab-file /mnt/data/gpt2-vocab.json --merge-file /mnt/data/gpt2-merges.txt "
+    "--data-path /mnt/data/enwiki --log-interval 10 --max-global-batch-size 32";
+
+// No launcher, no data, no tokenizer, no such devices: the planner's answer, and nothing else on stdout.
+TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
+  const CommandResult planned = run_command(app("pretrain") + " " + kGpt22b);
+  const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(planned.out, asked.out);
+  EXPECT_NE(planned.out.find("--tensor-model-parallel-size "), std::string::npos) << planned.out;
+}
+
+// Every container of DLC has them, and the other server never comes.
+TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
+  const std::string container = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=23456 timeout 60 ";
+  const CommandResult planned = run_command(container + app("pretrain") + " " + kGpt22b);
+  const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(planned.out, asked.out);
+}
+
+TEST(PretrainPlan, RefusesDlcsOtherModels) {
+  const std::string bert = std::regex_replace(kGpt22b, std::regex("GPT "), "BERT ");
+  for (const char* program : {"pretrain", "autoplan"}) {
+    const CommandResult refused = run_command(app(program) + " " + bert);
+    EXPECT_EQ(refused.code, 64) << program;
+    EXPECT_NE(refused.err.find("--task-type \"llmacc.megatron.BERT\""), std::string::npos) << refused.err;
+  }
+}
+
+class PretrainPlanApp : public PretrainApp {
+ protected:
+  /// The fixture's model without batch sizes.
+  std::string open() const {
+    return std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
+           "--task-type llmacc.megatron.GPT --max-global-batch-size 8 ";
+  }
+  static std::string decided(const std::string& log) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(log, found, std::regex("planned for .*: (--tensor[^\n]*)"))) << log;
+    return found.empty() ? "" : found[1].str();
+  }
+  std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
+};
+
+// A plan alone would be in bf16; a run computes in what its options say, whatever it is planned for.
+TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
+  const CommandResult asked = run_command(app("pretrain") + " " + kGpt22b + " --no-bf16");
+  EXPECT_EQ(asked.code, 64) << asked.all();
+  EXPECT_NE(asked.err.find("--bf16 false: a device's plan is in 16 bits"), std::string::npos) << asked.err;
+  const CommandResult trained = run(open() + "--gpu h100 --no-bf16");
+  EXPECT_EQ(trained.code, 0) << trained.all();
+}
+
+// What it logs is what it does: the flags given by hand train the same.
+TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
+  for (const char* ranks : {"", "--nproc 2 "}) {
+    std::filesystem::remove(dir_ / "planned.jsonl");
+    std::filesystem::remove(dir_ / "byhand.jsonl");
+    const CommandResult planned = run(open() + ranks + "--log-json planned.jsonl");
+    ASSERT_EQ(planned.code, 0) << planned.all();
+    EXPECT_NE(planned.out.find(" > why: of "), std::string::npos) << planned.out;
+    const std::string byhand =
+        std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
+        decided(planned.out);
+    const CommandResult again = run(byhand + " " + ranks + "--log-json byhand.jsonl");
+    ASSERT_EQ(again.code, 0) << again.all();
+    EXPECT_EQ(losses("planned.jsonl"), losses("byhand.jsonl"));
+    EXPECT_EQ(losses("planned.jsonl").size(), 20U);
+  }
+}
+
+// The planner reads the same words as the trainer, which speaks for both.
+TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
+  const auto times = [](const std::string& log, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+    return count;
+  };
+  const CommandResult trained = run(open() + "--nproc 2 --use-mcore-models --seed 7--log-interval 5"),
+                      planned = run_command(app("pretrain") + " " + kGpt22b +
+                                            " --use-mcore-models --hidden-dropout 0.1--gpu h100");
+  for (const CommandResult& result : {trained, planned}) {
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(times(result.all(), "ignored, no meaning here: "), 1U) << result.all();
+    EXPECT_EQ(times(result.all(), "was read as two words"), 1U) << result.all();
+  }
+  EXPECT_NE(trained.all().find("ignored, no meaning here: --use-mcore-models\n"), std::string::npos)
+      << trained.all();
+}
+
+TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
+  const CommandResult result = run(open() + "--nproc 2 --tensor-model-parallel-size 2 --micro-batch-size 1");
+  ASSERT_EQ(result.code, 0) << result.all();
+  const std::string flags = decided(result.out);
+  EXPECT_NE(flags.find("--tensor-model-parallel-size 2 "), std::string::npos) << flags;
+  EXPECT_NE(flags.find("--micro-batch-size 1 "), std::string::npos) << flags;
+  EXPECT_EQ(run(open() + "--nproc 1 --sequence-parallel").code, 0) << "S1: turned off";
+  const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
+  ASSERT_EQ(data.code, 0) << data.all();
+  EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;
+  // PaddleNLP's degree counts the data ranks, which are then fixed.
+  const CommandResult degree = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 2");
+  ASSERT_EQ(degree.code, 0) << degree.all();
+  EXPECT_NE(degree.out.find(" on each of 2 data-parallel ranks"), std::string::npos) << degree.out;
+  const CommandResult whole = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 1");
+  ASSERT_EQ(whole.code, 0) << whole.all();
+  EXPECT_NE(whole.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << whole.out;
+  const CommandResult batch = run(open() + "--nproc 2 --global-batch-size 4");
+  ASSERT_EQ(batch.code, 0) << batch.all();
+  EXPECT_NE(decided(batch.out).find("--global-batch-size 4"), std::string::npos) << batch.out;
+  EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
+}
+
+// For a device of its own choice a plan is in 16 bits, where nothing is said; the run is in 32.
+TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
+  const auto memory = [&](const std::string& options) {
+    const CommandResult result = run(open() + "--gpu A100-SXM-80GB " + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("it takes ([0-9.]+ [KMG]iB) of")))
+        << result.out;
+    return found.empty() ? "" : found[1].str();
+  };
+  const std::string half = memory("--bf16"), single = memory("");
+  EXPECT_NE(single, half);
+}
+
+// Rank 0 plans, the others are told: a plan that each made of its own measurements could differ.
+TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  const std::string port = std::to_string(test::free_port());
+  std::string script = "cd " + dir_.path().string() + "\n";
+  for (const char* rank : {"0", "1"})
+    script += concat("RANK=", rank, " LOCAL_RANK=", rank,
+                     " WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 ", "MASTER_PORT=", port, " ",
+                     app("pretrain"), " ", open(), " > log.", rank, " 2>&1 & p", rank, "=$!\n");
+  EXPECT_EQ(run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a = 0 ] && [ $b = 0 ]").code, 0)
+      << file("log.0") << file("log.1");
+  EXPECT_NE(file("log.0").find(" iteration       20/      20 | "), std::string::npos) << file("log.0");
+  EXPECT_NE(decided(file("log.0")), "");
+}
+
+TEST_F(PretrainPlanApp, RefusesAPlanForNoSamples) {
+  const CommandResult result = run(kModel + "--max-global-batch-size 0");
+  EXPECT_EQ(result.code, 64) << result.all();
+  EXPECT_NE(result.err.find("--max-global-batch-size 0: wanted at least 1"), std::string::npos) << result.err;
+}
+
+TEST_F(PretrainPlanApp, SaysThatNothingFits) {
+  const CommandResult result = run(open() + "--device-memory-gb 0.000001");
+  EXPECT_EQ(result.code, 64) << result.all();
+  EXPECT_NE(result.err.find("no layout of 1 ranks fits"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/parallel/processes/gloo_comm.h"
+#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/processes.h"
+
+namespace megalith::test {
+
+/// In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
+class PretrainRanks : public PretrainApp {
+ protected:
+  void SetUp() override {
+    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  }
+
+  /// Two ranks under a launcher's environment. Their output is in log.0 and log.1; the result is the worse
+  /// code.
+  int start(const std::string& environment, const std::string& options) const {
+    return start_model(kModel, environment, options);
+  }
+  int start_model(const std::string& model, const std::string& environment,
+                  const std::string& options) const {
+    std::string script = "cd " + dir_.path().string() + "\n";
+    for (const char* rank : {"0", "1"})
+      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + model + options,
+                                   std::regex("%r"), rank) +
+                " > log." + rank + " 2>&1 & p" + rank + "=$!\n";
+    return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
+  }
+
+  /// What the launchers' tests have to give.
+  std::string one_rank() const {
+    const CommandResult result = train("");
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_GE(split(losses(result.all()), '\n').size(), 8U) << result.all();
+    return losses(result.all());
+  }
+  void expect_one_rank(const std::string& environment) const {
+    EXPECT_EQ(start(environment, ""), 0) << file("log.0") << file("log.1");
+    EXPECT_EQ(losses(file("log.0")), one_rank()) << file("log.0");
+    EXPECT_EQ(file("log.1"), "");  // one rank speaks for all
+  }
+};
+
+}  // namespace megalith::test

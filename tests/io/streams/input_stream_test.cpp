@@ -1,0 +1,150 @@
+#include "libcore/io/streams/input_stream.h"
+
+#include <random>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+std::string drain(const std::string& path, size_t room = 50000) {
+  InputStream stream(path);
+  std::string out, buffer(room, '\0');
+  while (const size_t n = stream.read(buffer.data(), buffer.size())) out.append(buffer, 0, n);
+  return out;
+}
+
+std::string error_of(const std::string& path, ErrorKind kind) {
+  try {
+    drain(path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  ADD_FAILURE() << path << " was read";
+  return {};
+}
+
+/// Text that compresses about four times, so that the decoders' own buffers matter.
+std::string sample(size_t bytes) {
+  std::mt19937 random(3);
+  std::string text;
+  while (text.size() < bytes) text += "word" + std::to_string(random() % 100) + ' ';
+  text.resize(bytes);
+  return text;
+}
+
+class InputStreamTest : public testing::Test {
+ protected:
+  /// Writes the text and its compressed form, made by the system's own tool.
+  std::string compress(const std::string& text, const std::string& command) {
+    write_file(dir_ / "plain", text);
+    EXPECT_EQ(test::run_command(command + " < " + dir_ / "plain" + " > " + dir_ / "packed").code, 0);
+    return dir_ / "packed";
+  }
+  void keep(const std::string& contents) { write_file(dir_ / "packed", contents); }
+  test::TempDir dir_;
+};
+
+TEST_F(InputStreamTest, ReadsPlainFilesOfAnySize) {
+  for (const size_t bytes : {0U, 1U, 5U, 6U, 7U, 262144U, 600001U}) {
+    write_file(dir_ / "plain", sample(bytes));
+    EXPECT_EQ(drain(dir_ / "plain"), sample(bytes));
+    EXPECT_EQ(drain(dir_ / "plain", 1 + bytes / 7), sample(bytes));
+  }
+}
+
+TEST_F(InputStreamTest, ReadsEveryFormat) {
+  for (const char* command :
+       {"gzip -1", "zstd -q -3", "zstd -q --no-check", "bzip2", "bzip2 -1", "xz -0", "xz -9"}) {
+    for (const size_t bytes : {0U, 1U, 1000U, 800'000U}) {
+      SCOPED_TRACE(command);
+      const std::string path = compress(sample(bytes), command);
+      EXPECT_EQ(drain(path), sample(bytes));
+      EXPECT_EQ(drain(path, 4096), sample(bytes));
+      EXPECT_EQ(drain(path, 8'000'000), sample(bytes));
+    }
+  }
+}
+
+TEST_F(InputStreamTest, ReadsHighlyCompressedData) {
+  const std::string zeros(5'000'000, '0');
+  EXPECT_EQ(drain(compress(zeros, "gzip -9")), zeros);
+  EXPECT_EQ(drain(compress(zeros, "zstd -q -19")), zeros);
+  EXPECT_EQ(drain(compress(zeros, "bzip2")), zeros);
+  EXPECT_EQ(drain(compress(zeros, "xz")), zeros);
+}
+
+TEST_F(InputStreamTest, ReadsAllMembersAndFrames) {
+  for (const char* command : {"gzip", "zstd -q", "bzip2", "xz"}) {
+    const std::string one = read_file(compress(sample(100'000), command));
+    keep(one + one + one);
+    EXPECT_EQ(drain(dir_ / "packed"), sample(100'000) + sample(100'000) + sample(100'000));
+  }
+  for (const char* command : {"gzip", "xz"}) {
+    keep(read_file(compress("text", command)) + std::string(1000, '\0'));
+    EXPECT_EQ(drain(dir_ / "packed"), "text");
+  }
+}
+
+TEST_F(InputStreamTest, RefusesEveryCutAndReportsFlippedBytes) {
+  for (const char* command : {"gzip", "zstd -q", "bzip2", "xz"}) {
+    const std::string whole = read_file(compress(sample(2000), command));
+    for (size_t n = 7; n < whole.size(); n += 11) {
+      keep(whole.substr(0, n));
+      EXPECT_NE(error_of(dir_ / "packed", ErrorKind::kData).find("too early"), std::string::npos)
+          << command << n;
+    }
+    std::string flipped = whole;
+    flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
+    keep(flipped);
+    error_of(dir_ / "packed", ErrorKind::kData);
+    keep(whole + "junk that is no frame");
+    EXPECT_NE(error_of(dir_ / "packed", ErrorKind::kData).find("damaged"), std::string::npos);
+  }
+}
+
+// A window that would break the promise of bounded memory is refused, not taken.
+TEST_F(InputStreamTest, RefusesAnXzWindowThatIsTooLarge) {
+  const std::string path = compress(sample(100), "xz --lzma2=dict=256MiB");
+  EXPECT_NE(error_of(path, ErrorKind::kData).find("window of more than 64 MiB"), std::string::npos);
+}
+
+TEST_F(InputStreamTest, SkipsDecompressedBytes) {
+  for (const char* command : {"cat", "gzip", "zstd -q", "bzip2", "xz"}) {
+    InputStream stream(compress(sample(700'000), command));
+    stream.skip(600'001);
+    std::string rest(200'000, '\0');
+    size_t n = 0;
+    while (const size_t more = stream.read(rest.data() + n, rest.size() - n)) n += more;
+    EXPECT_EQ(rest.substr(0, n), sample(700'000).substr(600'001)) << command;
+    EXPECT_THROW(InputStream(dir_ / "packed").skip(700'001), Error);
+  }
+}
+
+TEST_F(InputStreamTest, NamesWhatIsNotAFile) {
+  EXPECT_NE(error_of(dir_ / "absent", ErrorKind::kNoInput).find("No such file"), std::string::npos);
+  EXPECT_NE(error_of(dir_.path().string(), ErrorKind::kNoInput).find("is a folder"), std::string::npos);
+}
+
+TEST_F(InputStreamTest, GivesUpAPipeWhenInterrupted) {
+  const std::string pipe = dir_ / "pipe";
+  ASSERT_EQ(test::run_command("mkfifo " + pipe).code, 0);
+  ASSERT_EQ(test::run_command("sleep 20 > " + pipe + " & echo $! > " + dir_ / "pid").code, 0);
+  const Interrupt interrupt;
+  std::thread later([&] { interrupt.set(); });
+  InputStream stream(pipe, &interrupt);
+  char byte = 0;
+  EXPECT_EQ(stream.read(&byte, 1), 0U);
+  later.join();
+  EXPECT_EQ(test::run_command("kill $(cat " + dir_ / "pid" + ")").code, 0);
+}
+
+}  // namespace
+}  // namespace megalith

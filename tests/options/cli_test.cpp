@@ -1,0 +1,430 @@
+#include "libcore/options/cli.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
+#include "tests/support/log_lines.h"
+
+namespace megalith {
+namespace {
+
+using test::LogLines;
+
+enum class Colour { kRed, kGreen };
+std::vector<EnumName<Colour>> enum_names(Colour) {
+  return {{"red", Colour::kRed}, {"green", Colour::kGreen}};
+}
+
+struct Paint {
+  int coats = 1;
+  double thickness = 0.25;
+  bool dry = false, primer = true;
+  std::optional<bool> gloss;
+  std::optional<int64_t> drops;
+  std::string brush = "flat";
+  std::vector<std::string> keys = {"text"};
+  Colour colour = Colour::kRed;
+  std::string wall;
+
+  template <class V>
+  void fields(V&& v) {
+    v("wall", wall, "Wall to paint.", positional(), required(), metavar("WALL"));
+    v("coats", coats, "Coats of paint.", at_least(1), alias({"layers_of_paint"}));
+    v("thickness", thickness, "Thickness of a coat in mm.", between(0, 2));
+    v("dry-run", dry, "Paint nothing.");
+    v("primer", primer, "Begin with a primer.", opposite({"skip-primer"}));
+    v("gloss", gloss, "Shine.", default_text("as the paint has it"));
+    v("drops", drops, "Drops that may fall.", at_least(0));
+    v("brush", brush, "Kind of brush.", one_of({"flat", "round"}));
+    v("keys", keys, "Keys of the colour cabinet.");
+    v("colour", colour, "Colour of the paint.");
+  }
+  void validate(Problems& problems) const {
+    if (dry && coats > 5) problems.add("--dry-run with --coats ", coats, " is odd");
+  }
+};
+
+Paint painted(const std::vector<std::string>& arguments) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  EXPECT_FALSE(options.read(arguments));
+  options.check();
+  return paint;
+}
+
+TEST(Options, TellWhatWasGivenAsWords) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  EXPECT_FALSE(options.read({"north wall", "--layers_of_paint", "2", "--skip-primer", "--gloss", "--keys",
+                             "a", "b c", "--colour=green", "--thickness", "2.5e-1"}));
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(options.given_words({"Painting"}), (std::vector<Words>{{"--wall", "north wall"},
+                                                                   {"--coats", "2"},
+                                                                   {"--thickness", "0.25"},
+                                                                   {"--no-primer"},
+                                                                   {"--gloss"},
+                                                                   {"--keys", "a", "b c"},
+                                                                   {"--colour", "green"}}));
+  EXPECT_TRUE(options.given_words({"Other"}).empty());
+}
+
+// What an app can never do has no place in its lists of options, and is named by whoever tries.
+TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
+  constexpr RefusedOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
+  const auto message = [&](const std::vector<std::string>& arguments) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).withdraw(kWithdrawn);
+    EXPECT_FALSE(options.read(arguments));
+    try {
+      options.check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    EXPECT_EQ(paint.coats, 1);
+    return "accepted";
+  };
+  EXPECT_EQ(message({"w"}), "accepted");
+  EXPECT_EQ(message({"w", "--coats", "7", "--dry-run"}), "--coats is not supported; give --thickness");
+  EXPECT_EQ(message({"w", "--layers_of_paint=7"}), "--coats is not supported; give --thickness");
+  EXPECT_EQ(message({"w", "--no-primer"}), "--primer is not supported; leave it out");
+  EXPECT_EQ(message({"w", "--coat", "1"}), "unknown option \"--coat\"");
+  const test::TempDir dir;
+  write_file(dir / "p.yaml", "thickness: 1\ncoats: 3\n");
+  EXPECT_EQ(message({"w", "--config", dir / "p.yaml"}),
+            std::string(dir / "p.yaml") + ":2: coats is not supported; give --thickness");
+  write_file(dir / "p.yaml", "thickness: 1\ncoats:\nprimer: null\n");
+  EXPECT_EQ(message({"w", "--config", dir / "p.yaml"}), "accepted");
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).withdraw(kWithdrawn);
+  for (const std::string& text :
+       {options.help(), options.man(), options.markdown(), options.bash_completion()}) {
+    EXPECT_EQ(text.find("coats"), std::string::npos) << text;
+    EXPECT_NE(text.find("thickness"), std::string::npos) << text;
+  }
+}
+
+TEST(Options, ThatAreWithdrawnHaveToBeThere) {
+  constexpr RefusedOption kUnknown[] = {{"varnish", "leave it out"}};
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  try {
+    options.withdraw(kUnknown);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_EQ(std::string(error.what()), "no option is called --varnish");
+  }
+}
+
+// A key without a value is not given, as LLaMA-Factory's files have it ("deepspeed: null").
+TEST(Options, RefuseNoKeyThatIsNull) {
+  constexpr RefusedOption kRefused[] = {{"varnish", "leave it out"}};
+  const test::TempDir dir;
+  const auto read = [&](const std::string& yaml) {
+    write_file(dir / "p.yaml", yaml);
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).refuse(kRefused);
+    options.read({"w", "--config", dir / "p.yaml"});
+    options.check();
+    return paint.coats;
+  };
+  EXPECT_EQ(read("coats: null\nlayers_of_paint: 3\n"), 3) << "a null key is not given by its other name";
+  EXPECT_EQ(read("layers_of_paint: 3\ncoats:\n"), 3);
+  EXPECT_THROW(read("layers_of_paint: 3\ncoats: 2\n"), Error);
+  EXPECT_THROW(read("no_option: null\n"), Error);
+  EXPECT_NO_THROW(read("varnish: null\n"));
+  EXPECT_NO_THROW(read("varnish:\n"));
+  EXPECT_THROW(read("varnish: red\n"), Error);
+}
+
+TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {
+  const auto refused = [](const std::vector<std::string>& arguments) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint);
+    EXPECT_FALSE(options.read(arguments));
+    try {
+      options.check();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused({"w", "--keys", "a", "-n", "3"}), "unknown option \"-n\"");
+  EXPECT_EQ(refused({"w", "--brush", "-n"}),
+            "--brush needs a value; one that begins with \"-\" is given as \"--brush=-n\"");
+  EXPECT_EQ(painted({"w", "--keys", "a", "- b", "-1", "-"}).keys,
+            (std::vector<std::string>{"a", "- b", "-1", "-"}));
+  EXPECT_EQ(painted({"w", "--keys=-n"}).keys, std::vector<std::string>{"-n"});
+}
+
+TEST(CommandLine, ComplainsOnceOfAValueThatIsNone) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  options.read({"--num-layers", "four"});
+  try {
+    options.check();
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("--num-layers \"four\": wanted an integer\n"), 0u) << text;
+    EXPECT_EQ(text.find("--num-layers", 1), std::string::npos) << text;
+    EXPECT_NE(text.find("--hidden-size is missing"), std::string::npos) << text;
+  }
+}
+
+TEST(CommandLine, KnowsTheShortFormOfHelp) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  const auto help = options.read({"-h"});
+  ASSERT_TRUE(help);
+  EXPECT_EQ(help->find("usage: megalith-paint"), 0u);
+}
+
+TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
+  const auto complaint_of = [](const std::string& option) -> std::string {
+    PretrainConfig config;
+    Options options("pretrain", "Train.");
+    config.add_to(options);
+    options.read({option, "3"});
+    try {
+      options.check();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return text.substr(0, text.find('\n'));
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(complaint_of("--x"), "unknown option \"--x\"");
+  EXPECT_EQ(complaint_of("--q"), "unknown option \"--q\"");
+  EXPECT_EQ(complaint_of("--sxc-length"),
+            "unknown option \"--sxc-length\"");  // two of three letters of a word
+  EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
+  EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
+  EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
+}
+
+/// What check() says about these arguments; empty when it accepts them.
+std::string complaint(const std::vector<std::string>& arguments) {
+  try {
+    painted(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Options, ReadEveryType) {
+  const Paint p =
+      painted({"--coats", "3", "--thickness=.5", "--dry-run", "--drops", "4000000000", "--brush", "round",
+               "--keys", "a", "b", "--colour", "green", "--gloss", "false", "--", "north"});
+  EXPECT_EQ(p.coats, 3);
+  EXPECT_EQ(p.thickness, 0.5);
+  EXPECT_TRUE(p.dry);
+  EXPECT_EQ(p.drops, 4000000000);
+  EXPECT_EQ(p.brush, "round");
+  EXPECT_EQ(p.keys, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(p.colour, Colour::kGreen);
+  EXPECT_EQ(p.gloss, false);
+  EXPECT_EQ(p.wall, "north");
+}
+
+TEST(Options, KeepDefaultsOfWhatIsNotGiven) {
+  const Paint p = painted({"north"});
+  EXPECT_EQ(p.coats, 1);
+  EXPECT_TRUE(p.primer);
+  EXPECT_EQ(p.gloss, std::nullopt);
+  EXPECT_EQ(p.keys, std::vector<std::string>{"text"});
+}
+
+TEST(Options, TakeUnderscoresForDashes) {
+  EXPECT_TRUE(painted({"w", "--dry_run"}).dry);
+  EXPECT_EQ(painted({"w", "--layers-of-paint", "2"}).coats, 2);
+  EXPECT_EQ(painted({"w", "--layers_of_paint", "2"}).coats, 2);
+}
+
+TEST(Options, TakeEverySpellingOfAFlag) {
+  for (const char* word : {"true", "1", "True"}) EXPECT_TRUE(painted({"--dry-run", word, "w"}).dry) << word;
+  for (const char* word : {"false", "0", "False"})
+    EXPECT_FALSE(painted({"--primer", word, "w"}).primer) << word;
+  EXPECT_FALSE(painted({"--no-primer", "w"}).primer);
+  EXPECT_FALSE(painted({"--no_primer", "w"}).primer);
+  EXPECT_FALSE(painted({"--skip-primer", "w"}).primer);
+  EXPECT_TRUE(painted({"--skip-primer", "0", "w"}).primer);
+  EXPECT_TRUE(painted({"--no-primer", "--primer", "w"}).primer);
+  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // the word after a flag is its value only when it is one
+}
+
+TEST(Options, JoinListsGivenTwiceAndTakeTheLastOfOthers) {
+  const Paint p = painted({"--keys", "a", "--coats", "2", "--keys", "b", "c", "--coats", "3", "--", "w"});
+  EXPECT_EQ(p.keys, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(p.coats, 3);
+}
+
+TEST(Options, TakeNegativeNumbersAndDashesAsValues) {
+  EXPECT_EQ(complaint({"w", "--coats", "-3"}), "--coats -3: wanted at least 1");
+  EXPECT_EQ(painted({"-"}).wall, "-");
+  EXPECT_EQ(painted({"--", "--coats"}).wall, "--coats");
+}
+
+TEST(Options, NameTheNearestKnownOption) {
+  EXPECT_EQ(complaint({"w", "--coat", "3"}), "unknown option \"--coat\"; did you mean \"--coats\"?");
+  EXPECT_EQ(complaint({"w", "--no_prime"}), "unknown option \"--no_prime\"; did you mean \"--no-primer\"?");
+  EXPECT_EQ(complaint({"w", "--xyzzy", "1", "2"}), "unknown option \"--xyzzy\"");
+  EXPECT_EQ(complaint({"w", "-coats"}), "unknown option \"-coats\"; did you mean \"--coats\"?");
+  EXPECT_EQ(complaint({"w", "---"}), "unknown option \"---\"");
+  EXPECT_EQ(complaint({"w", "--colour", "gren"}),
+            "--colour \"gren\": wanted one of red, green; did you mean \"green\"?");
+}
+
+TEST(Options, ReportEveryComplaintAtOnce) {
+  EXPECT_EQ(complaint({"--coat", "1", "--coats", "9", "--thickness", "thin", "--dry-run", "--brush", "wide",
+                       "--drops", "99999999999999999999"}),
+            "unknown option \"--coat\"; did you mean \"--coats\"?\n"
+            "--thickness \"thin\": wanted a number\n"
+            "--brush \"wide\": wanted one of flat, round\n"
+            "--drops \"99999999999999999999\": wanted an integer\n"
+            "WALL is missing\n"
+            "--dry-run with --coats 9 is odd");
+}
+
+TEST(Options, RefuseWhatDoesNotFit) {
+  EXPECT_EQ(complaint({"w", "--coats"}), "--coats needs a value");
+  EXPECT_EQ(complaint({"w", "--coats", "--dry-run"}), "--coats needs a value");
+  EXPECT_EQ(complaint({"w", "--coats", "4294967297"}), "--coats 4294967297: wanted an integer below 2^31");
+  EXPECT_EQ(complaint({"w", "--thickness", "2.5"}), "--thickness 2.5: wanted between 0 and 2");
+  EXPECT_EQ(complaint({"w", "--thickness", "nan"}), "--thickness nan: wanted a finite number");
+  EXPECT_EQ(complaint({"w", "--dry-run=maybe"}), "--dry-run \"maybe\": wanted true or false");
+  EXPECT_EQ(complaint({"w", "x"}), "unexpected argument \"x\"");
+  EXPECT_EQ(complaint({}), "WALL is missing");
+}
+
+TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  const IgnoredOption ignored[] = {
+      {"ladder", IgnoredOption::kOne}, {"whistle"}, {"radio", IgnoredOption::kMaybeOne}};
+  options.add("Painting", paint).ignore(ignored);
+  LogLines log;
+  ASSERT_FALSE(
+      options.read({"--ladder", "tall", "--whistle", "w", "--radio", "1", "--no-radio", "--coats", "2"}));
+  options.check();
+  EXPECT_EQ(paint.wall, "w");
+  EXPECT_EQ(paint.coats, 2);
+  EXPECT_EQ(log.lines,
+            std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
+}
+
+TEST(Options, SplitWordsThatAMissingBlankJoined) {
+  LogLines log;
+  const Paint p = painted({"--coats", "4--thickness", "1", "--dry-run", "1--drops", "5", "w"});
+  EXPECT_EQ(p.coats, 4);
+  EXPECT_EQ(p.thickness, 1);
+  EXPECT_TRUE(p.dry);
+  EXPECT_EQ(p.drops, 5);
+  ASSERT_EQ(log.lines.size(), 2u);
+  EXPECT_EQ(log.lines[0],
+            "warning: \"4--thickness\" was read as two words; put a blank before the \"\\\" at the end of "
+            "the line of --coats");
+  EXPECT_EQ(complaint({"w", "--coats", "20--brsh", "x"}),
+            "unexpected argument \"x\"\n--coats \"20--brsh\": wanted an integer");
+}
+
+TEST(Options, KnowWhereAValueComesFrom) {
+  test::TempDir folder;
+  write_file(folder / "run.yaml", "paint:\n  coats: 4\n\n  thickness: 1\n  drops: 7\n");
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  ASSERT_FALSE(options.read({"w", "--config", folder / "run.yaml", "--drops", "9"}));
+  options.adopt(Json::object().set("unused", 1),
+                "iter_0000010");  // not an object of options: nothing to take
+  Json args = Json::object();
+  args.set("thickness", 2);
+  args.set("drops", 8);
+  args.set("brush", "round");
+  options.adopt(args, "iter_0000010");
+  options.check();
+  EXPECT_EQ(options.source("coats"), folder / "run.yaml:2");
+  EXPECT_EQ(options.source("thickness"), "checkpoint iter_0000010");
+  EXPECT_EQ(options.source("brush"), "checkpoint iter_0000010");
+  EXPECT_EQ(options.source("drops"), "command line");
+  EXPECT_EQ(options.source("keys"), "default");
+  EXPECT_TRUE(options.given("coats"));
+  EXPECT_FALSE(options.given("keys"));
+  EXPECT_EQ(paint.coats, 4);
+  EXPECT_EQ(paint.thickness, 2);
+  EXPECT_EQ(paint.drops, 9);
+  EXPECT_EQ(paint.brush, "round");
+}
+
+TEST(Options, DescribeValuesWithTheirSource) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  ASSERT_FALSE(options.read({"w", "--keys", "a", "b"}));
+  const auto lines = options.describe();
+  ASSERT_EQ(lines.size(), 10u);
+  EXPECT_EQ(lines[0], "  wall " + std::string(42, '.') + " w (command line)");
+  EXPECT_EQ(lines[1], "  coats " + std::string(41, '.') + " 1");
+  EXPECT_EQ(lines[5], "  gloss " + std::string(41, '.') + " none");
+  EXPECT_EQ(lines[8], "  keys " + std::string(42, '.') + " a b (command line)");
+}
+
+TEST(Options, SurviveAnyWords) {  // every outcome but options or an Error would end the test
+  const std::vector<std::string> pieces = {"--coats", "--no-",        "-",         "--",   "=",
+                                           "1",       "--keys",       "\"",        "\xff", "",
+                                           " ",       "--dry_run",    "--primer=", "9--",  "--thickness",
+                                           "1e999",   "--colour=red", "--help=",   "w",    "--drops"};
+  std::mt19937 random(3);
+  const LogLines log;
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> arguments(random() % 6);
+    for (std::string& word : arguments)
+      for (size_t i = random() % 3 + 1; i-- > 0;) word += pieces[random() % pieces.size()];
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint);
+    try {
+      if (!options.read(arguments)) options.check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Options, RefuseTwoOptionsOfOneName) {
+  Paint first, second;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", first);
+  EXPECT_THROW(options.add("Again", second), Error);
+}
+
+TEST(Options, CheckOnlyTheGroupsNamed) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  ASSERT_FALSE(options.read({"--data-path", "x"}));
+  EXPECT_NO_THROW(options.check({"Data"}));
+  EXPECT_THROW(options.check(), Error);
+}
+
+}  // namespace
+}  // namespace megalith

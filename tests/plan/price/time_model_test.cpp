@@ -1,0 +1,137 @@
+#include "libcore/plan/price/time_model.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/plan/launch/launch.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+/// Draws problems and cuts, the same ones in every run.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+
+  template <class T>
+  T of(std::initializer_list<T> choices) {
+    return std::data(choices)[random_() % choices.size()];
+  }
+  bool coin() { return random_() % 2 == 0; }
+
+  /// Models from those that the host holds up to those that the devices do, on every generation of devices.
+  PlanProblem problem() {
+    PlanProblem p;
+    const int heads = of({8, 16, 32}), hidden = heads * of({64, 128});
+    const int layers = of({8, 12, 24, 30, 31}), groups = of({1, 4}), sequence = of({512, 1024, 4096});
+    p.model = coin() ? test::gpt(layers, hidden, heads, sequence, 32000)
+                     : test::llama(layers, hidden, heads, heads / groups, hidden * 3, 32000);
+    p.model.seq_length = p.model.max_positions = sequence;
+    if (random_() % 4 == 0) add_experts(p.model);
+    p.machine = {find_accelerator(of({"b200", "h100", "a100-80", "V100-SXM2-32GB"})), of({8, 16, 64}), 8};
+    p.precision = p.machine.device.fp8_flops > 0 && coin() ? Precision::kFp8 : Precision::kHalf;
+    p.software.attention = of({AttentionKernel::kFused, AttentionKernel::kFlash2, AttentionKernel::kTorch});
+    p.software.overlap_tensor = coin();
+    p.software.overlap_exchange = p.model.has_experts() && coin();
+    p.global_batch = of({16, 64, 256});
+    return p;
+  }
+  /// One that may be illegal.
+  Candidate cut(const PlanProblem& p) {
+    Candidate c{.tensor = of({1, 2, 4, 8}), .pipeline = of({1, 2, 4}), .context = of({1, 1, 2})};
+    c.chunks = of({1, 1, 2, 3});
+    c.micro_batch = of({1, 2, 8});
+    c.sequence = c.tensor > 1 && (p.model.has_experts() || coin());
+    c.expert = p.model.has_experts() ? of({1, 2, 8}) : 1;
+    c.sharding = of({Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters});
+    c.recompute = of({Recomputed::kNone, Recomputed::kAttention, Recomputed::kNormAct, Recomputed::kProducts,
+                      Recomputed::kFull});
+    if (c.recompute == Recomputed::kFull) c.recompute_layers = of({0, 1, 2});
+    return c;
+  }
+
+ private:
+  static void add_experts(ModelShape& m) {
+    m.experts = 8;
+    m.router_topk = 2;
+    m.linear_bias = false;
+    m.finish();
+  }
+
+  std::mt19937 random_;
+};
+
+PlanProblem with_rate(PlanProblem p, double Accelerator::*rate, double factor) {
+  Accelerator& d = p.machine.device;
+  d.*rate *= factor;
+  if (rate != &Accelerator::half_flops) return p;
+  for (double Accelerator::*with :
+       {&Accelerator::float_flops, &Accelerator::fp8_flops, &Accelerator::fp4_flops, &Accelerator::watts})
+    d.*with *= factor;
+  return p;
+}
+
+/// For what a test says when it fails.
+std::string words(const PlanProblem& p, const Candidate& c) {
+  return concat(p.machine.world, " x ", p.machine.device.name, ", ", model_options(p.model, false), ' ',
+                launch_options(p, c));
+}
+
+// A device that is faster in one thing is slower at no step: not where the host holds layers up, nor where
+// an exchange loses the products that hid it, nor where another stage becomes the slowest.
+TEST(StepTime, FallsWithEachRateOfAnyCut) {
+  Draw draw(23);
+  for (int looked_at = 0; looked_at < 20000;) {
+    const PlanProblem p = draw.problem();
+    Candidate c = draw.cut(p);
+    if (complete(p, c)) continue;
+    ++looked_at;
+    constexpr double kRounding = 1 + 1e-12;
+    const double seconds = kRounding * step_time(p, c).total();
+    for (double Accelerator::*rate : {&Accelerator::half_flops, &Accelerator::memory_bandwidth,
+                                      &Accelerator::link_bandwidth, &Accelerator::network_bandwidth})
+      for (const double factor : {1.1, 2.0})
+        ASSERT_LE(step_time(with_rate(p, rate, factor), c).total(), seconds) << factor << ' ' << words(p, c);
+  }
+}
+
+/// A cut whose layers the host holds up.
+Candidate held_up_by_the_host(const PlanProblem& p) {
+  Candidate c{.tensor = 8, .micro_batch = 1, .sequence = true};
+  EXPECT_FALSE(complete(p, c));
+  return c;
+}
+
+// 12 layers of 4096 with one sequence of 1024 tokens on eight B200: a layer's kernels take the host longer
+// than its work and what its ranks exchange take the device.
+TEST(StepTime, OfLayersThatTheHostHoldsUpHasTheirExchangeInIt) {
+  PlanProblem p;
+  p.model = test::gpt(12, 4096, 32, 1024, 32000);
+  p.machine = {find_accelerator("b200"), 8, 8};
+  p.software.overlap_tensor = true;
+  p.global_batch = 4;
+  const StepTime before = step_time(p, held_up_by_the_host(p));
+  p = with_rate(p, &Accelerator::link_bandwidth, 0.8);
+  const StepTime after = step_time(p, held_up_by_the_host(p));
+  EXPECT_GT(after.tensor_comm, 1.01 * before.tensor_comm);
+  EXPECT_NEAR(after.compute + after.tensor_comm, before.compute + before.tensor_comm, 1e-9);
+}
+
+// What keeping and restoring a recomputed layer costs the host is in the pass that runs it again.
+TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
+  PlanProblem p = test::gpt_22b(8);
+  p.global_batch = 8;
+  Candidate c{.tensor = 8, .recompute = Recomputed::kFull};
+  ASSERT_FALSE(complete(p, c));
+  const double all = step_time(p, c).recompute;
+  for (const int layers : {1, 12, 47}) {
+    c.recompute_layers = layers;
+    EXPECT_NEAR(step_time(p, c).recompute, all * layers / 48, 1e-9 * all);
+  }
+}
+
+}  // namespace
+}  // namespace megalith

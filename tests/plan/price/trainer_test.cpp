@@ -1,0 +1,126 @@
+#include "libcore/plan/price/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/train/memory.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::on_this_processor;
+
+TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
+  const PlanProblem p = on_this_processor(32000, 8);
+  Candidate c{.micro_batch = 8, .recompute = Recomputed::kFull};
+  ASSERT_FALSE(complete(p, c));
+  TrainConfig train;
+  train.micro_batch = train.global_batch = 8;
+  train.recompute = Recompute::kFull;
+  train.recompute_method = "uniform";
+  train.recompute_layers = 1;
+  ParallelConfig parallel;
+  parallel.data = parallel.world = parallel.local_world = 1;
+  const TrainerAnswer answer = ask_trainer(p, c);
+  ASSERT_TRUE(answer.rank) << answer.refusal;
+  EXPECT_EQ(answer.rank->estimate.allocated(),
+            static_cast<double>(run_memory({p.model, parallel, train}).total()));
+}
+
+TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
+  PlanProblem p = on_this_processor(512, 2);
+  p.precision = Precision::kHalf;
+  const Candidate c{.micro_batch = 2};
+  for (const bool fp16 : {false, true}) {
+    p.fp16 = fp16;
+    const TrainConfig train = trainer_configuration(p, c).train;
+    EXPECT_EQ(train.fp16, fp16);
+    EXPECT_EQ(train.bf16, !fp16);
+  }
+}
+
+// What a save copies while training goes on: all that is saved, of fp32 parameters and two moments 12 bytes
+// each.
+TEST(Trainer, CountsTheCopyOfASave) {
+  PlanProblem p = on_this_processor(512, 8);
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  const double without = ask_trainer(p, c).rank->estimate.needed(),
+               closed = worst_stage(p, c).estimate.needed();
+  p.save_copy = RunShape::SaveCopy::kAll;
+  const TrainerAnswer answer = ask_trainer(p, c);
+  ASSERT_TRUE(answer.rank) << answer.refusal;
+  RunShape run = run_shape(trainer_configuration(p, c));
+  run.save_copy = p.save_copy;
+  EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(run_memory(run).total()));
+  EXPECT_EQ(answer.rank->estimate.needed() - without, 12 * total_parameters(p.model));
+  EXPECT_EQ(worst_stage(p, c).estimate.needed() - closed, 12 * total_parameters(p.model));
+  p.save_copy = RunShape::SaveCopy::kParameters;
+  EXPECT_EQ(ask_trainer(p, c).rank->estimate.needed() - without, 4 * total_parameters(p.model));
+}
+
+// The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
+TEST(Trainer, ClosedFormsAreNearItsCount) {
+  constexpr double kNear = 0.2;
+  for (int64_t vocab : {512, 32000})
+    for (int micro_batch : {2, 8, 32}) {
+      const PlanProblem p = on_this_processor(vocab, micro_batch);
+      Candidate c{.micro_batch = micro_batch};
+      ASSERT_FALSE(complete(p, c));
+      const TrainerAnswer answer = ask_trainer(p, c);
+      ASSERT_TRUE(answer.rank) << answer.refusal;
+      EXPECT_NEAR(worst_stage(p, c).estimate.allocated() / answer.rank->estimate.allocated(), 1, kNear)
+          << vocab << ' ' << micro_batch;
+    }
+}
+
+// Not every stage is asked: those with as many layers hold at most what the first of them does.
+TEST(Trainer, FindsTheFullestOfAllStages) {
+  const PlanProblem p = test::gpt_22b(64);
+  const Candidate all[] = {{.tensor = 8, .pipeline = 8},
+                           {.tensor = 8, .pipeline = 8, .chunks = 3},
+                           {.tensor = 4, .pipeline = 8, .context = 2, .sequence = true},
+                           {.tensor = 8, .pipeline = 8, .first_layers = 3, .last_layers = 9},
+                           {.tensor = 2,
+                            .pipeline = 16,
+                            .data = 2,
+                            .first_layers = 1,
+                            .last_layers = 5,
+                            .recompute_layers = 2,
+                            .sharding = Sharding::kOptimizer,
+                            .recompute = Recomputed::kFull}};
+  for (Candidate c : all) {
+    c.micro_batch = 1;
+    c.global_batch = 16;
+    c.microbatches = c.global_batch / c.data;
+    SCOPED_TRACE(concat(c.pipeline, " stages in ", c.chunks, " chunks, first ", c.first_layers));
+    const TrainerAnswer answer = ask_trainer(p, c);
+    ASSERT_TRUE(answer.rank) << answer.refusal;
+    const RunShape run = run_shape(trainer_configuration(p, c));
+    int fullest = -1;
+    size_t most = 0;
+    for (int stage = 0; stage < c.pipeline; ++stage)
+      if (const size_t total = run_memory(run, {.pipeline = stage}).total(); total > most) {
+        most = total;
+        fullest = stage;
+      }
+    EXPECT_EQ(answer.rank->stage, fullest);
+    EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(most));
+  }
+}
+
+TEST(Trainer, NamesWhatOnlyMegatronRuns) {
+  PlanProblem p = on_this_processor(512, 8);
+  Candidate c{.micro_batch = 8, .sharding = Sharding::kParameters};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_NE(ask_trainer(p, c).refusal.find("ZeRO-3"), std::string::npos);
+  p.precision = Precision::kFp8;
+  c.sharding = Sharding::kNone;
+  EXPECT_NE(ask_trainer(p, c).refusal.find("8 and 4 bits"), std::string::npos);
+  p.model.experts = 8;
+  EXPECT_NE(ask_trainer(p, c).refusal.find("mixtures of experts (--num-experts)"), std::string::npos);
+  EXPECT_FALSE(ask_trainer(p, c).rank);
+}
+
+}  // namespace
+}  // namespace megalith

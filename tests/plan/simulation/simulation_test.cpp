@@ -1,0 +1,165 @@
+#include "libcore/plan/simulation/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/ops/dry/dry_backend.h"
+#include "libcore/plan/price/trainer.h"
+#include "libcore/tensor/arena.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt;
+
+constexpr double kFast = 1e24;  // rates beside which everything else counts alone
+
+/// Devices of a machine whose ops and links are as fast as said; the latter reach everywhere.
+PlanProblem devices(int world, double flops, double link) {
+  PlanProblem p;
+  p.model = gpt(8, 256, 4, 128, 512);
+  p.machine = {Accelerator{.name = "imagined",
+                           .half_flops = flops,
+                           .float_flops = flops,
+                           .memory = 1e12,
+                           .memory_bandwidth = flops,
+                           .link_bandwidth = link,
+                           .network_bandwidth = link},
+               world, world};
+  p.precision = Precision::kFloat32;
+  p.software = trainer_software();
+  return p;
+}
+
+SimulatedStep simulated(PlanProblem p, Candidate c, int64_t global_batch) {
+  p.global_batch = global_batch;
+  const auto rejection = complete(p, c);
+  EXPECT_FALSE(rejection) << rejection->reason;
+  return simulate_step(p, c);
+}
+
+double ring(const PlanProblem& p, double bytes, int ranks) {
+  return ring_seconds(bytes, ranks, group_link(p, ranks, 1));
+}
+
+// 1F1B of m microbatches over even stages (Narayanan et al. 2021): (m + stages - 1) microbatches long. The
+// embedding and the head, on the outer stages, are small.
+TEST(Simulation, OfAPipelineTakesItsBubble) {
+  const PlanProblem p = devices(4, 1e12, kFast);
+  const SimulatedStep step = simulated(p, {.pipeline = 4}, 12);
+  EXPECT_NEAR(step.seconds / step.work, 15.0 / 12, 0.03);
+  EXPECT_NEAR(step.pipeline / (step.seconds - step.work), 1, 0.05);
+  // Interleaved in two chunks it is half as long.
+  const SimulatedStep interleaved = simulated(p, {.pipeline = 4, .chunks = 2}, 12);
+  EXPECT_NEAR(interleaved.seconds / interleaved.work, 13.5 / 12, 0.03);
+}
+
+// Messages of [128, 1, 256] fp32, by hand: both stages' first forward passes cost nothing, so that message i
+// + 1 comes back when i + 2 have passed, one way or the other: the fourth after five. Then the table that is
+// tied over both ends is summed.
+TEST(Simulation, OfASlowPipelineIsItsMessages) {
+  const PlanProblem p = devices(2, kFast, 1e6);
+  const SimulatedStep step = simulated(p, {.pipeline = 2}, 4);
+  const double message = 128 * 256 * 4 / group_link(p, 2, 1).bandwidth;
+  EXPECT_NEAR(step.seconds / (5 * message + 2 * ring(p, 512 * 256 * 4, 2)), 1, 0.01);
+}
+
+// Gradients are fp32; embedding and head are tied.
+TEST(Simulation, OfSlowDataRanksIsTheSumOfTheGradients) {
+  const PlanProblem p = devices(4, kFast, 1e6);
+  const SimulatedStep step = simulated(p, {}, 4);
+  const double parameters = total_parameters(p.model);
+  EXPECT_NEAR(step.seconds / (2 * ring(p, 4 * parameters, 4)), 1, 0.01);
+  EXPECT_NEAR(step.rest() / step.seconds, 1, 0.01);
+  const SimulatedStep sharded =
+      simulated(p, {.sharding = Sharding::kOptimizer}, 4);  // scattered, then gathered
+  EXPECT_NEAR(sharded.seconds / step.seconds, 1, 0.01);
+}
+
+// Beside a backward pass that takes longer the sums cost nothing but the last bucket's.
+TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
+  PlanProblem p = devices(2, 1e9, 1e9);
+  p.model.layers = 16;
+  const SimulatedStep alone = simulated(devices(1, 1e9, 1e9), {}, 1);
+  const SimulatedStep step = simulated(p, {}, 2);
+  EXPECT_GT(alone.seconds, 0);
+  EXPECT_LT(step.rest() / step.seconds, 0.05);
+}
+
+// Two all-reduces of [128, 1, 256] a layer and direction, one after the embedding, one before the head.
+TEST(Simulation, OfSlowTensorRanksIsTheirAllReduces) {
+  const PlanProblem p = devices(2, kFast, 1e6);
+  const SimulatedStep step = simulated(p, {.tensor = 2}, 1);
+  const double one = 2 * ring(p, 128 * 256 * 4, 2);
+  EXPECT_NEAR(step.tensor / ((4 * 8 + 2) * one), 1, 0.02);
+}
+
+// A layer's keys and values of all positions, gathered twice, and their gradients summed once.
+TEST(Simulation, OfSlowContextRanksIsTheirKeysAndValues) {
+  const PlanProblem p = devices(2, kFast, 1e6);
+  const SimulatedStep step = simulated(p, {.context = 2}, 1);
+  EXPECT_NEAR(step.tensor / (3 * 8 * ring(p, 2 * 128 * 256 * 4, 2)), 1, 0.01);
+}
+
+TEST(Simulation, RepeatsItself) {
+  const PlanProblem p = devices(16, 1e12, 1e9);
+  const Candidate c{.tensor = 2, .pipeline = 4, .sequence = true, .sharding = Sharding::kOptimizer};
+  const SimulatedStep once = simulated(p, c, 16), again = simulated(p, c, 16);
+  EXPECT_EQ(once.seconds, again.seconds);
+  EXPECT_EQ(once.pipeline, again.pipeline);
+}
+
+// The closed forms count the same layers on the same device in another way.
+TEST(Simulation, IsNearTheClosedFormsUpToManyDevices) {
+  PlanProblem p = test::gpt_22b(64);
+  p.max_global_batch = 0;
+  p.global_batch = 2048;
+  const std::vector<SimulatedWorld> worlds = simulate_worlds(p, {.tensor = 8}, {64, 1024, 16384});
+  ASSERT_EQ(worlds.size(), 3U);
+  for (const SimulatedWorld& world : worlds) {
+    ASSERT_TRUE(world.plan) << world.lacking;
+    EXPECT_NEAR(world.step.seconds / world.plan->time.total(), 1, 0.35) << world.devices;
+  }
+}
+
+TEST(Simulation, RefusesWhatTheTrainerDoesNotRun) {
+  try {
+    simulated(devices(2, 1e12, 1e9), {.sharding = Sharding::kParameters}, 2);
+    ADD_FAILURE() << "simulated";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_NE(std::string(error.what()).find("ZeRO-3"), std::string::npos) << error.what();
+  }
+}
+
+TEST(SimulatedWorlds, AreNumbersOfDevices) {
+  EXPECT_EQ(simulated_worlds("64, 1024,16384"), (std::vector<int>{64, 1024, 16384}));
+  for (const char* wrong : {"", "64,", "0", "x", "64;128", "2000000"})
+    EXPECT_THROW(simulated_worlds(wrong), Error) << wrong;
+}
+
+// ---- the backend's clocks
+
+TEST(TimedBackend, MovesTheClockOfTheStreamThatWorks) {
+  const auto backend =
+      make_timed_backend([](std::string_view op, const Cost&) { return op == "gelu" ? 3.0 : 0.5; });
+  Stream compute = backend->make_stream(), queue = backend->make_queue_stream();
+  Arena arena = Arena::counting("test");
+  const View x = arena.make(DType::kF32, {8}, "x");
+  run(compute, Gelu{.y = x, .x = x});
+  queue.fill(x, 0);
+  EXPECT_EQ(stream_clock(compute), 3.0);
+  EXPECT_EQ(stream_clock(queue), 0.5);
+  queue.wait(compute.record());
+  compute.fill(x, 0);
+  EXPECT_EQ(stream_clock(queue), 3.0);
+  EXPECT_EQ(stream_clock(compute), 3.5);
+  compute.wait(queue.record());  // is earlier
+  EXPECT_EQ(stream_clock(compute), 3.5);
+  const auto plain = make_dry_backend();
+  EXPECT_THROW(stream_clock(plain->make_stream()), Error);
+}
+
+}  // namespace
+}  // namespace megalith
