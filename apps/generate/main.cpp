@@ -1,7 +1,7 @@
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
 #include "apps/manual_notes.h"
-#include "libcore/config/mindformers/run_file.h"
+#include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/generate/run_generate.h"
 
 int main(int argc, char** argv) {

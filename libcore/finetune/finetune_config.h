@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/config/paddle_config.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/convert/output/adapter.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
 #include "libcore/io/run/run_files.h"

@@ -6,11 +6,11 @@
 
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/data_config.h"
-#include "libcore/config/mindformers/run_file.h"
-#include "libcore/config/paddle_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/dialects/mindformers/run_file.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/options/cli.h"
 #include "libcore/plan/device/machine.h"
 #include "libcore/plan/launch/launch.h"

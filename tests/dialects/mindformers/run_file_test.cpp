@@ -1,4 +1,4 @@
-#include "libcore/config/mindformers/run_file.h"
+#include "libcore/dialects/mindformers/run_file.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "libcore/config/mindformers/run_file.h"
+#include "libcore/dialects/mindformers/run_file.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "libcore/base/flag_word.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/config/mindformers/keys.h"
+#include "libcore/dialects/mindformers/keys.h"
 
 namespace megalith {
 namespace {

@@ -1,5 +1,5 @@
 // The arrays are numpy's: tools/golden/make_paddle_dataset.py.
-#include "libcore/train/data/paddle_dataset.h"
+#include "libcore/dialects/paddle/paddle_dataset.h"
 
 #include <chrono>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "libcore/finetune/axolotl.h"
+#include "libcore/dialects/axolotl/axolotl.h"
 
 #include <algorithm>
 #include <span>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/finetune/lora.h"
 
 namespace megalith {
 namespace {
@@ -39,7 +38,7 @@ constexpr Value kValues[] = {
     {"bf16", "full", "bf16", "true"},
     {"bf16", "true", "bf16", "true"},
     {"bf16", "false"},
-    {"lora_target_linear", "true", "target-modules", kAllLinear},
+    {"lora_target_linear", "true", "target-modules", "all-linear"},
     {"lora_target_linear", "false"},
     {"optimizer", "adamw_torch"},
     {"optimizer", "adamw_torch_fused"},

@@ -1,4 +1,4 @@
-#include "libcore/config/paddle_config.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 
 #include <algorithm>
 

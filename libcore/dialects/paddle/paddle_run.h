@@ -1,7 +1,7 @@
 #pragma once
 
-#include "libcore/config/paddle_config.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/train/data/paddle_dataset.h"
+#include "libcore/dialects/paddle/paddle_dataset.h"
 
 #include <algorithm>
 #include <cerrno>

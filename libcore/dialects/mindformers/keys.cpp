@@ -1,4 +1,4 @@
-#include "libcore/config/mindformers/keys.h"
+#include "libcore/dialects/mindformers/keys.h"
 
 #include <algorithm>
 #include <iterator>

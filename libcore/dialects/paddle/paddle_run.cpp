@@ -1,4 +1,4 @@
-#include "libcore/train/data/paddle_run.h"
+#include "libcore/dialects/paddle/paddle_run.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -10,10 +10,10 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/dialects/paddle/paddle_dataset.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/data/paddle_dataset.h"
 
 namespace megalith {
 namespace {
