@@ -8,7 +8,6 @@
 
 #include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
 #include "libcore/train/schedules/lr.h"
@@ -47,15 +46,6 @@ struct CheckpointExtras {
 /// tokenizer.json and what lies beside it, or the model's own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// What a rank has of a run's parameters and of its optimizer's state.
-struct RankState {
-  const ParamTable& params;
-  const Optimizer* optimizer;  // null: it is not saved
-  const RunShape& shape;
-  const Coord& at;
-};
-/// Puts what this rank writes of them, so that what several ranks hold alike is written once.
-void put_state(CheckpointWriter&, const RankState&);
 /// The checkpoint of a run's state: this rank's share.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
@@ -69,9 +59,5 @@ std::string passage_of(const std::string& save, CheckpointFormat);
 using MakeOther = std::function<void(const std::string& ours)>;
 void save_through_ours(const std::string& folder, const TrainState&, Trainer&, const CheckpointExtras&,
                        const MakeOther& make);
-
-/// Reads the optimizer's moments and masters, "optim.m.NAME" and so on, of a run that did so many steps.
-/// kData when they are not there.
-void load_optimizer(const TensorFile&, int64_t steps, Trainer&);
 
 }  // namespace megalith

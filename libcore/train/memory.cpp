@@ -10,8 +10,8 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/train/checkpointing.h"
 #include "libcore/train/optimizer.h"
+#include "libcore/train/rank_state.h"
 #include "libcore/train/shards.h"
 
 namespace megalith {

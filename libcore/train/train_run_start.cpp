@@ -12,6 +12,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/pth_checkpoint.h"
+#include "libcore/train/rank_state.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/train_run.h"
 
@@ -198,7 +199,7 @@ void TrainRun::load(const StartPoint& start) {
 // none.
 void TrainRun::load_optimizer_state(const StartPoint& start) {
   if (start.optimizer_steps)
-    load_optimizer(*start.tensors, *start.optimizer_steps, *trainer_);
+    load_optimizer(*start.tensors, *start.optimizer_steps, trainer_->optimizer(), trainer_->stream());
   else if (!start.no_optimizer.empty())
     warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
   else
