@@ -15,7 +15,7 @@
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/stop_signal.h"
 #include "libcore/parallel/together.h"
-#include "libcore/train/run_rules.h"
+#include "libcore/train/run/run_rules.h"
 
 namespace megalith {
 namespace {

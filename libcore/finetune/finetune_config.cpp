@@ -11,7 +11,7 @@
 #include "libcore/finetune/axolotl.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/run_rules.h"
+#include "libcore/train/run/run_rules.h"
 
 namespace megalith {
 namespace {

@@ -1,0 +1,322 @@
+#include "libcore/train/saves/pth_checkpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/checkpoint/torch/torch_layout.h"
+#include "libcore/hash/crc32.h"
+#include "libcore/io/files/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOwnKey = "megalith";
+/// Our names of Adam's tensors, and torch's.
+constexpr std::pair<const char*, const char*> kMoments[] = {
+    {"m.", "exp_avg"}, {"v.", "exp_avg_sq"}, {"master.", "master"}};
+
+std::string pth_path(const std::string& root, const char* kind, int64_t number) {
+  char name[64];
+  std::snprintf(name, sizeof name, "%s_%06lld.pth", kind, static_cast<long long>(number));
+  return root + "/" + name;
+}
+
+/// A file of torch.save on its way: a pickle, and tensors out of another file.
+class PthFile {
+ public:
+  PthFile(std::string path, const TensorFile& source) : path_(std::move(path)), source_(source) {}
+
+  PickleWriter& pickle() { return pickle_; }
+  /// Pickles a tensor of the source.
+  void tensor(const StoredTensor& stored) {
+    if (!stored.dtype)
+      fail(ErrorKind::kInternal, source_.path(), ": tensor ", quote(stored.name), " of type ",
+           stored.dtype_name);
+    TensorSpec spec{.name = stored.name, .dtype = *stored.dtype, .shape = stored.shape()};
+    pickle_tensor(pickle_, spec, specs_.size());
+    specs_.push_back(std::move(spec));
+  }
+  void write() {
+    std::vector<uint64_t> sizes;
+    for (const TensorSpec& spec : specs_) sizes.push_back(spec.bytes());
+    const TorchLayout layout(fs::path(path_).stem().string(), pickle_.finish(), sizes);
+    AtomicFile file(path_);
+    const std::string zeros(kZeros, '\0');
+    for (uint64_t at = 0; at < layout.size(); at += kZeros)
+      file.write(zeros.data(), std::min<uint64_t>(kZeros, layout.size() - at));
+    std::vector<uint32_t> crcs;
+    std::vector<std::byte> bytes;
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      const TensorSpec& spec = specs_[i];
+      bytes.resize(spec.bytes());
+      source_.read(Box::whole(spec.name, spec.shape), View{bytes.data(), spec.dtype, spec.shape});
+      crcs.push_back(crc32(0, bytes.data(), bytes.size()));
+      file.write_at(layout.offset(i), bytes.data(), bytes.size());
+    }
+    for (const FilePart& part : layout.parts(crcs))
+      file.write_at(part.offset, part.bytes.data(), part.bytes.size());
+    file.commit();
+  }
+
+ private:
+  /// Written at a time, before the parts take their places.
+  static constexpr uint64_t kZeros = uint64_t{1} << 20;
+
+  std::string path_;
+  const TensorFile& source_;
+  PickleWriter pickle_;
+  std::vector<TensorSpec> specs_;
+};
+
+bool is_parameter(const StoredTensor& tensor) {
+  return !tensor.name.starts_with(kOptimizerPrefix);
+}
+
+void write_model(const std::string& path, const CheckpointReader& source) {
+  PthFile file(path, source);
+  file.pickle().begin_dict();
+  for (const StoredTensor& tensor : source.tensors()) {
+    if (!is_parameter(tensor)) continue;
+    file.pickle().text(tensor.name);
+    file.tensor(tensor);
+  }
+  file.pickle().end_dict();
+  file.write();
+}
+
+/// As AdamW's groups have them; parameters by their numbers.
+void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
+                  std::pair<int64_t, int64_t> ids) {
+  pickle.begin_dict();
+  const auto real = [&](const char* name, double value) {
+    pickle.text(name);
+    pickle.real(value);
+  };
+  real("lr", train.lr);
+  pickle.text("betas");
+  pickle.begin_tuple();
+  pickle.real(train.beta1);
+  pickle.real(train.beta2);
+  pickle.end_tuple();
+  real("eps", train.adam_eps);
+  real("weight_decay", decays ? train.weight_decay : 0);
+  for (const char* name : {"amsgrad", "maximize", "capturable", "differentiable"}) {
+    pickle.text(name);
+    pickle.boolean(false);
+  }
+  for (const char* name : {"foreach", "fused"}) {
+    pickle.text(name);
+    pickle.none();
+  }
+  pickle.text("params");
+  pickle.begin_list();
+  for (int64_t id = ids.first; id < ids.second; ++id) pickle.integer(id);
+  pickle.end_list();
+  pickle.end_dict();
+}
+
+/// The parameters in the order of their numbers: matrices first, because they decay and vectors do not, so
+/// that each group has one stretch of numbers.
+std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matrices) {
+  std::vector<std::string> names;
+  for (const bool matrix : {true, false}) {
+    for (const StoredTensor& tensor : source.tensors())
+      if (is_parameter(tensor) && (tensor.extents.size() > 1) == matrix) names.push_back(tensor.name);
+    if (matrix) matrices = static_cast<int64_t>(names.size());
+  }
+  return names;
+}
+
+/// Everything of our checkpoint that is no tensor, and the parameters' names by number.
+Json about(const CheckpointReader& source, const std::vector<std::string>& names) {
+  Json list = Json::array();
+  for (const std::string& name : names) list.push_back(name);
+  return Json(Json::Object{{"state", source.json(kStateFile)},
+                           {"args", source.json(kArgsFile)},
+                           {"losses", source.json(kLossesFile)},
+                           {"params", std::move(list)}});
+}
+
+void write_optimizer(const std::string& path, const CheckpointReader& source, Trainer& trainer) {
+  PthFile file(path, source);
+  PickleWriter& pickle = file.pickle();
+  int64_t matrices = 0;
+  const std::vector<std::string> names = numbered(source, matrices);
+  const auto count = static_cast<int64_t>(names.size());
+  pickle.begin_dict();
+  pickle.text("state");
+  pickle.begin_dict();
+  for (int64_t id = 0; id < count; ++id) {
+    const std::string& name = names[static_cast<size_t>(id)];
+    if (!source.find(concat(kOptimizerPrefix, kMoments[0].first, name))) continue;  // saved without its state
+    pickle.integer(id);
+    pickle.begin_dict();
+    pickle.text("step");
+    pickle.real(static_cast<double>(trainer.optimizer().steps()));
+    for (const auto& [ours, theirs] : kMoments) {
+      const StoredTensor* moment = source.find(concat(kOptimizerPrefix, ours, name));
+      if (!moment) continue;
+      pickle.text(theirs);
+      file.tensor(*moment);
+    }
+    pickle.end_dict();
+  }
+  pickle.end_dict();
+  pickle.text("param_groups");
+  pickle.begin_list();
+  const TrainConfig& train = trainer.shape().train;
+  pickle_group(pickle, train, true, {0, matrices});
+  pickle_group(pickle, train, false, {matrices, count});
+  pickle.end_list();
+  pickle.text(kOwnKey);
+  pickle.text(about(source, names).dump());
+  pickle.end_dict();
+  file.write();
+}
+
+/// Numbers of the pairs below `root`.
+std::vector<int64_t> numbers_of(const std::string& root) {
+  std::vector<int64_t> numbers;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kHead = "model_", kEnd = ".pth";
+    if (!name.starts_with(kHead) || !name.ends_with(kEnd) || name.size() <= kHead.size() + kEnd.size())
+      continue;
+    const auto number =
+        parse_int(std::string_view(name).substr(kHead.size(), name.size() - kHead.size() - kEnd.size()));
+    if (number && *number >= 0) numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+using NamedTensors = std::vector<std::pair<std::string, TorchTensor>>;
+
+NamedTensors tensors_of(const TorchFile& file) {
+  NamedTensors out;
+  for (const TorchLeaf& leaf : leaves_of(file.tree, file.tree.root(), file.path()))
+    if (file.tree[leaf.value].kind == PickleValue::Kind::kTensor)
+      out.emplace_back(leaf.name, file.tensor(leaf.value));
+  return out;
+}
+
+/// The state of another step would go with weights that it does not fit.
+void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
+  if (state.iteration - 1 == number) return;
+  fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
+       ", its name and the model beside it are of step ", number,
+       "; put the right file back, or give --checkpoint ", state.iteration - 1);
+}
+
+/// What optimizer_NNNNNN.pth says, if we wrote it: its tensors under our names join `tensors`.
+void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
+  const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
+  if (!own || own->kind != PickleValue::Kind::kText)
+    fail(ErrorKind::kData, file.path(), ": does not say where the run stood (key \"", kOwnKey,
+         "\"); it is not ours: move it away to begin with the weights of the model beside it");
+  const Json run = Json::parse(std::string(own->text()), concat(file.path(), ": ", kOwnKey));
+  const Json& state = run["state"];
+  start.args = run["args"];
+  start.state = TrainState::from_json(state);
+  start.schedule = LrSchedule::from_json(state["scheduler"], file.path());
+  if (const Json* batch = start.args.find("global_batch_size"); batch && batch->is_int())
+    start.step_samples = batch->as_int();
+  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
+  if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
+  start.losses = LossHistory::from_json(run["losses"]);
+  const Json::Array& names = run["params"].as_array();
+  for (const auto& [key, tensor] : tensors_of(file))  // "state.7.exp_avg"
+    for (const auto& [ours, theirs] : kMoments) {
+      const std::vector<std::string> parts = split(key, '.');
+      if (parts.size() != 3 || parts[2] != theirs) continue;
+      const auto id = parse_int(parts[1]);
+      if (!id || *id < 0 || static_cast<size_t>(*id) >= names.size())
+        fail(ErrorKind::kData, file.path(), ": state has parameter ", quote(parts[1]), ", there are ",
+             names.size());
+      tensors.emplace_back(concat(kOptimizerPrefix, ours, names[static_cast<size_t>(*id)].as_string()),
+                           tensor);
+    }
+}
+
+}  // namespace
+
+std::string save_pth_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
+                                const CheckpointExtras& extras) {
+  const std::string model = pth_path(root, "model", state.iteration - 1);
+  save_through_ours(passage_of(root, CheckpointFormat::kPth), state, trainer, extras,
+                    [&](const std::string& ours) {
+                      const CheckpointReader source(ours);
+                      write_optimizer(pth_path(root, "optimizer", state.iteration - 1), source, trainer);
+                      write_model(model, source);
+                    });
+  return model;
+}
+
+std::optional<int64_t> newest_pth(const std::string& root) {
+  const std::vector<int64_t> numbers = numbers_of(root);
+  return numbers.empty() ? std::nullopt : std::optional(numbers.back());
+}
+
+StartPoint pth_start(const std::string& root, int64_t number) {
+  const std::string model = pth_path(root, "model", number), optimizer = pth_path(root, "optimizer", number);
+  if (!file_exists(model)) {
+    std::vector<std::string> there;
+    for (const int64_t one : numbers_of(root)) there.push_back(std::to_string(one));
+    fail(ErrorKind::kNoInput, model, ": is not there; ",
+         there.empty() ? concat(root, " holds no model_NNNNNN.pth") : "there are " + join(there, ", "));
+  }
+  StartPoint start;
+  start.path = model;
+  NamedTensors tensors = tensors_of(open_torch(model));
+  if (file_exists(optimizer)) {
+    const TorchFile file = open_torch(optimizer);
+    take_optimizer(file, start, tensors);
+    require_step(file, *start.state, number);
+  }
+  start.tensors = std::make_shared<const TorchTensorFile>(model, std::move(tensors));
+  return start;
+}
+
+void require_other_pairs(const StartPoint& start, const std::string& save) {
+  const fs::path model = start.path;
+  std::error_code error;
+  if (start.state || model.extension() != ".pth" || !fs::equivalent(model.parent_path(), save, error)) return;
+  std::string optimizer = model.filename().string();
+  optimizer.replace(0, optimizer.find('_'), "optimizer");
+  fail(ErrorKind::kNoInput, (model.parent_path() / optimizer).string(),
+       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ",
+       save, "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+}
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
+  LrSchedule& schedule = *start.schedule;
+  const int64_t whole = make_lr_schedule(train).decay_end;
+  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
+  const bool same_epochs =
+      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
+  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
+  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  TrainState& state = *start.state;
+  state.schedule_samples = state.schedule_samples / theirs * ours;
+  state.consumed_train = state.consumed_train / theirs * ours;
+  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
+}
+
+}  // namespace megalith
