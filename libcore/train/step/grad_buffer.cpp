@@ -144,13 +144,4 @@ void GradBuffer::add_squares(Stream& stream, View out) const {
   for (const OwnRange& range : counted_) run(stream, SumSquares{.out = out, .x = of(range)});
 }
 
-void GradBuffer::gather(Stream& stream) const {
-  if (!shards_.sharded()) return;
-  for (const Bucket& bucket : store_.buckets()) {
-    const View whole = store_.values().rows(bucket.begin, bucket.end);
-    const OwnRange slice = shards_.slice(bucket);
-    groups_.data->all_gather(stream, whole, whole.rows(slice.begin, slice.end));
-  }
-}
-
 }  // namespace megalith

@@ -41,8 +41,6 @@ class GradBuffer final : public GradSink {
   /// that of every parameter once: tied ones, those that the tensor group holds whole, and data-parallel
   /// copies are counted on one rank.
   void add_squares(Stream&, View out) const;
-  /// Brings the values that each rank has updated to all data-parallel ranks.
-  void gather(Stream&) const;
 
   /// When buckets were reduced, while it is on.
   SpanLog& spans() { return spans_; }

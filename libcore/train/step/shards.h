@@ -30,6 +30,9 @@ class Shards {
   bool sharded() const { return ranks_ > 1; }
   /// This rank's slice of a bucket, in elements of the bucket; the whole bucket when nothing is sharded.
   OwnRange slice(const Bucket&) const;
+  /// Brings the values that each rank has updated to all of `copies`, the ranks that hold the same
+  /// parameters. The store is the one that the shards were made of.
+  void gather(Stream&, const ParamStore&, Communicator& copies) const;
 
  private:
   int rank_, ranks_;

@@ -112,7 +112,7 @@ void Trainer::update() {
     optimizer_->step(stream_, *grads_, scalars_);
   }
   const StreamSpan span(stream_, "gather parameters");
-  grads_->gather(stream_);
+  shards_->gather(stream_, *store_, *groups_.data);
 }
 
 Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, double learning_rate,
