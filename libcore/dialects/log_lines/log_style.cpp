@@ -8,6 +8,7 @@
 
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
 namespace {
@@ -52,11 +53,13 @@ void StyledLog::step(const StepFigures& step, double own_loss) {
 // The ranks of the last stage know it. Tensor ranks know the same, so one of them counts; context ranks each
 // know their part of the sequence.
 double StyledLog::loss_of_my_samples(double own_loss) const {
-  const std::string head = concat(at_.data, ' ');
-  const bool counts = own_loss != 0 && at_.tensor == 0;
+  struct Part {
+    int data;
+    double loss;
+  };
   double sum = 0;
-  for (const std::string& line : world_.exchange(counts ? head + format_double(own_loss) : std::string()))
-    if (line.starts_with(head)) sum += parse_double(line.substr(head.size())).value_or(0);
+  for (const Part& part : exchange_values(world_, Part{at_.data, at_.tensor == 0 ? own_loss : 0}))
+    if (part.data == at_.data) sum += part.loss;
   return sum;
 }
 

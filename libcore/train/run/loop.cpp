@@ -13,6 +13,7 @@
 #include "libcore/generate/generate.h"
 #include "libcore/io/run/stop_signal.h"
 #include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/log/flops.h"
 #include "libcore/train/log/report.h"
@@ -331,7 +332,7 @@ bool TrainRun::wants_to_stop() const {
 
 // The signal that the first rank which got one names; empty: time is up.
 std::string TrainRun::agreed_reason() const {
-  for (const std::string& name : world_.exchange(stop_.name()))
+  for (const std::string& name : exchange_values(world_, std::string(stop_.name())))
     if (!name.empty()) return name;
   return {};
 }

@@ -1,11 +1,7 @@
 #include "libcore/train/run/pretrain.h"
 
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,11 +17,13 @@
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/data/samples/documents.h"
 #include "libcore/dialects/ddp_tutorial/text_data.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/data/mock_data.h"
 #include "libcore/train/run/dry_run.h"
+#include "libcore/train/run/shared_indexes.h"
 #include "libcore/train/saves/start_point.h"
 
 namespace megalith {
@@ -261,25 +259,48 @@ std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
 }
 
 /// What ranks that read the same files agree on.
-std::string describe(const Opened& run) {
+struct DataFacts {
+  struct Dataset {
+    int64_t tokens, sequences;
+    bool operator==(const Dataset&) const = default;
+  };
+  std::vector<Dataset> datasets = {};
+  std::array<int64_t, 3> samples = {};  // of each split
+  std::string tokenizer = {};           // hash; empty: there is none
+
+  template <class V>
+  void members(V&& visit) {
+    visit(datasets, samples, tokenizer);
+  }
+  bool operator==(const DataFacts&) const = default;
+  std::string text() const;
+};
+
+std::string DataFacts::text() const {
   std::string text;
+  for (const auto& [tokens, sequences] : datasets)
+    text += concat(text.empty() ? "" : " + ", tokens, " tokens in ", sequences, " sequences");
+  for (size_t split = 0; split < samples.size(); ++split)
+    if (samples[split] > 0)
+      text += concat(text.empty() ? "" : ", ", samples[split], " samples to ", kSplitNames[split]);
+  return text + (tokenizer.empty() ? "" : ", tokenizer " + tokenizer);
+}
+
+DataFacts facts_of(const Opened& run) {
+  DataFacts facts{.samples = {run.sets.train.size, run.sets.valid.size, run.sets.test.size}};
   for (const GptDataset* one : datasets_of(run.data))
-    text += concat(text.empty() ? "" : " + ", one->data().tokens(), " tokens in ", one->data().sequences(),
-                   " sequences");
-  const DataSet* const sets[] = {&run.sets.train, &run.sets.valid, &run.sets.test};
-  for (size_t split = 0; split < std::size(sets); ++split)
-    if (sets[split]->size > 0)
-      text += concat(text.empty() ? "" : ", ", sets[split]->size, " samples to ", kSplitNames[split]);
-  return text + (run.tokenizer ? ", tokenizer " + run.tokenizer->hash() : std::string());
+    facts.datasets.push_back({one->data().tokens(), one->data().sequences()});
+  if (run.tokenizer) facts.tokenizer = run.tokenizer->hash();
+  return facts;
 }
 
 /// Paths may differ between machines; what they lead to must not.
 void require_same_data(Communicator& world, const Opened& run) {
-  const std::vector<std::string> all = world.exchange(describe(run));
+  const std::vector<DataFacts> all = exchange_values(world, facts_of(run));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front(),
-           " and rank ", rank, " to ", all[rank], "; give every machine the same files");
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front().text(),
+           " and rank ", rank, " to ", all[rank].text(), "; give every machine the same files");
 }
 
 }  // namespace
@@ -316,41 +337,9 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
 
 namespace {
 
-/// One rank of each machine makes the order of samples, and the others map its files: where --data-cache-path
-/// says, else in a folder that this rank makes and removes.
-class SharedIndexes {
- public:
-  SharedIndexes(const RankWorld& ranks, int rank, const std::string& cache) : folder_(cache) {
-    const std::string& machine = ranks.places[static_cast<size_t>(rank)].machine;
-    size_t first = 0;
-    while (ranks.places[first].machine != machine) ++first;
-    makes_ = static_cast<int>(first) == rank;
-    removes_ = makes_ && cache.empty() && ranks_beside(ranks.places, rank) > 1;
-    if (removes_) {
-      folder_ = (std::filesystem::temp_directory_path() / "megalith-indexes-XXXXXX").string();
-      if (!::mkdtemp(folder_.data()))
-        fail(ErrorKind::kIo, folder_, ": cannot create: ", std::strerror(errno));
-    }
-    folder_ = ranks.comm->exchange(folder_)[first];
-  }
-  ~SharedIndexes() {
-    std::error_code ignored;
-    if (removes_) std::filesystem::remove_all(folder_, ignored);
-  }
-  SharedIndexes(const SharedIndexes&) = delete;
-  SharedIndexes& operator=(const SharedIndexes&) = delete;
-
-  bool makes() const { return makes_; }
-  const std::string& folder() const { return folder_; }
-
- private:
-  std::string folder_;
-  bool makes_ = false, removes_ = false;
-};
-
 /// Waits however long it takes; the makers go first, so that the others map what they made.
-void open_together(Opened& run, const RankWorld& ranks, int rank) {
-  const SharedIndexes indexes(ranks, rank, run.config.data.cache);
+void open_together(Opened& run, const RankWorld& ranks) {
+  const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
   for (const bool makers : {true, false})
     do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
       const auto check_all = [&] {
@@ -423,7 +412,7 @@ PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
       return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
     }
     log_ranks(*ranks, run.config);
-    open_together(run, *ranks, ranks->comm->rank());
+    open_together(run, *ranks);
     return train(run.config, run.sets, run.tokenizer.get(), stop, process_rank(*ranks));
   });
 }

@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/run/train_run.h"
@@ -27,7 +28,7 @@ CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& w
   if (world.rank() == 0)
     if (const auto folder = latest_checkpoint(load_path(config)))
       name = std::filesystem::path(*folder).filename();
-  name = world.exchange(name).front();
+  name = rank0_value(world, name);
   if (!name.empty()) config.load = load_path(config) + "/" + name;
   return config;
 }
@@ -103,8 +104,7 @@ RunShape TrainRun::agreed_shape() const {
     require_device_memory(chosen.ranks, config_.train.device_memory, on_host);
     log_parameters(chosen.ranks);
   }
-  const std::string chosen = world_.exchange(std::to_string(static_cast<int>(shape.save_copy))).front();
-  shape.save_copy = static_cast<RunShape::SaveCopy>(*parse_int(chosen));
+  shape.save_copy = rank0_value(world_, shape.save_copy);
   return shape;
 }
 

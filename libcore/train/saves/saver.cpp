@@ -13,6 +13,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/retention.h"
 #include "libcore/io/files/file.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/train/saves/pth_checkpoint.h"
 #include "libcore/train/saves/torch_checkpoint.h"
 
@@ -57,15 +58,14 @@ void make_shared_folder(Communicator& ranks, const std::string& folder) {
   if (first) make_directories(folder);  // or fail now, not at the first save
   if (ranks.size() == 1) return;
   // The next save removes what a killed process leaves under this name.
-  const std::string name = ranks.exchange(concat(".iter_seen-by-all-", ::getpid(), ".tmp")).front();
-  const std::string path = folder + "/" + name;
+  const std::string path = concat(folder, "/.iter_seen-by-all-", rank0_value(ranks, ::getpid()), ".tmp");
   if (first) make_directories(path);
   ranks.exchange({});
-  const std::vector<std::string> seen = ranks.exchange(file_exists(path) ? "seen" : "");
+  const std::vector<bool> seen = exchange_values(ranks, file_exists(path));
   std::error_code ignored;
   if (first) std::filesystem::remove(path, ignored);
   for (size_t rank = 0; rank < seen.size(); ++rank)
-    if (seen[rank].empty())
+    if (!seen[rank])
       fail(ErrorKind::kUsage, "--save ", folder, ": rank ", rank,
            " does not see there what rank 0 writes; all ranks write their part of a checkpoint to one "
            "folder: give one on a file system that all machines share");
