@@ -215,7 +215,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
   if (schedule.overwrite && resume().wanted)
     problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
                  " contradict each other; give one of them");
-  if (!is_ours(run.checkpoint.format))
+  if (!traits_of(run.checkpoint.format).native)
     problems.add(
         "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
         "written for peft or as a Hugging Face folder");

@@ -134,7 +134,7 @@ bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
 // The tutorial names a pair at the end of each epoch.
 bool TrainRun::is_turn_to_save() const {
   const auto interval = config_.checkpoint.save_interval;
-  const bool pairs = config_.checkpoint.format == CheckpointFormat::kPth;
+  const bool pairs = traits_of(config_.checkpoint.format).from_zero;
   const int64_t epoch_steps = data_.train.epoch / global_batch();
   if (pairs && style_->counts_from_zero() && epoch_steps > 0 && state_.iteration % epoch_steps == 0)
     return true;

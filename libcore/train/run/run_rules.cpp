@@ -7,7 +7,7 @@
 #include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/log/run_outputs.h"
-#include "libcore/train/saves/torch_checkpoint.h"
+#include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
 
@@ -42,9 +42,11 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.train.fp16 && config.train.device == "cuda")
     problems.add(
         "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
-  if (config.checkpoint.format == CheckpointFormat::kTorch && !config.checkpoint.save.empty())
-    if (const std::string why = no_torch_checkpoint(config.model, config.parallel); !why.empty())
-      problems.add("--ckpt-format torch: ", why);
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
+    if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
+        !why.empty())
+      problems.add("--ckpt-format ", enum_name(checkpoint.format), ": ", why);
   if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
     problems.add("--data-path is missing (or --train-data-path)");
   if (config.data.mock && config.train.epochs)

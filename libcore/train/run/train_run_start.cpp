@@ -14,7 +14,7 @@
 #include "libcore/parallel/together.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/run/train_run.h"
-#include "libcore/train/saves/pth_checkpoint.h"
+#include "libcore/train/saves/checkpoint_store.h"
 #include "libcore/train/step/rank_state.h"
 
 namespace megalith {
@@ -54,9 +54,6 @@ TrainRun::TrainRun(const RankInput& in)
   if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
     if (leads()) take_folder();
-    if (leads() && config_.checkpoint.format == CheckpointFormat::kTorchDist)
-      log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
-          "too");
   }
   if (leads()) outputs_.emplace(config_.train);
   trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
@@ -76,14 +73,8 @@ TrainRun::TrainRun(const RankInput& in)
 void TrainRun::take_folder() {
   const CheckpointConfig& config = config_.checkpoint;
   lock_.emplace(config.save);
-  end_killed_save(config.save);
-  for (const char* const begin : {"iter_", kTrackerFile, "model_", "optimizer_"})
-    lock_->remove_leftovers_in(config.save, begin);
-  if (is_ours(config.format)) return;
-  if (const auto first = first_torch_iteration(config))
-    write_file(config.save + "/" + kTrackerFile, std::to_string(*first));
-  std::error_code ignored;  // the next save says what is wrong
-  std::filesystem::remove_all(passage_of(config.save, config.format), ignored);
+  for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
+  store_of(config.format).enter(config);
 }
 
 /// The first rank looks at the memory of its machine for all, so that all come to one decision.
@@ -185,7 +176,7 @@ void TrainRun::load(const StartPoint& start) {
     losses_ = start.losses;
     if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
-    if (saves()) require_other_pairs(start, config_.checkpoint.save);
+    if (saves() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;

@@ -1,14 +1,11 @@
 #include "libcore/train/saves/checkpointing.h"
 
 #include <filesystem>
-#include <system_error>
 
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/joint_save.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/parallel/together.h"
 #include "libcore/train/step/rank_state.h"
 
 namespace megalith {
@@ -74,23 +71,6 @@ std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const T
   for (const auto& [name, contents] : extras.tokenizer_files)
     writer->put_text(concat(kTokenizerFolder, "/", name), contents);
   return writer;
-}
-
-std::string passage_of(const std::string& save, CheckpointFormat format) {
-  return save + (format == CheckpointFormat::kTorch ? "/.torch" : "/.pth");
-}
-
-void save_through_ours(const std::string& folder, const TrainState& state, Trainer& trainer,
-                       const CheckpointExtras& extras, const MakeOther& make) {
-  Communicator& world = trainer.groups().world;
-  const auto timeout = trainer.shape().parallel.peer_timeout();
-  JointSave(world, timeout).save(checkpoint_of(folder, state, trainer, extras));
-  do_together(world, timeout, [&](const auto&) {
-    if (world.rank() != 0) return;
-    make(concat(folder, "/", iteration_folder(state.iteration)));
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  });
 }
 
 }  // namespace megalith

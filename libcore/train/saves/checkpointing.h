@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,15 +48,5 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 /// The checkpoint of a run's state: this rank's share.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
-
-/// The hidden folder in --save through which save_through_ours() makes a checkpoint of that format.
-std::string passage_of(const std::string& save, CheckpointFormat);
-
-/// A checkpoint in another format: all ranks write one of ours below `folder`, the first makes the other of
-/// it with `make`, and `folder` goes. Every rank calls it, and none goes on before it is there, however long
-/// that takes.
-using MakeOther = std::function<void(const std::string& ours)>;
-void save_through_ours(const std::string& folder, const TrainState&, Trainer&, const CheckpointExtras&,
-                       const MakeOther& make);
 
 }  // namespace megalith

@@ -14,8 +14,8 @@
 #include "libcore/checkpoint/native/retention.h"
 #include "libcore/io/files/file.h"
 #include "libcore/parallel/exchange.h"
-#include "libcore/train/saves/pth_checkpoint.h"
-#include "libcore/train/saves/torch_checkpoint.h"
+#include "libcore/parallel/together.h"
+#include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
 namespace {
@@ -86,22 +86,31 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
 void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
   finish();
   begun_ = state.iteration;
-  is_ours(options_.format) ? start_ours(state, extras) : save_other(state, extras);
+  const SaveRequest request{options_.root, state, trainer_, extras};
+  const SavePlan plan = store_of(options_.format).save(request);
+  path_ = plan.path;
+  auto writer = checkpoint_of(plan.root, state, trainer_, extras);
+  plan.make ? save_through_ours(std::move(writer), plan) : save_ours(std::move(writer));
 }
 
-void Saver::save_other(const TrainState& state, const CheckpointExtras& extras) {
-  const auto write =
-      options_.format == CheckpointFormat::kTorch ? save_torch_checkpoint : save_pth_checkpoint;
-  const std::string path = write(options_.root, state, trainer_, extras);
-  if (options_.keep_last && trainer_.groups().world.rank() == 0) tidy(options_, state.iteration);
-  note_complete(path);
+// Nobody goes on before the other format's checkpoint is there, however long that takes.
+void Saver::save_through_ours(std::unique_ptr<CheckpointWriter> writer, const SavePlan& plan) {
+  Communicator& world = trainer_.groups().world;
+  joint_.save(std::move(writer));
+  do_together(world, options_.peer_timeout, [&](const auto&) {
+    if (world.rank() != 0) return;
+    plan.make(concat(plan.root, "/", iteration_folder(begun_)));
+    std::error_code ignored;
+    std::filesystem::remove_all(plan.root, ignored);
+  });
+  if (options_.keep_last && world.rank() == 0) tidy(options_, begun_);
+  note_complete();
 }
 
-void Saver::start_ours(const TrainState& state, const CheckpointExtras& extras) {
-  auto writer = checkpoint_of(options_.root, state, trainer_, extras);
+void Saver::save_ours(std::unique_ptr<CheckpointWriter> writer) {
   if (in_background()) take_copy(*writer);
   std::unique_ptr<CheckpointJob> job = std::move(writer);
-  if (options_.keep_last) job = std::make_unique<SaveAndTidy>(std::move(job), state.iteration, options_);
+  if (options_.keep_last) job = std::make_unique<SaveAndTidy>(std::move(job), begun_, options_);
   if (in_background()) return joint_.start(std::move(job));
   joint_.save(std::move(job));
   note_complete();
@@ -126,11 +135,7 @@ void Saver::finish() {
 }
 
 void Saver::note_complete() {
-  note_complete(concat(options_.root, "/", iteration_folder(begun_)));
-}
-
-void Saver::note_complete(const std::string& path) {
-  if (options_.complete) options_.complete(begun_, path);
+  if (options_.complete) options_.complete(begun_, path_);
 }
 
 }  // namespace megalith

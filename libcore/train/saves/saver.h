@@ -16,9 +16,11 @@
 
 namespace megalith {
 
+struct SavePlan;
+
 struct SaverOptions {
   std::string root;
-  CheckpointFormat format = CheckpointFormat::kMegalith;
+  CheckpointFormat format = {};        // ours
   std::optional<int> keep_last = {};   // checkpoints in `root`; unset: all
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
@@ -32,8 +34,8 @@ void make_shared_folder(Communicator& ranks, const std::string& folder);
 
 /// The checkpoints of one run, one at a time. Where the run's memory has a copy of what this rank saves
 /// (RunShape::save_copy), a save is that copy, and a thread writes it while training goes on; else training
-/// waits until the checkpoint is complete, as for the formats of PyTorch. Every rank has one and calls the
-/// same functions between the same steps; JointSave says what the ranks promise each other, and what is
+/// waits until the checkpoint is complete, as for a format that is made of ours. Every rank has one and calls
+/// the same functions between the same steps; JointSave says what the ranks promise each other, and what is
 /// thrown when a disk fails on one of them. The trainer must outlive it.
 class Saver {
  public:
@@ -52,10 +54,9 @@ class Saver {
   int64_t begun() const { return begun_; }  // iteration of the last save begun; -1: none
 
  private:
-  void start_ours(const TrainState&, const CheckpointExtras&);
-  void save_other(const TrainState&, const CheckpointExtras&);
+  void save_ours(std::unique_ptr<CheckpointWriter>);
+  void save_through_ours(std::unique_ptr<CheckpointWriter>, const SavePlan&);
   void note_complete();
-  void note_complete(const std::string& path);
   void take_copy(CheckpointWriter&);
 
   Trainer& trainer_;
@@ -63,7 +64,8 @@ class Saver {
   HugePages copy_;
   std::unique_ptr<Beside> touching_;  // the copy's memory, for the first time; null: done
   int64_t begun_ = -1;
-  JointSave joint_;  // its thread reads all of the above
+  std::string path_;  // of that checkpoint
+  JointSave joint_;   // its thread reads all of the above
 };
 
 }  // namespace megalith

@@ -10,12 +10,10 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/convert/sources/megatron_source.h"
-#include "libcore/convert/sources/model_source.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/saves/pth_checkpoint.h"
+#include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
 namespace {
@@ -24,33 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIteration = "iter_";  // what the names of an iteration's folder begin with
 
-/// Who wrote a checkpoint.
-enum class Writer { kNobody, kUs, kMegatron, kHuggingFace };
-
-Writer writer_of(const std::string& path) {
-  const auto latest = latest_checkpoint(path);
-  const std::string folder = latest.value_or(path);
-  if (file_exists(folder + "/" + kIndexFile)) return Writer::kUs;
-  if (file_exists(folder) && is_megatron(folder)) return Writer::kMegatron;
-  if (latest) return Writer::kNobody;
-  return file_exists(path + "/config.json") ? Writer::kHuggingFace : Writer::kNobody;
-}
-
-/// What stands in `root` under the name of an iteration's folder ("iter_0000100"), in order.
-std::vector<std::string> iterations_in(const std::string& root) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error))
-    if (std::string name = entry.path().filename().string(); name.starts_with(kIteration))
-      names.push_back(std::move(name));
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// The checkpoints of ours below `root`: what to give in place of one that is damaged.
 std::string others_in(const std::string& root) {
   std::vector<std::string> paths;
-  for (const std::string& name : iterations_in(root))
+  for (const std::string& name : iteration_folders_in(root))
     if (const std::string path = root + "/" + name; file_exists(path + "/" + kIndexFile))
       paths.push_back(path);
   return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
@@ -73,27 +48,10 @@ void refuse_missing_checkpoint(const std::string& path) {
 
 /// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
 void refuse_missing_tracker(const std::string& root) {
-  const std::vector<std::string> names = iterations_in(root);
+  const std::vector<std::string> names = iteration_folders_in(root);
   if (!names.empty())
     fail(ErrorKind::kData, root, ": holds ", names.back(), ", but no ", kTrackerFile,
          " that says which is the newest; give --load ", root, "/", names.back(), ", or another folder");
-}
-
-/// Where a run keeps its own checkpoints there need not be one yet, whatever else the folder holds.
-bool is_own_folder(const CheckpointConfig& config) {
-  const auto normal = [](const std::string& path) {
-    std::error_code error;
-    return fs::weakly_canonical(path, error);
-  };
-  return !config.save.empty() && normal(config.save) == normal(config.load);
-}
-
-/// The pairs that the PyTorch DDP tutorial keeps in one folder are all one run's: one of its files is none.
-void refuse_pth_file(const std::string& path) {
-  const std::string folder = parent_or_here(path).string();
-  if (path.ends_with(".pth") && newest_pth(folder))
-    fail(ErrorKind::kData, path, ": is one file of a checkpoint; give its folder, ", folder,
-         ", or to choose among its steps --save ", folder, " --checkpoint N");
 }
 
 /// Returns when --load may begin afresh: an empty or missing folder, or --save itself, unless a model of
@@ -101,11 +59,11 @@ void refuse_pth_file(const std::string& path) {
 void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
   refuse_missing_checkpoint(path);
   refuse_missing_tracker(path);
-  if (is_own_folder(config)) {
+  if (loads_where_it_saves(config)) {
     if (trained == Trained::kModel && holds_foreign_model(path)) ModelSource{path};  // which says what it is
     return;
   }
-  refuse_pth_file(path);
+  for (const auto& [format, store] : checkpoint_stores()) store->refuse_part(path);
   if (file_exists(path)) {
     if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // which says what it is
     return;
@@ -126,112 +84,48 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
        "leave it out to begin with random values");
 }
 
-StartPoint from_ours(const std::string& path, Trained trained) {
-  auto reader = std::make_shared<const CheckpointReader>(path);
-  StartPoint start{.path = reader->path(), .tensors = reader};
-  if (reader->has_file(kArgsFile)) start.args = reader->json(kArgsFile);
-  if (trained == Trained::kModel && start.args.is_object()) refuse_adapter_alone(start.args, start.path);
-  if (reader->iteration() == kRelease) return start;
-  const Json state = reader->json(kStateFile);
-  start.state = TrainState::from_json(state);
-  start.schedule = LrSchedule::from_json(state["scheduler"], concat(start.path, "/", kStateFile));
-  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
-  if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
-  if (reader->has_file(kLossesFile)) start.losses = LossHistory::from_json(reader->json(kLossesFile));
-  return start;
-}
-
-/// Takes over `ours` where it does not count, so that two descriptions of one function compare equal.
-ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
-  theirs.use_rotary = ours.use_rotary;
-  if (theirs.activation() == ours.activation()) {
-    theirs.openai_gelu = ours.openai_gelu;
-    theirs.bias_gelu_fusion = ours.bias_gelu_fusion;
-  }
-  if (theirs.kv_heads() == ours.kv_heads()) {
-    theirs.group_query = ours.group_query;
-    theirs.query_groups = ours.query_groups;
-  }
-  if (theirs.position != PositionEmbedding::kRope && theirs.position == ours.position) {
-    theirs.rotary_base = ours.rotary_base;
-    theirs.rotary_percent = ours.rotary_percent;
-    theirs.rotary_interpolation = ours.rotary_interpolation;
-    theirs.rope_scaling = ours.rope_scaling;
-    theirs.rope_factor = ours.rope_factor;
-  }
-  return theirs;
-}
-
-int64_t whole(const Json& args, const char* key, int64_t otherwise) {
-  const Json* value = args.find(key);
-  return value && value->is_int() ? value->as_int() : otherwise;
-}
-
-/// Where Megatron's args and scheduler say that training stood.
-TrainState megatron_progress(int64_t iteration, const SourceTraining& training) {
-  const Json& args = training.args;
-  const int64_t batch = whole(args, "global_batch_size", 0);
-  TrainState state{.iteration = iteration};
-  state.consumed_train = whole(args, "consumed_train_samples", iteration * batch);
-  state.consumed_valid = whole(args, "consumed_valid_samples", 0);
-  const int64_t skipped = whole(args, "skipped_train_samples", 0);
-  state.schedule_samples = state.consumed_train - skipped;
-  if (training.scheduler.is_object())
-    state.schedule_samples = whole(training.scheduler, "num_steps", state.schedule_samples);
-  state.skipped = whole(args, "skipped_iterations", batch > 0 ? skipped / batch : 0);
-  return state;
-}
-
-StartPoint from_others(const CheckpointConfig& config, const std::string& path, const ModelConfig& model) {
-  const auto source = std::make_shared<const ModelSource>(
-      path, SourceOptions{.vocab_size = model.vocab_size, .optimizer = true});
-  const SourceTraining& training = source->training();
-  StartPoint start{.path = source->path(), .tensors = {source, &source->tensors()}};
-  start.args = to_json(said_as(source->config(), model));
-  const bool trained = training.args.is_object() && source->iteration() > 0;
-  if (!trained) return start;
-  for (const char* key : {"data_path", "split", "seed", "seq_length"})
-    if (const Json* value = training.args.find(key); value && !value->is_null()) start.args.set(key, *value);
-  start.state = megatron_progress(source->iteration(), training);
-  if (training.scheduler.is_object() && !config.finetune && config.load_optim && !config.override_scheduler)
-    start.schedule = LrSchedule::from_json(training.scheduler, concat(start.path, ": opt_param_scheduler"));
-  start.optimizer_steps = training.optimizer_steps;
-  start.no_optimizer = training.no_optimizer;
-  start.loss_scale = training.loss_scale;
-  return start;
-}
-
 }  // namespace
 
-std::optional<int64_t> first_torch_iteration(const CheckpointConfig& config) {
-  const std::string& root = config.save;
-  const bool own = config.format == CheckpointFormat::kTorch && is_own_folder(config);
-  if (!own || file_exists(root + "/" + kTrackerFile)) return std::nullopt;
-  const std::vector<std::string> names = iterations_in(root);
-  if (names.size() != 1 || !is_megatron(root + "/" + names[0])) return std::nullopt;
-  const auto iteration = parse_int(std::string_view(names[0]).substr(std::string_view(kIteration).size()));
-  return iteration && names[0] == iteration_folder(*iteration) ? iteration : std::nullopt;
+std::vector<std::string> iteration_folders_in(const std::string& root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error))
+    if (std::string name = entry.path().filename().string(); name.starts_with(kIteration))
+      names.push_back(std::move(name));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool loads_where_it_saves(const CheckpointConfig& config) {
+  const auto normal = [](const std::string& path) {
+    std::error_code error;
+    return fs::weakly_canonical(path, error);
+  };
+  return !config.save.empty() && normal(config.save) == normal(config.load);
+}
+
+void take_state(StartPoint& start, const Json& state, const std::string& where) {
+  start.state = TrainState::from_json(state);
+  start.schedule = LrSchedule::from_json(state["scheduler"], where);
+  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
+  if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
 }
 
 std::string load_path(const CheckpointConfig& config) {
-  if (!is_own_folder(config)) return path_or_snapshot(config.load);
-  const auto first = first_torch_iteration(config);
+  if (!loads_where_it_saves(config)) return path_or_snapshot(config.load);
+  const auto first = store_of(config.format).untracked(config);
   return first ? config.load + "/" + iteration_folder(*first) : config.load;
 }
 
 std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,
                                      Trained trained) {
-  if (config.number) return pth_start(config.save, *config.number);
+  if (const auto found = find_checkpoint(config)) return found->start(config, model, trained);
   if (config.load.empty()) return std::nullopt;
   const std::string path = load_path(config);
-  const Writer writer = writer_of(path);
-  if (writer == Writer::kUs) return from_ours(path, trained);
-  if (writer != Writer::kNobody) return from_others(config, path, model);
-  if (const auto number = newest_pth(path)) return pth_start(path, *number);
   if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
   refuse_what_is_no_checkpoint(config, path, trained);
   if (config.exit_on_missing) refuse_missing(config);
-  if (!is_own_folder(config) && !file_exists(path) && is_hub_id(path))
+  if (!loads_where_it_saves(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
   log("no checkpoint in ", config.load, ": starting from ",
       trained == Trained::kTuned ? "the model that is tuned" : "random values");
@@ -241,12 +135,29 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
 std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
   const std::string state = config.finetune ? "--no-finetune" : "";
   const std::string and_state = state.empty() ? "" : " " + state;
-  if (config.format == CheckpointFormat::kPth && (config.number || config.load.empty()))
-    return concat("--checkpoint ", iteration - 1, and_state);
+  if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;
   if (config.number) return concat("--load ", config.save, " in place of --checkpoint ", *config.number);
-  if (!config.load.empty() && is_own_folder(config)) return state;
+  if (!config.load.empty() && loads_where_it_saves(config)) return state;
   const std::string resume = "--resume-from-checkpoint";
   return concat(config.load_named_by == resume ? resume : "--load", ' ', config.save, and_state);
+}
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
+  LrSchedule& schedule = *start.schedule;
+  const int64_t whole = make_lr_schedule(train).decay_end;
+  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
+  const bool same_epochs =
+      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
+  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
+  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  TrainState& state = *start.state;
+  state.schedule_samples = state.schedule_samples / theirs * ours;
+  state.consumed_train = state.consumed_train / theirs * ours;
+  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
 }
 
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {
@@ -272,46 +183,20 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
 }
 
 std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
-  const std::string root = config.number ? config.save : load_path(config);
-  if (root.empty()) return std::nullopt;
-  const Writer writer = config.number ? Writer::kNobody : writer_of(root);
-  if (writer == Writer::kNobody) {
-    const auto number = config.number ? config.number : newest_pth(root);
-    if (!number) {
-      refuse_what_is_no_checkpoint(config, root, Trained::kModel);
-      return std::nullopt;
-    }
-    Json args = pth_start(root, *number).args;
-    if (!args.is_object()) return std::nullopt;  // a model file alone
-    return SavedArgs{.args = std::move(args), .folder = root, .tokenizer = root};
-  }
-  if (writer == Writer::kUs) {
-    const CheckpointReader reader(root);
-    return SavedArgs{.args = reader.json(kArgsFile), .folder = reader.path(), .tokenizer = reader.path()};
-  }
-  const ModelSource source(root, {.padded = true});
-  ModelConfig model = source.config();
-  model.vocab_size = 0;  // the tokenizer's
-  const std::string& tokenizer = source.tokenizer_folder();
-  Json args = to_json(model);
-  if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
-  return SavedArgs{.args = std::move(args),
-                   .folder = source.path(),
-                   .tokenizer = tokenizer.empty() ? source.path() : tokenizer};
+  if (const auto found = find_checkpoint(config)) return found->args();
+  if (!config.load.empty()) refuse_what_is_no_checkpoint(config, load_path(config), Trained::kModel);
+  return std::nullopt;
 }
 
 std::optional<TokenizerFiles> tokenizer_of_start(const CheckpointConfig& config, const TokenizerConfig& run) {
-  if (config.load.empty() || config.number) return std::nullopt;
-  const std::string path = load_path(config);
-  const Writer writer = writer_of(path);
-  if (writer == Writer::kNobody) return std::nullopt;
-  if (writer == Writer::kUs && !CheckpointReader(path).has_file(kArgsFile)) return std::nullopt;
-  const ModelSource source(path, {.padded = true});
-  const TokenizerFiles& own = source.tokenizer();
+  const auto found = config.number ? nullptr : find_checkpoint(config);
+  const auto source = found ? found->model() : nullptr;
+  if (!source) return std::nullopt;
+  const TokenizerFiles& own = source->tokenizer();
   if (own.type.empty() || own.type == "NullTokenizer") return std::nullopt;
   TokenizerConfig settings = run;
-  if (writer == Writer::kUs)
-    from_json(settings, source.args(), source.path() + "/" + kArgsFile);
+  if (source->args().is_object())
+    from_json(settings, source->args(), source->path() + "/" + kArgsFile);
   else if (!own.eod.empty())
     settings.eod = own.eod;
   return take_tokenizer(own, settings);

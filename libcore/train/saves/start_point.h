@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/tensor_file.h"
@@ -30,18 +31,25 @@ struct StartPoint {
   std::optional<LrSchedule> schedule = {};      // nothing: it keeps none
   std::optional<int64_t> optimizer_steps = {};  // nothing: there is no state of Adam
   std::string no_optimizer = {};                // why not, where it is known
-  int64_t step_samples = 0;                     // of .pth pairs: samples of each step; 0: not known
-  Json loss_scale = {};                         // state of a dynamic one; null: none
+  /// Samples of a step of the run that saved it, if that run's progress is counted in steps; 0: in samples.
+  int64_t step_samples = 0;
+  std::string no_fresh_start =
+      {};                // why no run that saves to --save may begin at step 0 with it; empty: one may
+  Json loss_scale = {};  // state of a dynamic one; null: none
   LossHistory losses = {};
 };
 
-/// The iteration of the only checkpoint of a run in Megatron's format that goes on from its own folder
-/// (--load as --save), where no tracker names it, because the first save was killed before that. The
-/// checkpoint is whole, as it appears by rename.
-std::optional<int64_t> first_torch_iteration(const CheckpointConfig&);
+/// Takes from the state that a checkpoint of ours keeps as JSON (kStateFile) all but the losses. `where`
+/// begins messages. kData.
+void take_state(StartPoint&, const Json& state, const std::string& where);
+
+/// Whether --load is --save, where a run keeps its own checkpoints and need not have one yet.
+bool loads_where_it_saves(const CheckpointConfig&);
+/// What stands in `root` under the name of an iteration's folder ("iter_0000100"), in order.
+std::vector<std::string> iteration_folders_in(const std::string& root);
 
 /// What --load names: itself, or the local copy of a model with this id on the Hugging Face hub; not for the
-/// folder of --save, which may be new, and for which first_torch_iteration() goes first.
+/// folder of --save, which may be new, and where CheckpointStore::untracked() goes first.
 std::string load_path(const CheckpointConfig&);
 
 /// What a run trains, and so what a fresh start begins with: a model from random values, or one that is
@@ -61,6 +69,12 @@ std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig&
 /// DIR"; empty: nothing, the same command goes on.
 std::string options_to_go_on(const CheckpointConfig&, int64_t iteration);
 
+/// Puts what `start` says of the schedule and of the place in the data in terms of this run's batch, with as
+/// many steps, where progress is counted in steps (StartPoint::step_samples) and steps have another size now:
+/// the run goes on as if those steps had been its own. `epoch`: samples of one time through the data, 0: not
+/// known; a decay over the same epochs is over all of this run's steps.
+void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
+
 /// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins. kUsage.
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);
 
@@ -74,7 +88,7 @@ struct SavedArgs {
 std::optional<SavedArgs> saved_args(const CheckpointConfig&);
 
 /// The tokenizer that the model was trained with which --load names, where its files stand with it; nothing
-/// for a fresh start and for .pth pairs, which keep none. Of `run`, the run's own, come the settings that no
+/// for a fresh start and where none lies with it. Of `run`, the run's own, come the settings that no
 /// file keeps (--no-hf-special-tokens, …) unless a checkpoint of ours has them. Throws as find_start() does.
 std::optional<TokenizerFiles> tokenizer_of_start(const CheckpointConfig&, const TokenizerConfig& run);
 

@@ -201,7 +201,7 @@ void log_parameters(const std::vector<ModelRank>& ranks) {
 }
 
 RunShape::SaveCopy wanted_save_copy(const CheckpointConfig& config) {
-  if (config.save.empty() || !is_ours(config.format) || !config.async_save.value_or(true))
+  if (config.save.empty() || !traits_of(config.format).native || !config.async_save.value_or(true))
     return RunShape::SaveCopy::kNone;
   return config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
 }

@@ -1,6 +1,4 @@
 // --ckpt-format torch: Megatron's files, and that a run goes on from them as from ours.
-#include "libcore/train/saves/torch_checkpoint.h"
-
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -14,6 +12,7 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/run/loop.h"
+#include "libcore/train/saves/checkpoint_store.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
 #include "tests/support/log_lines.h"
@@ -253,12 +252,13 @@ TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack)
   PretrainConfig config = tiny_config();
   config.parallel.pipeline = 2;
   config.parallel.pipeline_layers = {"1", "3"};
-  EXPECT_NE(no_torch_checkpoint(config.model, config.parallel).find("--pipeline-layers"), std::string::npos);
+  const CheckpointStore& torch = store_of(CheckpointFormat::kTorch);
+  EXPECT_NE(torch.refusal(config.model, config.parallel).find("--pipeline-layers"), std::string::npos);
   config.parallel.pipeline_layers.clear();
   config.model.kv_channels = 24;
-  EXPECT_NE(no_torch_checkpoint(config.model, config.parallel).find("--kv-channels 24"), std::string::npos);
+  EXPECT_NE(torch.refusal(config.model, config.parallel).find("--kv-channels 24"), std::string::npos);
   config.model.kv_channels = 8;
-  EXPECT_EQ(no_torch_checkpoint(config.model, config.parallel), "");
+  EXPECT_EQ(torch.refusal(config.model, config.parallel), "");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
-#include "libcore/train/saves/pth_checkpoint.h"
-
+// Checkpoints as the PyTorch DDP tutorial keeps them: ROOT/model_NNNNNN.pth, a dict of the parameters under
+// our names, and ROOT/optimizer_NNNNNN.pth, what torch.optim.AdamW.state_dict() holds (matrices in the first
+// group, vectors, which do not decay, in the second) with one key more, "megalith": where the run stood, as
+// JSON. NNNNNN is the number of the run's last step, counted from 0. torch.load(weights_only=True) reads
+// both. Saved by way of our own format: the same numbers for every layout.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +19,7 @@
 #include "libcore/checkpoint/torch/torch_layout.h"
 #include "libcore/hash/crc32.h"
 #include "libcore/io/files/file.h"
+#include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
 namespace {
@@ -228,14 +232,10 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
     fail(ErrorKind::kData, file.path(), ": does not say where the run stood (key \"", kOwnKey,
          "\"); it is not ours: move it away to begin with the weights of the model beside it");
   const Json run = Json::parse(std::string(own->text()), concat(file.path(), ": ", kOwnKey));
-  const Json& state = run["state"];
   start.args = run["args"];
-  start.state = TrainState::from_json(state);
-  start.schedule = LrSchedule::from_json(state["scheduler"], file.path());
+  take_state(start, run["state"], file.path());
   if (const Json* batch = start.args.find("global_batch_size"); batch && batch->is_int())
     start.step_samples = batch->as_int();
-  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
-  if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
   start.losses = LossHistory::from_json(run["losses"]);
   const Json::Array& names = run["params"].as_array();
   for (const auto& [key, tensor] : tensors_of(file))  // "state.7.exp_avg"
@@ -251,25 +251,14 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
     }
 }
 
-}  // namespace
-
-std::string save_pth_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
-                                const CheckpointExtras& extras) {
-  const std::string model = pth_path(root, "model", state.iteration - 1);
-  save_through_ours(passage_of(root, CheckpointFormat::kPth), state, trainer, extras,
-                    [&](const std::string& ours) {
-                      const CheckpointReader source(ours);
-                      write_optimizer(pth_path(root, "optimizer", state.iteration - 1), source, trainer);
-                      write_model(model, source);
-                    });
-  return model;
-}
-
+/// The number of the newest pair below `root`; nothing when there is none.
 std::optional<int64_t> newest_pth(const std::string& root) {
   const std::vector<int64_t> numbers = numbers_of(root);
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
+/// The pair of this number, to go on from bit for bit. A model file alone (or one that torch wrote, if it has
+/// our names) is weights alone. kNoInput with the numbers that there are; kData.
 StartPoint pth_start(const std::string& root, int64_t number) {
   const std::string model = pth_path(root, "model", number), optimizer = pth_path(root, "optimizer", number);
   if (!file_exists(model)) {
@@ -290,33 +279,85 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   return start;
 }
 
-void require_other_pairs(const StartPoint& start, const std::string& save) {
+/// What is wrong with weights alone that lie in --save: the run would begin at step 0, and its pairs would
+/// take the place of those that are there. Empty: nothing.
+std::string overwriting(const StartPoint& start, const std::string& save) {
   const fs::path model = start.path;
   std::error_code error;
-  if (start.state || model.extension() != ".pth" || !fs::equivalent(model.parent_path(), save, error)) return;
+  if (start.state || !fs::equivalent(model.parent_path(), save, error)) return {};
   std::string optimizer = model.filename().string();
   optimizer.replace(0, optimizer.find('_'), "optimizer");
-  fail(ErrorKind::kNoInput, (model.parent_path() / optimizer).string(),
-       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ",
-       save, "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+  return concat(
+      (model.parent_path() / optimizer).string(),
+      ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ", save,
+      "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
 }
 
-void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
-  const int64_t theirs = start.step_samples, ours = train.global_batch;
-  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
-  LrSchedule& schedule = *start.schedule;
-  const int64_t whole = make_lr_schedule(train).decay_end;
-  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
-  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
-  const bool same_epochs =
-      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
-  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
-  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
-  TrainState& state = *start.state;
-  state.schedule_samples = state.schedule_samples / theirs * ours;
-  state.consumed_train = state.consumed_train / theirs * ours;
-  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
-      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
-}
+class FoundPair final : public FoundCheckpoint {
+ public:
+  FoundPair(std::string root, int64_t number) : root_(std::move(root)), number_(number) {}
 
+  StartPoint start(const CheckpointConfig& config, const ModelConfig&, Trained) const override {
+    StartPoint start = pth_start(root_, number_);
+    start.no_fresh_start = overwriting(start, config.save);
+    return start;
+  }
+  std::optional<SavedArgs> args() const override {
+    Json args = pth_start(root_, number_).args;
+    if (!args.is_object()) return std::nullopt;  // a model file alone
+    return SavedArgs{.args = std::move(args), .folder = root_, .tokenizer = root_};
+  }
+
+ private:
+  std::string root_;
+  int64_t number_;
+};
+
+class PthStore final : public CheckpointStore {
+ public:
+  std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace& place) const override {
+    const auto number = place.number ? place.number : newest_pth(place.path);
+    return number ? std::make_unique<FoundPair>(place.path, *number) : nullptr;
+  }
+
+  // The optimizer first, because a model without it counts as weights alone.
+  SavePlan save(const SaveRequest& save) const override {
+    const int64_t number = save.state.iteration - 1;
+    const std::string model = pth_path(save.root, "model", number);
+    return {
+        .root = passage(save.root), .path = model, .make = [&save, number, model](const std::string& ours) {
+          const CheckpointReader source(ours);
+          write_optimizer(pth_path(save.root, "optimizer", number), source, save.trainer);
+          write_model(model, source);
+        }};
+  }
+
+  void clear_leftovers(const std::string& save, const LockFile& lock) const override {
+    for (const char* const begin : {"model_", "optimizer_"}) lock.remove_leftovers_in(save, begin);
+  }
+  void enter(const CheckpointConfig& config) const override {
+    std::error_code ignored;  // the next save says what is wrong
+    fs::remove_all(passage(config.save), ignored);
+  }
+  std::optional<std::string> options_to_resume(const CheckpointConfig& config,
+                                               int64_t iteration) const override {
+    if (!config.number && !config.load.empty()) return std::nullopt;
+    return concat("--checkpoint ", iteration - 1);
+  }
+  // The pairs of one folder are all one run's: one of its files is none.
+  void refuse_part(const std::string& path) const override {
+    const std::string folder = parent_or_here(path).string();
+    if (path.ends_with(".pth") && newest_pth(folder))
+      fail(ErrorKind::kData, path, ": is one file of a checkpoint; give its folder, ", folder,
+           ", or to choose among its steps --save ", folder, " --checkpoint N");
+  }
+
+ private:
+  static std::string passage(const std::string& save) { return save + "/.pth"; }
+};
+
+[[maybe_unused]] const bool kAdded =
+    add_checkpoint_store(CheckpointFormat::kPth, std::make_unique<PthStore>());
+
+}  // namespace
 }  // namespace megalith

@@ -1,6 +1,4 @@
 // --ckpt-format pth: torch reads the pair, and a run goes on from it as from our own format.
-#include "libcore/train/saves/pth_checkpoint.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/run/loop.h"
+#include "libcore/train/saves/start_point.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
 #include "tests/support/log_lines.h"
@@ -62,6 +61,14 @@ class PthCheckpoint : public testing::Test {
     EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
     EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
   }
+  /// What a run begins with that is given --checkpoint.
+  StartPoint pair(int64_t number) const {
+    CheckpointConfig from;
+    from.save = dir_ / "pth";
+    from.number = number;
+    return find_start(from, tiny_config().model).value();
+  }
+
   TempDir dir_;
   LogLines log_;
 };
@@ -123,7 +130,7 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   DataSets data = tiny_data();
   data.train.epoch = 48;
   train(c, data, nullptr);
-  StartPoint start = pth_start(dir_ / "pth", 3);
+  StartPoint start = pair(3);
   EXPECT_EQ(start.schedule->decay_end, 96);
   c.train.global_batch = 10;  // 4 steps an epoch
   c.train.iters = c.train.decay_iters = 2 * 4;
@@ -131,7 +138,7 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   EXPECT_EQ(start.schedule->decay_end, 80);
   EXPECT_EQ(start.state->schedule_samples, 4 * 10);
   EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so that step 4 is the fifth of this run's own order
-  StartPoint longer = pth_start(dir_ / "pth", 3);
+  StartPoint longer = pair(3);
   c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs is another decay
   count_in_steps(longer, c.train, 40);
   EXPECT_EQ(longer.schedule->decay_end, 12 * 10);
@@ -154,7 +161,9 @@ TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
   c.train.iters = 9;
   c.train.decay_iters = 20;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 9);
-  EXPECT_EQ(newest_pth(dir_ / "pth"), 19);
+  CheckpointConfig newest;
+  newest.load = dir_ / "pth";
+  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000019.pth");
 }
 
 // What torch.optim.AdamW(...).state_dict() looks like.
@@ -201,7 +210,7 @@ print(len(model), optimizer.param_groups[0]["weight_decay"], optimizer.param_gro
 TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   const auto refusal = [&](int64_t number) {
     try {
-      pth_start(dir_ / "pth", number);
+      pair(number);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -224,7 +233,7 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
-  EXPECT_FALSE(pth_start(dir_ / "pth", 7).state);  // weights alone
+  EXPECT_FALSE(pair(7).state);  // weights alone
 }
 
 TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
