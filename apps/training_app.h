@@ -13,7 +13,7 @@
 #include "libcore/io/run/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/options/cli.h"
-#include "libcore/train/pretrain.h"
+#include "libcore/train/run/pretrain.h"
 
 namespace megalith {
 

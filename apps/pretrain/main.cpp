@@ -19,9 +19,9 @@
 #include "libcore/dialects/paddle/paddle_run.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/options/cli.h"
-#include "libcore/train/pretrain.h"
-#include "libcore/train/run_rules.h"
-#include "libcore/train/start_point.h"
+#include "libcore/train/run/pretrain.h"
+#include "libcore/train/run/run_rules.h"
+#include "libcore/train/saves/start_point.h"
 
 namespace megalith {
 namespace {
@@ -69,7 +69,7 @@ class Planner {
     write_stdout(plans.text);
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   }
-  /// Settle (train/pretrain.h) of a run of so many ranks, so many of them on this machine.
+  /// Settle (train/run/pretrain.h) of a run of so many ranks, so many of them on this machine.
   PretrainConfig settle(Communicator* world, const RunRanks& ranks) {
     Json decided;
     if (!world || world->rank() == 0) {

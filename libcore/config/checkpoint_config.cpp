@@ -2,6 +2,21 @@
 
 namespace megalith {
 
+FormatTraits traits_of(CheckpointFormat format) {
+  switch (format) {
+    case CheckpointFormat::kMegalith:
+    case CheckpointFormat::kTorchDist:
+      return {.native = true};
+    case CheckpointFormat::kTorch:
+      return {};
+    case CheckpointFormat::kPth:
+      return {.tracked = false, .from_zero = true};
+    case CheckpointFormat::kFsdp:
+      return {.refusal = "parameters are not cut; give torch_dist"};
+  }
+  return {};
+}
+
 void CheckpointConfig::finish() {
   if ((dist || !dist_format.empty()) && format == CheckpointFormat::kMegalith)
     format = CheckpointFormat::kTorchDist;
@@ -10,14 +25,14 @@ void CheckpointConfig::finish() {
 void CheckpointConfig::validate(Problems& problems) const {
   if (save_interval && save.empty()) problems.add("--save-interval ", *save_interval, " needs --save DIR");
   if (keep_last && save.empty()) problems.add("--keep-last ", *keep_last, " needs --save DIR");
-  if (async_save.value_or(false) && !is_ours(format))
+  if (async_save.value_or(false) && !traits_of(format).native)
     problems.add("--async-save: --ckpt-format ", enum_name(format),
                  " is written while training waits; leave one of them out");
-  if (keep_last && format == CheckpointFormat::kPth)
-    problems.add("--keep-last ", *keep_last,
-                 ": files of --ckpt-format pth are all kept; leave one of them out");
-  if (format == CheckpointFormat::kFsdp)
-    problems.add("--ckpt-format fsdp_dtensor is not written: parameters are not cut; give torch_dist");
+  if (keep_last && !traits_of(format).tracked)
+    problems.add("--keep-last ", *keep_last, ": files of --ckpt-format ", enum_name(format),
+                 " are all kept; leave one of them out");
+  if (const char* const refusal = traits_of(format).refusal)
+    problems.add("--ckpt-format ", enum_name(format), " is not written: ", refusal);
   if (dist_format == "zarr") problems.add("--dist-ckpt-format zarr is not written; give torch_dist");
   if ((dist || !dist_format.empty()) && format != CheckpointFormat::kTorchDist)
     problems.add(dist ? "--use-dist-ckpt" : "--dist-ckpt-format " + dist_format, " and --ckpt-format ",

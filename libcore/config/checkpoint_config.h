@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// How a checkpoint is written.
+/// How a checkpoint is written: a word of --ckpt-format. What a format does is said by its CheckpointStore
+/// (train/saves/checkpoint_store.h).
 enum class CheckpointFormat {
   kMegalith,   // ours
   kTorch,      // Megatron's, a file for each rank of the model
@@ -25,10 +26,16 @@ inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
           {"fsdp_dtensor", CheckpointFormat::kFsdp}};
 }
 
-/// Whether the ranks write their parts of it themselves; the others are made of ours by the first rank.
-inline bool is_ours(CheckpointFormat format) {
-  return format == CheckpointFormat::kMegalith || format == CheckpointFormat::kTorchDist;
-}
+/// What the options have to know of a format.
+struct FormatTraits {
+  /// The ranks write their parts of it themselves, so that a copy can be written while training goes on.
+  /// Another format is made of ours by the first rank, while training waits.
+  bool native = false;
+  bool tracked = true;            // a tracker names the newest one
+  bool from_zero = false;         // the steps in its names are counted from 0
+  const char* refusal = nullptr;  // why it is not written, and what to give instead
+};
+FormatTraits traits_of(CheckpointFormat);
 
 /// Where the state of a run goes and comes from. Names are Megatron's.
 struct CheckpointConfig {

@@ -39,7 +39,7 @@ struct ParallelConfig {
   bool sequence = false;                          // norms and dropout cut along the sequence
   bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
   Sharding sharding = Sharding::kNone;
-  std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/layout)
+  std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/step/layout)
   std::optional<int> bucket_count = {};     // in place of bucket_size
   int nproc = 0;                            // ranks that are threads of this process; 0: not given
   int world = 0, local_world = 0;           // derived: nproc, else what the other sizes need

@@ -14,8 +14,9 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/stop_signal.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
-#include "libcore/train/run_rules.h"
+#include "libcore/train/run/run_rules.h"
 
 namespace megalith {
 namespace {
@@ -175,19 +176,31 @@ void number_pairs(SampleSource& source, int64_t first) {
   };
 }
 
+struct RecordCount {
+  int64_t records, tokens;
+  bool operator==(const RecordCount&) const = default;
+};
+
+std::string text_of(const std::vector<RecordCount>& counts) {
+  std::string text;
+  for (const auto& [records, tokens] : counts)
+    text += concat(text.empty() ? "" : " and ", records, " records of ", tokens, " tokens");
+  return text;
+}
+
 /// The paths of --data may differ between machines, the records may not.
 void require_same_records(Communicator& world, const TuningSets& sets) {
-  std::string mine;
+  std::vector<RecordCount> mine;
   for (const auto* examples : {&sets.train, &sets.dev})
     if (*examples && (*examples)->size() > 0) {
       const ExampleReport& report = (*examples)->report();
-      mine += concat(mine.empty() ? "" : " and ", report.records, " records of ", report.tokens, " tokens");
+      mine.push_back({report.records, report.tokens});
     }
-  const std::vector<std::string> all = world.exchange(mine);
+  const std::vector<std::vector<RecordCount>> all = exchange_values(world, mine);
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data leads rank 0 to ", all.front(), " and rank ", rank, " to ", all[rank],
-           "; give every machine the same files");
+      fail(ErrorKind::kData, "--data leads rank 0 to ", text_of(all.front()), " and rank ", rank, " to ",
+           text_of(all[rank]), "; give every machine the same files");
 }
 
 /// The lock of the output while results are written to it; that of the training has ended. What killed runs

@@ -8,7 +8,7 @@
 #include "libcore/finetune/finetune_config.h"
 #include "libcore/finetune/record_files.h"
 #include "libcore/finetune/tuning_data.h"
-#include "libcore/train/pretrain.h"
+#include "libcore/train/run/pretrain.h"
 
 namespace megalith {
 

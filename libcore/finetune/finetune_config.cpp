@@ -11,7 +11,7 @@
 #include "libcore/dialects/axolotl/axolotl.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/run_rules.h"
+#include "libcore/train/run/run_rules.h"
 
 namespace megalith {
 namespace {
@@ -215,7 +215,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
   if (schedule.overwrite && resume().wanted)
     problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
                  " contradict each other; give one of them");
-  if (!is_ours(run.checkpoint.format))
+  if (!traits_of(run.checkpoint.format).native)
     problems.add(
         "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
         "written for peft or as a Hugging Face folder");

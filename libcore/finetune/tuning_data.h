@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libcore/finetune/examples.h"
-#include "libcore/train/batch.h"
+#include "libcore/train/step/batch.h"
 
 namespace megalith {
 

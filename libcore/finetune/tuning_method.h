@@ -9,7 +9,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/finetune/finetune_config.h"
 #include "libcore/finetune/lora.h"
-#include "libcore/train/loop.h"
+#include "libcore/train/run/loop.h"
 
 namespace megalith {
 

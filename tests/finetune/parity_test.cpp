@@ -22,11 +22,11 @@
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/text/formats/null_tokenizer.h"
-#include "libcore/train/memory.h"
 #include "libcore/train/objective/preference.h"
 #include "libcore/train/schedules/lr.h"
-#include "libcore/train/trainer.h"
-#include "tests/train/layouts.h"
+#include "libcore/train/step/memory.h"
+#include "libcore/train/step/trainer.h"
+#include "tests/train/run/layouts.h"
 
 namespace megalith::test {
 namespace {

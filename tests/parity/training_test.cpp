@@ -16,7 +16,7 @@
 #include "libcore/json/json.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/threads/thread_comm.h"
-#include "libcore/train/trainer.h"
+#include "libcore/train/step/trainer.h"
 #include "tests/support/files.h"
 
 namespace megalith {

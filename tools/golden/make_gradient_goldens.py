@@ -5,7 +5,7 @@
 
 The models are written out here in torch and differentiated by it. Parameters have Megatron's names and shapes, with
 fused parts as axes of their own: qkv [groups, queries of a group + 2, head, hidden], fc1 of SwiGLU [2, ffn, hidden].
-Weights and tokens are not stored: they follow from noise(), which tests/train/gradients_test.cpp knows too; every
+Weights and tokens are not stored: they follow from noise(), which tests/train/step/gradients_test.cpp knows too; every
 weight is exact in fp32. Rotary angles, the epsilon of the norms: rounded to fp32 first, as constants of the model.
 
 Of each parameter F64 [n]: the whole gradient in row-major order when it has at most WHOLE elements, else every

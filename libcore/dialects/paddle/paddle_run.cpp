@@ -123,7 +123,7 @@ void count_evaluations(int eval_batch, PretrainConfig& config, Options& options)
 
 bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
   return !paddle.output_dir.empty() && !paddle.overwrite && paddle.resume_from.empty() &&
-         !options.given("load") && config.checkpoint.format != CheckpointFormat::kPth;
+         !options.given("load") && traits_of(config.checkpoint.format).tracked;
 }
 
 void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {

@@ -6,13 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
-
-/// Every rank's bytes in rank order; blocks until all have come. From the rendezvous.
-using HostExchange = std::function<std::vector<std::string>(std::string_view mine)>;
 
 /// Memory of this process that messages leave from or come into, while the object lives. A message goes from
 /// one rank to another in a numbered slot; those of one slot are received in the order of receive() calls,

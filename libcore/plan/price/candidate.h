@@ -10,7 +10,7 @@
 #include "libcore/plan/device/machine.h"
 #include "libcore/plan/price/software.h"
 #include "libcore/plan/shape/model_shape.h"
-#include "libcore/train/layout.h"
+#include "libcore/train/step/layout.h"
 
 namespace megalith {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
-#include "libcore/train/memory.h"
-#include "libcore/train/run_rules.h"
+#include "libcore/train/run/run_rules.h"
+#include "libcore/train/step/memory.h"
 
 namespace megalith {
 namespace {

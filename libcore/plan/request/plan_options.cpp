@@ -26,7 +26,7 @@
 #include "libcore/plan/simulation/timeline.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/memory.h"
+#include "libcore/train/step/memory.h"
 
 namespace megalith {
 namespace {

@@ -15,7 +15,7 @@
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/goal.h"
-#include "libcore/train/trainer.h"
+#include "libcore/train/step/trainer.h"
 
 namespace megalith {
 namespace {

@@ -20,10 +20,10 @@ struct SimulatedStep {
   double rest() const { return seconds - work - tensor - pipeline; }
 };
 
-/// Runs the trainer's own step (train/trainer.h: its layers, schedule, buckets and optimizer) on a clock: for
-/// each pipeline stage one rank, on a dry backend whose ops take op_seconds(), with communicators that move
-/// nothing and take what group_link() says. Ranks of the other axes do the same at the same time. kUsage when
-/// the trainer does not run such a cut.
+/// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
+/// clock: for each pipeline stage one rank, on a dry backend whose ops take op_seconds(), with communicators
+/// that move nothing and take what group_link() says. Ranks of the other axes do the same at the same time.
+/// kUsage when the trainer does not run such a cut.
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
 
 /// The numbers of devices of --simulate: "64,1024". kUsage when one is no number of devices.

@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/json/json.h"
-#include "libcore/train/run_trace.h"
+#include "libcore/train/step/run_trace.h"
 
 namespace megalith {
 namespace {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "libcore/base/text.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
 
@@ -23,10 +24,7 @@ std::string StragglerReport::text(Communicator& world) {
   const double mine = steps_ > 0 ? seconds_ * 1e3 / static_cast<double>(steps_) : 0;
   seconds_ = 0;
   steps_ = 0;
-  std::vector<double> ms;
-  for (const std::string& one : world.exchange(format_double(mine)))
-    ms.push_back(parse_double(one).value_or(0));
-  return straggler_text(ms);
+  return straggler_text(exchange_values(world, mine));
 }
 
 }  // namespace megalith

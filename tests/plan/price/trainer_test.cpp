@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/train/memory.h"
+#include "libcore/train/step/memory.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/parallel/communicator.h"
+
+/// What ranks tell each other, as values instead of text. A value is one of these:
+///   - a trivially copyable type: a number, an enumeration, a struct of such;
+///   - std::string, or std::vector of values;
+///   - a struct with `template <class V> void members(V&& visit) { visit(host, cpus); }`.
+/// Values travel as they lie in memory: the ranks of a run are one version of the program, on processors of
+/// one byte order.
+namespace megalith {
+
+/// Every rank's bytes in rank order; blocks until all have arrived. From the rendezvous.
+using HostExchange = std::function<std::vector<std::string>(std::string_view mine)>;
+
+template <class T>
+concept PlainValue = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::ranges::view<T>;
+
+template <class T>
+concept HasMembers = requires(T value) {
+  value.members([](auto&...) {});
+};
+
+/// Appends values to bytes; see packed().
+class ValueWriter {
+ public:
+  template <class... T>
+  void operator()(T&... values) {
+    (put(values), ...);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <class T>
+  void put(T& value) {
+    if constexpr (HasMembers<T>)
+      value.members(*this);
+    else if constexpr (PlainValue<T>)
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    else
+      put_list(value);
+  }
+  template <class List>
+  void put_list(List& list) {
+    const uint64_t count = list.size();
+    put(count);
+    for (auto& one : list) put(one);
+  }
+
+  std::string bytes_;
+};
+
+/// Takes values from bytes; see unpacked().
+class ValueReader {
+ public:
+  explicit ValueReader(std::string_view bytes) : left_(bytes) {}
+  template <class... T>
+  void operator()(T&... values) {
+    (get(values), ...);
+  }
+  void end() const { require(left_.empty()); }
+
+ private:
+  static void require(bool fits) {
+    if (!fits) fail(ErrorKind::kData, "the bytes of a rank do not hold the value that was expected");
+  }
+  template <class T>
+  void get(T& value) {
+    if constexpr (HasMembers<T>) {
+      value.members(*this);
+    } else if constexpr (PlainValue<T>) {
+      require(left_.size() >= sizeof value);
+      std::memcpy(&value, left_.data(), sizeof value);
+      left_.remove_prefix(sizeof value);
+    } else {
+      get_list(value);
+    }
+  }
+  template <class List>
+  void get_list(List& list) {
+    uint64_t count = 0;
+    get(count);
+    require(count <= left_.size());  // no element is empty
+    list.resize(count);
+    for (auto& one : list) get(one);
+  }
+
+  std::string_view left_;
+};
+
+/// A value as bytes, and back. kData when the bytes are not those of a T.
+template <class T>
+std::string packed(T value) {
+  ValueWriter write;
+  write(value);
+  return write.take();
+}
+template <class T>
+T unpacked(std::string_view bytes) {
+  T value{};
+  ValueReader read(bytes);
+  read(value);
+  read.end();
+  return value;
+}
+
+template <class T>
+std::vector<T> unpacked_all(const std::vector<std::string>& all) {
+  std::vector<T> values;
+  for (const std::string& bytes : all) values.push_back(unpacked<T>(bytes));
+  return values;
+}
+
+/// Every rank's value in rank order: Communicator::exchange() of values. Collective.
+template <class T>
+std::vector<T> exchange_values(Communicator& ranks, const T& mine) {
+  return unpacked_all<T>(ranks.exchange(packed(mine)));
+}
+template <class T>
+std::vector<T> exchange_values(const HostExchange& exchange, const T& mine) {
+  return unpacked_all<T>(exchange(packed(mine)));
+}
+
+/// The value of rank 0, which decides for all; the others' is ignored. Collective.
+template <class T>
+T rank0_value(Communicator& ranks, const T& mine) {
+  return unpacked<T>(ranks.exchange(ranks.rank() == 0 ? packed(mine) : std::string()).front());
+}
+
+}  // namespace megalith

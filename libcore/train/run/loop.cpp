@@ -1,0 +1,404 @@
+#include "libcore/train/run/loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/generate/generate.h"
+#include "libcore/io/run/stop_signal.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/threads/thread_comm.h"
+#include "libcore/train/log/flops.h"
+#include "libcore/train/log/report.h"
+#include "libcore/train/run/train_run.h"
+
+namespace megalith {
+namespace {
+
+// Several, because a single bad step may come from bad data; after so many in a row the model itself is lost.
+constexpr int64_t kMaxSkipsInARow = 3;
+
+/// A set that begins anew at its end.
+SampleSource repeated(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
+  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
+  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
+  return out;
+}
+
+/// The weight of one step in a mean over several: its labels that count, where these are known, so that each
+/// label weighs the same.
+double weight_of(const SampleSource& source, int64_t first, int64_t end) {
+  if (!source.counted) return 1;
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return static_cast<double>(sum);
+}
+
+// OMP_NUM_THREADS is what OpenMP would take by itself.
+int threads_of_a_rank(const PretrainConfig& config, int share) {
+  if (config.train.threads > 0) return config.train.threads;
+  if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
+    if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
+  return std::max(1, share);
+}
+
+void use_threads(int threads, int world) {
+  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
+  set_cpu_threads(threads);
+}
+
+}  // namespace
+
+PretrainResult TrainRun::go() {
+  start_log();
+  warn_of_missing_evaluations();
+  if (config_.train.eval_only) {
+    final_evaluations();
+  } else {
+    log("training ...");
+    Progress progress("training", iterations(), "steps", start_);
+    bool ended = false;
+    while (!ended && state_.iteration < iterations()) {
+      step();
+      progress.advance_to(state_.iteration, concat("loss ", format_fixed(last_loss_, 3)));
+      if (is_turn_to_evaluate()) {
+        evaluate(concat("iteration ", state_.iteration));
+        sample();
+      }
+      if (saver_) saver_->advance();
+      ended = asked_to_end();
+    }
+    if (!ended) {
+      if (state_.iteration > start_) save();
+      final_evaluations();
+    }
+    if (saver_) saver_->finish();
+  }
+  if (state_.iteration > start_) trainer_->check_memory();
+  write_trace();
+  run_log_->end(state_.iteration, end_reason_);
+  if (leads() && !config_.train.report.empty()) write_report(outputs_->metrics(), config_.train.report);
+  return {.iteration = state_.iteration,
+          .stopped_by = stopped_by_,
+          .saved = saved_ == state_.iteration,
+          .best = state_.best_iteration};
+}
+
+void TrainRun::set_traced() {
+  const TrainConfig& train = config_.train;
+  if (!train.trace.empty())
+    trainer_->set_traced(state_.iteration >= train.trace_begin && state_.iteration < train.trace_end);
+}
+
+void TrainRun::write_trace() {
+  const TrainConfig& train = config_.train;
+  if (train.trace.empty()) return;
+  if (state_.iteration <= train.trace_begin || start_ >= train.trace_end)
+    warn("--trace ", train.trace, " holds no step: the run's were ", start_ + 1, " to ", state_.iteration,
+         ", --profile-step-start is ", train.trace_begin, ", --profile-step-end ", train.trace_end);
+  const Coord& at = trainer_->groups().at;
+  write_run_trace(train.trace, world_,
+                  concat("rank ", world_.rank(), ": tensor ", at.tensor, ", context ", at.context, ", data ",
+                         at.data, ", pipeline ", at.pipeline),
+                  trainer_->take_trace());
+}
+
+// Megatron leaves these evaluations out, too.
+void TrainRun::warn_of_missing_evaluations() const {
+  if (tuning_) return;  // its data have no such parts
+  const bool tested = data_.test.size > 0 || config_.data.reads_texts();
+  if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
+  const char* parts = data_.valid.size > 0  ? "test"
+                      : data_.test.size > 0 ? "validation"
+                                            : "validation and test";
+  if (config_.data.has_own_paths())
+    warn("no ", parts, " data are named: that evaluation is left out");
+  else
+    warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
+}
+
+// The DDP tutorial counts its steps from 0, so it evaluates and saves at the first one.
+bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
+  return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
+}
+
+// The tutorial names a pair at the end of each epoch.
+bool TrainRun::is_turn_to_save() const {
+  const auto interval = config_.checkpoint.save_interval;
+  const bool pairs = traits_of(config_.checkpoint.format).from_zero;
+  const int64_t epoch_steps = data_.train.epoch / global_batch();
+  if (pairs && style_->counts_from_zero() && epoch_steps > 0 && state_.iteration % epoch_steps == 0)
+    return true;
+  return interval && is_turn(*interval, style_->counts_from_zero() || pairs);
+}
+
+void TrainRun::step() {
+  set_traced();
+  const auto start = Clock::now();
+  const int64_t samples = config_.train.batch_at(state_.consumed_train);
+  if (config_.train.clip_after_warmup)
+    trainer_->set_clip(
+        static_cast<double>(state_.schedule_samples) < schedule_.warmup ? 0 : config_.train.clip_grad);
+  const double rate = schedule_.at(state_.schedule_samples);
+  const Trainer::StepResult result =
+      trainer_->step(data_.train.read, state_.consumed_train, rate, [this] { return wants_to_stop(); });
+  stop_agreed_ = result.stop;
+  ++state_.iteration;
+  consumed_before_ = state_.consumed_train;
+  state_.consumed_train += samples;
+  if (result.skipped)
+    ++state_.skipped;
+  else
+    state_.schedule_samples += samples;
+  const int64_t tokens = tokens_of(consumed_before_, samples);
+  seen_tokens_ += tokens;
+  const StepFigures figures{
+      .iteration = state_.iteration,
+      .consumed_samples = state_.consumed_train,
+      .loss = result.loss,
+      // Megatron's log has the next step's, the DDP tutorial's list the one that the step had.
+      .learning_rate = style_->counts_from_zero() ? rate : schedule_.at(state_.schedule_samples),
+      .grad_norm = result.grad_norm,
+      .loss_scale = result.loss_scale,
+      .seconds = seconds_since(start),
+      .samples = samples,
+      .tokens = tokens,
+      .seen_tokens = seen_tokens_,
+      .flops = model_flops(config_.model, config_.model.padded_vocab(config_.parallel.tensor), samples) *
+               static_cast<double>(tokens) / static_cast<double>(samples * config_.model.seq_length),
+      .peak_memory = peak_memory(),
+      .skipped = result.skipped};
+  last_loss_ = result.loss;
+  if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
+  line_->add(figures);
+  run_log_->step(figures);
+  style_->step(figures, trainer_->own_loss());
+  stragglers_.add(trainer_->stage_seconds());
+  if (state_.iteration % config_.train.log_interval == 0) {
+    log(" [", time_now(), "]", line_->text());
+    line_->clear();
+    if (config_.train.log_straggler) log(stragglers_.text(world_));
+    run_log_->flush();
+  }
+  stop_when_lost(result);
+}
+
+/// In `samples` training samples from `first` on; of those that are shorter than the sequence, their own.
+int64_t TrainRun::tokens_of(int64_t first, int64_t samples) const {
+  const auto& length = data_.train.read.length;
+  if (!length) return samples * config_.model.seq_length;
+  int64_t sum = 0;
+  for (int64_t i = first; i < first + samples; ++i) sum += length(i);
+  return sum;
+}
+
+// No word while a dynamic loss scale can fall, because an overflow is no news then: the first steps of a run
+// find the scale.
+void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
+  if (!result.skipped || trainer_->loss_scale().can_fall()) {
+    skips_in_a_row_ = 0;
+    return;
+  }
+  const int64_t first = consumed_before_;
+  if (skips_in_a_row_ == 0) first_lost_ = first;
+  const std::string what = concat("loss ", result.loss, ", gradient norm ", result.grad_norm);
+  warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
+       state_.consumed_train - 1);
+  if (++skips_in_a_row_ < kMaxSkipsInARow) return;
+  if (saver_) saver_->finish();  // an earlier state, which is to go on from
+  run_log_->end(state_.iteration, "not finite");
+  const TrainConfig& train = config_.train;
+  const std::string remedy =
+      train.fp16 && train.fixed_loss_scale() && std::isfinite(result.loss)
+          ? concat("lower --loss-scale ", *train.loss_scale, ", or leave it out for a dynamic one,")
+          : std::string("lower --lr or raise --lr-warmup-iters");
+  fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
+       " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
+       " of the training order; ", remedy, " and go on from ",
+       saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
+                                 : std::string("an earlier checkpoint"));
+}
+
+double TrainRun::mean_loss(const DataSet& set, int64_t first_sample) const {
+  const SampleSource source = repeated(set);
+  int64_t batches = config_.train.eval_iters;
+  if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / global_batch(), 1, batches);
+  double sum = 0, all = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    const int64_t first = first_sample + i * global_batch();
+    const double weight = weight_of(source, first, first + global_batch());
+    if (weight > 0) sum += weight * trainer_->evaluate(source, first);
+    all += weight;
+  }
+  return sum / std::max(all, 1.0);
+}
+
+void TrainRun::evaluate(const std::string& where) {
+  if (data_.valid.size == 0 || config_.train.eval_iters == 0) return;
+  const auto start = Clock::now();
+  const double loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state_.consumed_valid);
+  state_.consumed_valid += config_.train.eval_iters * global_batch();
+  log(evaluation_line(where, loss));
+  run_log_->evaluation("valid", state_.iteration, loss);
+  losses_.add_valid(state_.iteration, loss);
+  std::optional<double> train_loss;
+  if (style_->wants_train_loss() && data_.train.size > 0) train_loss = mean_loss(data_.train, epoch_begin());
+  style_->evaluation({.iteration = state_.iteration,
+                      .train_loss = train_loss,
+                      .valid_loss = loss,
+                      .batches = config_.train.eval_iters,
+                      .seconds = seconds_since(start)});
+  note_evaluation(loss);
+}
+
+// The first sample of the epoch that the last step was of.
+int64_t TrainRun::epoch_begin() const {
+  const int64_t epoch = data_.train.epoch;
+  return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
+}
+
+// Every rank has the same loss, so that all of them decide alike.
+void TrainRun::note_evaluation(double loss) {
+  if (!tuning_) return;
+  if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
+    state_.best_loss = loss;
+    state_.best_iteration = state_.iteration;
+    state_.worse_evaluations = 0;
+    if (tuning_->keep_best) save_best();
+  } else if (++state_.worse_evaluations >= tuning_->patience && tuning_->patience > 0) {
+    no_better_ = true;
+  }
+}
+
+// Waits for a checkpoint that is under way, because it may name the best one until now; the next one does
+// not.
+void TrainRun::save_best() {
+  if (saver_) saver_->finish();
+  best_use_.reset();
+  if (saved_ == state_.iteration)
+    keep_best(concat(config_.checkpoint.save, "/", iteration_folder(saved_)));
+  else
+    save();
+}
+
+void TrainRun::final_evaluations() {
+  evaluate(concat("iteration ", state_.iteration, " on validation set"));
+  if (data_.test.size > 0 && config_.train.eval_iters > 0) {
+    const double loss = mean_loss(data_.test, 0);
+    log(evaluation_line(concat("iteration ", state_.iteration, " on test set"), loss));
+    run_log_->evaluation("test", state_.iteration, loss);
+  }
+  if (!is_turn_to_evaluate()) sample();
+}
+
+void TrainRun::sample() {
+  if (config_.train.sample_prompt.empty() || !leads()) return;
+  const std::string text =
+      sample_text(trainer_->stage(), trainer_->stream(), *tokenizer_, config_.train.sample_prompt,
+                  SampleOptions{.max_new_tokens = config_.train.sample_tokens});
+  log("Generated Sample Text: ", text);
+  run_log_->sample(state_.iteration, config_.train.sample_prompt, text);
+}
+
+/// Unless it was begun already.
+void TrainRun::save() {
+  if (!saver_ || saver_->begun() == state_.iteration) return;
+  log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
+  Json args = to_json(config_);
+  if (tuning_)
+    for (const auto& [name, value] : tuning_->args) args.set(name, value);
+  saver_->start(state_, {.args = std::move(args),
+                         .schedule = schedule_,
+                         .tokenizer_files = tokenizer_files(config_.tokenizer),
+                         .optimizer = config_.checkpoint.save_optim,
+                         .losses = losses_});
+}
+
+// Asked within a step, so that the ranks agree with the loss; the clock is the first rank's.
+bool TrainRun::wants_to_stop() const {
+  const auto minutes = config_.train.exit_minutes;
+  return stop_.asked() ||
+         (leads() && minutes && seconds_since(began_) > 60.0 * static_cast<double>(*minutes));
+}
+
+// The signal that the first rank which got one names; empty: time is up.
+std::string TrainRun::agreed_reason() const {
+  for (const std::string& name : exchange_values(world_, std::string(stop_.name())))
+    if (!name.empty()) return name;
+  return {};
+}
+
+// Megatron's checkpoint_and_decide_exit: what may end a run between two steps. Each saves the state first, so
+// that the same command goes on.
+bool TrainRun::asked_to_end() {
+  const TrainConfig& train = config_.train;
+  const auto end = [&](std::string reason) {
+    save();
+    end_reason_ = std::move(reason);
+    return true;
+  };
+  if (stop_agreed_) stopped_by_ = agreed_reason();
+  if (!stopped_by_.empty()) return end(stopped_by_);
+  if (is_turn_to_save()) save();
+  if (no_better_) {
+    log("exiting program at iteration ", state_.iteration, ": ", state_.worse_evaluations,
+        " evaluations were no better than ", *state_.best_loss, " of iteration ", state_.best_iteration);
+    return end("early-stopping-patience");
+  }
+  if (stop_agreed_) {
+    log("exiting program after ", format_duration(seconds_since(began_)));
+    return end("exit-duration-in-mins");
+  }
+  if (train.exit_interval && state_.iteration % *train.exit_interval == 0) {
+    log("exiting program at iteration ", state_.iteration);
+    return end("exit-interval");
+  }
+  return false;
+}
+
+PretrainResult train_rank(const RankInput& input) {
+  return TrainRun(input).go();
+}
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
+  // The ranks of this process share its cores.
+  const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
+  use_threads(threads, config.parallel.world);
+  const auto run = [&](Communicator& world) {
+    set_cpu_threads(threads);
+    return train_rank({config, data, tokenizer, stop, world, 0, tuning});
+  };
+  if (config.parallel.world == 1) return run(*make_self_comm());
+  PretrainResult result;
+  run_thread_ranks(config.parallel.world, {.timeout = config.parallel.peer_timeout()},
+                   [&](Communicator& world) {
+                     mute_this_thread(world.rank() > 0);
+                     if (thread_log && world.rank() > 0) set_muted_sink(thread_log(world.rank()));
+                     const PretrainResult mine = run(world);
+                     if (world.rank() == 0) result = mine;
+                   });
+  return result;
+}
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
+  const int threads = threads_of_a_rank(config, rank.cpu_share);
+  use_threads(threads, rank.world.size());
+  if (config.train.threads == 0 && threads < rank.cpu_share)
+    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
+         rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
+         rank.cpu_share);
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning});
+}
+
+}  // namespace megalith

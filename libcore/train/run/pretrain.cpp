@@ -1,0 +1,420 @@
+#include "libcore/train/run/pretrain.h"
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/config/vocab_padding.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/data/samples/documents.h"
+#include "libcore/dialects/ddp_tutorial/text_data.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
+#include "libcore/parallel/topology.h"
+#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/data/mock_data.h"
+#include "libcore/train/run/dry_run.h"
+#include "libcore/train/run/shared_indexes.h"
+#include "libcore/train/saves/start_point.h"
+
+namespace megalith {
+// Megatron's line of that name.
+void log_world(const ParallelConfig& parallel) {
+  log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
+      ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
+      ", pipeline-model-parallel size: ", parallel.pipeline);
+}
+
+namespace {
+
+/// Null when none is asked for. Sets the vocabulary's size.
+std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
+  const TokenizerConfig& files = config.tokenizer;
+  if (files.type.empty()) return nullptr;
+  log("> building ", files.type, " tokenizer ...");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.model.vocab_size));
+  const int64_t size = tokenizer->vocab_size();
+  if (files.of_model && size <= config.model.vocab_size) return tokenizer;
+  if (config.model.vocab_size > 0 && config.model.vocab_size != size && tokenizer->name() != "NullTokenizer")
+    fail(ErrorKind::kUsage, "--vocab-size ", config.model.vocab_size, " is not the tokenizer's, ", size,
+         "; leave it out");
+  config.model.vocab_size = size;
+  return tokenizer;
+}
+
+/// The dataset that a sample is from, and its number there: "corpus: sample 7 of split train".
+std::string origin_of(const TrainingDataset& data, int64_t index) {
+  const GptDataset* from = std::get_if<GptDataset>(&data.source());
+  if (const auto* blend = std::get_if<BlendedDataset>(&data.source())) {
+    const auto at = static_cast<size_t>(index);
+    from = &blend->datasets()[static_cast<size_t>(blend->index().dataset[at])];
+    index = blend->index().sample[at];
+  }
+  return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
+}
+
+/// What was checked at the start is the sidecar or an earlier scan; the .bin may have been changed since.
+void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
+                       int64_t vocab_size) {
+  for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
+    for (const int32_t id : ids)
+      if (id < 0 || id >= vocab_size)
+        fail(ErrorKind::kData, origin_of(data, index), " holds the id ", id, ", the vocabulary has ",
+             vocab_size, " (0 to ", vocab_size - 1,
+             "); the .bin was changed after it was written: compare it with megalith-data verify");
+}
+
+/// Has the documents of the set's samples told apart by the token that ends them.
+void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
+  if (set.size == 0) return;
+  set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
+    read(index, out);
+    mark_documents(out, eod, mask_loss);
+  };
+}
+
+/// Samples of one time through the data; 0 for a blend, because its parts end at different times.
+int64_t epoch_of(const TrainingDataset& data) {
+  const GptDataset* one = std::get_if<GptDataset>(&data.source());
+  return one ? one->size() / one->index().epochs : 0;
+}
+
+DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size) {
+  if (!data) return {};
+  return {.read =
+              [&data, vocab_size](int64_t index, const SampleView& out) {
+                data->get(index, out);
+                require_known_ids(*data, index, out, vocab_size);
+              },
+          .size = data->size(),
+          .epoch = epoch_of(*data)};
+}
+
+/// Training samples of one epoch. kUsage for a blend by weights, which has none.
+int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
+  if (!blend.blend.weights.empty())
+    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
+         " with weights in --data-path: their datasets end at different times; give --train-iters");
+  const TrainingDatasets data = build_datasets(blend, {.split = split,
+                                                       .seq_length = config.model.seq_length,
+                                                       .seed = static_cast<uint32_t>(config.train.seed)});
+  return data[0] ? data[0]->size() : 0;
+}
+
+/// Samples to ask of train, valid and test.
+std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
+  const std::array<int64_t, 3> samples = requested_samples({.train_iters = *train.iters,
+                                                            .global_batch = train.global_batch,
+                                                            .train_samples = train.samples,
+                                                            .eval_interval = train.eval_interval,
+                                                            .eval_iters = train.eval_iters});
+  log(" > datasets target sizes (minimum size):");
+  log("    train:      ", samples[0]);
+  log("    validation: ", samples[1]);
+  log("    test:       ", samples[2]);
+  return samples;
+}
+
+/// How this process opens the data, of several that open the same.
+struct OpenRules {
+  WorkCheck check;                // throws to end long work
+  std::string index_folder = {};  // where the order of samples is kept; empty: in memory only
+  bool scans = true;              // looks at every token id; one rank a machine
+};
+
+RunTokenizer named(const Tokenizer& tokenizer) {
+  return {tokenizer.name(), tokenizer.hash()};
+}
+
+/// Knows the run's tokenizer, and the one that the model of --load was trained with. A NullTokenizer's ids
+/// are texts of nobody's.
+TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig& config) {
+  TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
+  if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
+  const auto own = tokenizer_of_start(config.checkpoint, config.tokenizer);
+  if (!own) return check;
+  std::unique_ptr<Tokenizer> models;
+  try {
+    models = make_tokenizer(*own);
+  } catch (const Error& error) {  // a Hugging Face model may have one of a kind that is not known here
+    warn(config.checkpoint.load, ": its tokenizer is compared with nothing: ", error.what());
+    return check;
+  }
+  check.check_model(config.checkpoint.load, named(*models));
+  return check;
+}
+
+/// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
+OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
+                       TokenizerCheck& tokenizers, const OpenRules& rules) {
+  OpenBlend blend = open_blend(data_path);
+  tokenizers.check(blend.datasets);
+  for (const IndexedDataset& data : blend.datasets) {
+    if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
+    rules.check();
+  }
+  return blend;
+}
+
+/// `tokenizers` looks at all parts together.
+TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
+  log("> building train, validation, and test datasets for GPT ...");
+  const DatasetRequest request{.split = config.data.split,
+                               .seq_length = config.model.seq_length,
+                               .seed = static_cast<uint32_t>(config.train.seed),
+                               .index_folder = rules.index_folder};
+  const auto asked = [&] {
+    DatasetRequest with_samples = request;
+    const std::array<int64_t, 3> samples = wanted_samples(config.train);
+    with_samples.samples = {samples[0], samples[1], samples[2]};
+    return with_samples;
+  };
+  TrainingDatasets data;
+  if (config.data.has_own_paths()) {
+    const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
+    std::array<std::optional<OpenBlend>, 3> blends;
+    for (size_t part = 0; part < paths.size(); ++part)
+      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, tokenizers, rules);
+    if (config.train.epochs && blends[0])
+      config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
+                                   config.train.global_batch);
+    const DatasetRequest whole = asked();
+    for (size_t part = 0; part < paths.size(); ++part)
+      if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
+  } else {
+    const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
+    if (config.train.epochs)
+      config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
+                                   config.train.global_batch);
+    data = build_datasets(blend, asked());
+  }
+  log("> finished creating GPT datasets ...");
+  return data;
+}
+
+/// What a process reads before it trains. It must stay where it is: the sets refer to it.
+class Opened {
+ public:
+  explicit Opened(PretrainConfig given) : config(std::move(given)) {}
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  void open(const OpenRules& rules) {
+    log_world(config.parallel);
+    tokenizer = open_tokenizer(config);
+    log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
+    const int64_t vocab = config.model.vocab_size;
+    if (config.data.mock) {
+      const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
+      sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train));
+    } else {
+      open_files(tokenizer_check(tokenizer.get(), config), rules);
+    }
+    if (config.data.marks_documents())
+      for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
+        tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
+  }
+
+  PretrainConfig config;  // with the vocabulary's size
+  std::unique_ptr<Tokenizer> tokenizer;
+  TrainingDatasets data;  // of --data-path and its like
+  DataSets sets;
+
+ private:
+  void open_files(const TokenizerCheck& tokenizers, const OpenRules& rules) {
+    if (config.data.reads_texts()) {
+      texts_ = std::make_unique<TextData>(config, *tokenizer);
+      sets = texts_->sets();
+      return;
+    }
+    const int64_t vocab = config.model.vocab_size;
+    data = open_data(config, tokenizers, rules);
+    sets = {.train = data_set_of(data[0], vocab),
+            .valid = data_set_of(data[1], vocab),
+            .test = data_set_of(data[2], vocab)};
+  }
+
+  std::unique_ptr<TextData> texts_;
+};
+
+/// The datasets of all splits, which are the same ones.
+std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
+  std::vector<const GptDataset*> all;
+  for (const auto& split : data) {
+    if (!split) continue;
+    if (const auto* one = std::get_if<GptDataset>(&split->source())) return {one};
+    for (const GptDataset& one : std::get<BlendedDataset>(split->source()).datasets()) all.push_back(&one);
+    return all;
+  }
+  return all;
+}
+
+/// What ranks that read the same files agree on.
+struct DataFacts {
+  struct Dataset {
+    int64_t tokens, sequences;
+    bool operator==(const Dataset&) const = default;
+  };
+  std::vector<Dataset> datasets = {};
+  std::array<int64_t, 3> samples = {};  // of each split
+  std::string tokenizer = {};           // hash; empty: there is none
+
+  template <class V>
+  void members(V&& visit) {
+    visit(datasets, samples, tokenizer);
+  }
+  bool operator==(const DataFacts&) const = default;
+  std::string text() const;
+};
+
+std::string DataFacts::text() const {
+  std::string text;
+  for (const auto& [tokens, sequences] : datasets)
+    text += concat(text.empty() ? "" : " + ", tokens, " tokens in ", sequences, " sequences");
+  for (size_t split = 0; split < samples.size(); ++split)
+    if (samples[split] > 0)
+      text += concat(text.empty() ? "" : ", ", samples[split], " samples to ", kSplitNames[split]);
+  return text + (tokenizer.empty() ? "" : ", tokenizer " + tokenizer);
+}
+
+DataFacts facts_of(const Opened& run) {
+  DataFacts facts{.samples = {run.sets.train.size, run.sets.valid.size, run.sets.test.size}};
+  for (const GptDataset* one : datasets_of(run.data))
+    facts.datasets.push_back({one->data().tokens(), one->data().sequences()});
+  if (run.tokenizer) facts.tokenizer = run.tokenizer->hash();
+  return facts;
+}
+
+/// Paths may differ between machines; what they lead to must not.
+void require_same_data(Communicator& world, const Opened& run) {
+  const std::vector<DataFacts> all = exchange_values(world, facts_of(run));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front().text(),
+           " and rank ", rank, " to ", all[rank].text(), "; give every machine the same files");
+}
+
+}  // namespace
+
+Json agreed_options(const PretrainConfig& config) {
+  PretrainConfig shared = config;
+  shared.train.threads = 0;
+  shared.train.tensorboard = shared.train.log_json = shared.train.report = shared.train.log_file = "";
+  shared.data.cache = "";
+  for (std::vector<std::string>* paths :
+       {&shared.data.data_path, &shared.data.train_path, &shared.data.valid_path, &shared.data.test_path}) {
+    const std::vector<double> weights = parse_blend(*paths).weights;
+    paths->clear();
+    for (const double weight : weights) paths->push_back(concat(weight));
+  }
+  const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
+  for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
+                            &shared.tokenizer.merges, &shared.tokenizer.model, &shared.train.trace})
+    given(*path);
+  return to_json(shared);
+}
+
+void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
+  const Topology topology(config.parallel, ranks.comm->size());
+  for (size_t i = 0; i < ranks.places.size(); ++i) {
+    const RankPlace& place = ranks.places[i];
+    const Coord at = topology.coord(static_cast<int>(i));
+    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", config.train.device, " with ",
+        place.cpus.size(), place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ",
+        at.pipeline, ", data ", at.data,
+        topology.size(Axis::kContext) > 1 ? concat(", context ", at.context) : std::string());
+  }
+}
+
+namespace {
+
+/// Waits however long it takes; the makers go first, so that the others map what they made.
+void open_together(Opened& run, const RankWorld& ranks) {
+  const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
+  for (const bool makers : {true, false})
+    do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
+      const auto check_all = [&] {
+        check();
+        stop_if_asked();
+      };
+      if (indexes.makes() == makers)
+        run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
+    });
+  require_same_data(*ranks.comm, run);
+}
+
+/// One rank among processes.
+PretrainResult meet_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
+                            const RankBody& body) {
+  const RankWorld ranks = enter_rank_world({.launch = launch,
+                                            .options = agreed,
+                                            .meeting = config.parallel.meeting_timeout(),
+                                            .wait = config.parallel.peer_timeout()});
+  try {
+    return body(&ranks);
+  } catch (const Stopped& stopped) {
+    ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
+    throw;
+  } catch (const std::exception& error) {
+    ranks.comm->abort(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+void describe_run(PretrainConfig config, const std::function<void(const std::string&)>& print) {
+  Opened run(std::move(config));
+  run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+  const DryMemory memory = dry_memory(run.config);
+  print(dry_run_text(run.config, memory.ranks, run.sets, run.tokenizer.get()));
+  require_device_memory(memory.ranks, run.config.train.device_memory, memory.on_host);
+}
+
+ProcessRank process_rank(const RankWorld& ranks) {
+  const int rank = ranks.comm->rank();
+  return {.world = *ranks.comm,
+          .ranks_here = ranks_beside(ranks.places, rank),
+          .cpu_share = cpu_share(ranks.places, rank)};
+}
+
+PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,
+                       const std::optional<LaunchedRank>& rank, const RankBody& body) try {
+  if (!rank || rank->launch.world == 1) return body(nullptr);
+  mute_this_thread(!rank->logs);
+  try {
+    return meet_and_run(config, agreed, rank->launch, body);
+  } catch (const Error& error) {
+    mute_this_thread(false);
+    throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));
+  }
+} catch (const Stopped& stopped) {
+  return {.stopped_by = std::string(stopped.name)};
+}
+
+PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank, const Settle& settle,
+                        const ThreadLog& thread_log) {
+  const Json agreed = agreed_options(config);
+  return as_rank(config, agreed, rank, [&](const RankWorld* ranks) {
+    Opened run(settle ? settle(ranks ? ranks->comm.get() : nullptr) : config);
+    if (!ranks) {
+      run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+      return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
+    }
+    log_ranks(*ranks, run.config);
+    open_together(run, *ranks);
+    return train(run.config, run.sets, run.tokenizer.get(), stop, process_rank(*ranks));
+  });
+}
+
+}  // namespace megalith

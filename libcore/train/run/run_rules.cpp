@@ -1,0 +1,141 @@
+#include "libcore/train/run/run_rules.h"
+
+#include <algorithm>
+
+#include "libcore/base/text.h"
+#include "libcore/convert/sources/model_files.h"
+#include "libcore/io/run/run_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/log/run_outputs.h"
+#include "libcore/train/saves/checkpoint_store.h"
+
+namespace megalith {
+
+void check_ranks(const ParallelConfig& parallel, Problems& problems) {
+  if (parallel.expert > 1)
+    problems.add("--expert-model-parallel-size ", parallel.expert, " is not supported yet; leave it at 1");
+  const int given = std::max({parallel.processes, parallel.nproc, 1});
+  const bool legal = int64_t{parallel.data} * parallel.model_ranks() == parallel.world;
+  const std::string needs = concat(
+      "the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
+      parallel.pipeline, parallel.context > 1 ? concat(" * context ", parallel.context) : std::string(),
+      " * data ", parallel.data, ") and ");
+  if (legal && parallel.world != given && parallel.processes > 0)
+    problems.add(needs, given, " processes were started; start ", parallel.world);
+  else if (legal && parallel.world != given)
+    problems.add(needs, "--nproc gives ", given, "; give --nproc ", parallel.world);
+  else if (legal && parallel.processes == 0 && parallel.local_world != parallel.world)
+    problems.add("--local-world-size ", parallel.local_world, ": all ", parallel.world,
+                 " ranks are threads of this process; leave it out");
+}
+
+void check_run(const PretrainConfig& config, Problems& problems) {
+  check_ranks(config.parallel, problems);
+  if (config.parallel.nproc > 1 && config.train.device == "cuda")
+    problems.add("--nproc ", config.parallel.nproc,
+                 " and --device cuda contradict each other: the ranks of "
+                 "one process compute on the CPU; give --device cpu");
+  if (config.parallel.processes > 1 && config.train.device == "cuda")
+    problems.add(config.parallel.processes,
+                 " processes and --device cuda contradict each other: messages between processes are in host "
+                 "memory; give --device cpu");
+  if (config.train.fp16 && config.train.device == "cuda")
+    problems.add(
+        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
+    if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
+        !why.empty())
+      problems.add("--ckpt-format ", enum_name(checkpoint.format), ": ", why);
+  if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
+    problems.add("--data-path is missing (or --train-data-path)");
+  if (config.data.mock && config.train.epochs)
+    problems.add("--num-epochs ", *config.train.epochs,
+                 " and --mock-data, which has no end; give --train-iters");
+  if (config.train.eval_only && config.train.eval_iters == 0)
+    problems.add("--eval-only and --eval-iters 0 leave nothing to do; leave one of them out");
+  const bool tokenizer = !config.tokenizer.type.empty();
+  if (config.data.reads_texts() && !tokenizer)
+    problems.add("--train-data-path ", config.data.train_path.front(), " needs a tokenizer for its texts");
+  if (!tokenizer && config.model.vocab_size == 0)
+    problems.add(
+        "the vocabulary's size is not known; give a tokenizer (--vocab-file and --merge-file, or "
+        "--tokenizer-model), or "
+        "--vocab-size");
+  if (!tokenizer && config.data.marks_documents())
+    problems.add(
+        "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need a tokenizer, which knows the "
+        "token that ends a document");
+  if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add(
+        "--reset-position-ids and --reset-attention-mask want the whole of a sample on one rank; leave "
+        "--context-parallel-size at 1");
+  if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
+  const std::string& prompt = config.train.sample_prompt;
+  if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  if (!prompt.empty() && config.parallel.model_ranks() > 1)
+    problems.add("--sample-prompt needs the whole model on one rank, not on ", config.parallel.model_ranks(),
+                 "; leave it out, and sample from a checkpoint with megalith-generate");
+  if (valid_utf8_prefix(prompt) != prompt.size())
+    problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
+}
+
+void check_files(const PretrainConfig& config, RunFiles files) {
+  const DataConfig& data = config.data;
+  for (const auto& [option, paths] :
+       {std::pair{"--data-path", &data.data_path}, std::pair{"--train-data-path", &data.train_path},
+        std::pair{"--valid-data-path", &data.valid_path}, std::pair{"--test-data-path", &data.test_path}})
+    for (const std::string& prefix : *paths)
+      data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
+  reads_tokenizer(files, config.tokenizer);
+  add_run_outputs(files, config);
+  files.check();
+}
+
+void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
+  const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
+  keeps_checkpoints(files, "--save", save);
+  // A log beside the checkpoints, say, is the user's: the same command goes on with it.
+  if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
+  const std::string metrics = metrics_path(config.train);
+  // A report is drawn from the figures, which must then be kept.
+  files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
+               config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
+  files.writes("--report", config.train.report, OutputKind::kStream);
+  files.writes("--trace", config.train.trace, OutputKind::kStream);
+  files.writes("--log-file", config.train.log_file, OutputKind::kStream);
+}
+
+void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {
+  ModelConfig theirs = model;
+  from_json(theirs, args, from);
+  theirs.attention_dropout = model.attention_dropout;
+  theirs.hidden_dropout = model.hidden_dropout;
+  theirs.init_std = model.init_std;
+  theirs.seq_length = model.seq_length;
+  theirs.vocab_divisor = model.vocab_divisor;
+  if (model.position != PositionEmbedding::kLearned) theirs.max_positions = model.max_positions;
+  std::string list;
+  for (const Difference& d : differences(theirs, model))
+    list += concat("\n  --", d.name, ": checkpoint ", d.theirs, ", command line ", d.ours);
+  if (!list.empty())
+    fail(ErrorKind::kUsage, from,
+         ": the checkpoint is of another model; give its options, or another --load:", list);
+}
+
+std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,
+                                                 const std::string& from) {
+  PretrainConfig theirs = config;
+  from_json(theirs, args, from);
+  PretrainConfig changed = config;  // theirs, but only in what orders samples
+  changed.data.data_path = theirs.data.data_path;
+  changed.data.split = theirs.data.split;
+  changed.data.train_path = theirs.data.train_path;
+  changed.data.stride = theirs.data.stride;
+  changed.train.seed = theirs.train.seed;
+  changed.model.seq_length = theirs.model.seq_length;
+  return differences(changed, config);
+}
+
+}  // namespace megalith

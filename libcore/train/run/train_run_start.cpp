@@ -1,0 +1,246 @@
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/io/files/file.h"
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
+#include "libcore/train/run/run_rules.h"
+#include "libcore/train/run/train_run.h"
+#include "libcore/train/saves/checkpoint_store.h"
+#include "libcore/train/step/rank_state.h"
+
+namespace megalith {
+namespace {
+
+/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees,
+/// because another run may just be writing there and the ranks would see different ones.
+CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
+  if (config.load.empty() || config.number) return config;
+  std::string name;
+  if (world.rank() == 0)
+    if (const auto folder = latest_checkpoint(load_path(config)))
+      name = std::filesystem::path(*folder).filename();
+  name = rank0_value(world, name);
+  if (!name.empty()) config.load = load_path(config) + "/" + name;
+  return config;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(const RankInput& in)
+    : config_(in.config),
+      data_(in.data),
+      tokenizer_(in.tokenizer),
+      stop_(in.stop),
+      world_(in.world),
+      tuning_(in.tuning),
+      ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
+      backend_(make_backend(in.config.train.device)) {
+  std::optional<StartPoint> start = find_start(with_agreed_checkpoint(config_.checkpoint, world_),
+                                               config_.model, tuning_ ? Trained::kTuned : Trained::kModel);
+  if (start) count_in_steps(*start, config_.train, data_.train.epoch);
+  if (start && !start->args.is_null()) take_args(*start);
+  if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
+    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
+  const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
+  if (saves()) {
+    make_shared_folder(world_, config_.checkpoint.save);
+    if (leads()) take_folder();
+  }
+  if (leads()) outputs_.emplace(config_.train);
+  trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
+  schedule_ = make_lr_schedule(config_.train);
+  const StartPoint* const from = start ? &*start : nullptr;
+  const auto together = [&](auto&& work) {
+    do_together(world_, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
+  };
+  together([&] { begin_base(from); });
+  if (tuning_ && tuning_->preferences) take_preferences(*tuning_->preferences);
+  together([&] { begin_trained(from); });
+  check_data();
+  make_saver();
+}
+
+/// Takes --save for this run alone, and removes what killed runs left in it.
+void TrainRun::take_folder() {
+  const CheckpointConfig& config = config_.checkpoint;
+  lock_.emplace(config.save);
+  for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
+  store_of(config.format).enter(config);
+}
+
+/// The first rank looks at the memory of its machine for all, so that all come to one decision.
+RunShape TrainRun::agreed_shape() const {
+  RunShape shape = run_shape(config_);
+  if (tuning_) {
+    shape.samples.short_ones = tuning_->short_samples;
+    shape.tuning = tuning_->plan;
+  }
+  if (leads()) {
+    // Not for a device of its own, because that refuses by itself what it has no memory for.
+    const bool on_host = backend_->name() == std::string_view("cpu");
+    const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
+    const SaveCopyChoice chosen =
+        chosen_save_copy(config_.train.eval_only ? CheckpointConfig{} : config_.checkpoint, shape, machine);
+    shape.save_copy = chosen.copy;
+    require_memory(shape, chosen.ranks, machine);
+    require_device_memory(chosen.ranks, config_.train.device_memory, on_host);
+    log_parameters(chosen.ranks);
+  }
+  shape.save_copy = rank0_value(world_, shape.save_copy);
+  return shape;
+}
+
+void TrainRun::make_saver() {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (!saves()) return;
+  SaverOptions options{.root = config.save,
+                       .format = config.format,
+                       .keep_last = config.keep_last,
+                       .peer_timeout = config_.parallel.peer_timeout()};
+  if (!base_.empty()) options.used.push_back(base_);
+  options.complete = [this](int64_t iteration, const std::string& path) {
+    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ", path);
+    run_log_->saved(iteration, path);
+    run_log_->flush();
+    saved_ = iteration;
+    if (iteration == state_.best_iteration) keep_best(path);
+  };
+  saver_ = std::make_unique<Saver>(*trainer_, std::move(options));
+}
+
+/// The run's result is made of the best checkpoint, which --keep-last must not count among the old ones.
+void TrainRun::keep_best(const std::string& path) {
+  if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
+}
+
+/// Reads what the run began with too where only a part is trained, because a checkpoint holds that part
+/// alone.
+void TrainRun::begin_base(const StartPoint* start) {
+  const bool frozen = tuning_ && tuning_->plan.frozen;
+  if (!start) trainer_->initialize();
+  if (tuning_ && tuning_->base && (frozen || !start || tuning_->preferences))
+    load_params(*tuning_->base, trainer_->params(), trainer_->stream(), ParamSource::kMasters,
+                frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
+}
+
+// Before the adapters are read, so that they add nothing: their B is zero.
+void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
+  const Preference::LossesOf losses_of = [this](const SampleSource& all, int64_t first) {
+    return trainer_->sample_losses(all, first);
+  };
+  trainer_->set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
+}
+
+void TrainRun::begin_trained(const StartPoint* start) {
+  if (start) return load(*start);
+  if (!tuning_) return;  // random values have their masters
+  if (tuning_->adapters)
+    load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
+                ParamChoice::kTrained);
+  trainer_->optimizer().take_values(trainer_->stream());
+}
+
+void TrainRun::take_args(const StartPoint& start) {
+  require_same_model(config_.model, start.args, start.path);
+  if (!resumes(start)) return;
+  for (const Difference& d : sample_order_differences(config_, start.args, start.path))
+    warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
+         " when the checkpoint was saved: samples come in another order now");
+  const Json* seed = start.args.find("seed");
+  if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
+  log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
+      " (--no-load-rng takes the command line's)");
+  config_.train.seed = seed->as_int();
+}
+
+void TrainRun::load(const StartPoint& start) {
+  log(" loading checkpoint from ", start.path);
+  if (config_.checkpoint.load != config_.checkpoint.save && std::filesystem::is_directory(start.path))
+    base_use_.emplace(base_ = start.path);
+  // A run of another precision must go on from the masters too, else it would lose their bits; for one of the
+  // same they are the same values.
+  load_params(*start.tensors, trainer_->params(), trainer_->stream(),
+              resumes(start) ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
+  trainer_->optimizer().take_values(trainer_->stream());
+  if (resumes(start)) {
+    state_ = *start.state;
+    losses_ = start.losses;
+    if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
+  } else if (!start.state) {
+    if (saves() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
+    log(start.path, " holds weights alone: training begins at iteration 0");
+  }
+  start_ = state_.iteration;
+  seen_tokens_ = tokens_of(0, state_.consumed_train);
+  if (resumes(start) && state_.best_iteration > 0)
+    keep_best(concat(config_.checkpoint.save, "/", iteration_folder(state_.best_iteration)));
+  log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
+}
+
+// Fresh moments without a word would look like a bad step; of our own checkpoints the user chose to have
+// none.
+void TrainRun::load_optimizer_state(const StartPoint& start) {
+  if (start.optimizer_steps)
+    load_optimizer(*start.tensors, *start.optimizer_steps, trainer_->optimizer(), trainer_->stream());
+  else if (!start.no_optimizer.empty())
+    warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
+  else
+    fail(ErrorKind::kData, start.path,
+         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
+  schedule_ = agreed_schedule(schedule_, start, config_.checkpoint);
+  LossScale& scale = trainer_->loss_scale();
+  if (!scale.dynamic()) return;
+  if (start.loss_scale.is_null())
+    log("no loss scale in ", start.path, ": beginning with ", scale.value());
+  else
+    scale.take(start.loss_scale);
+}
+
+void TrainRun::check_data() const {
+  const TrainConfig& train = config_.train;
+  const int64_t left = iterations() - state_.iteration;
+  const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
+  if (left > 0 && !train.eval_only && data_.train.size == 0 && !tuning_ && !config_.data.has_own_paths())
+    fail(ErrorKind::kUsage, "--split ", quote(config_.data.split),
+         " leaves no training data; give --split a larger share for it, the first number");
+  if (left > 0 && !train.eval_only && data_.train.size < wanted)
+    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
+         format_count(data_.train.size),
+         "; lower --train-iters, or give --data-path weights so that data is used again");
+}
+
+void TrainRun::start_log() {
+  RunLogOptions where{.start = start_};
+  if (leads()) {
+    where.tensorboard = config_.train.tensorboard;
+    where.json = outputs_->metrics();
+  }
+  run_log_ = std::make_unique<RunLog>(where);
+  run_log_->start({{"iteration", start_},
+                   {"iterations", iterations()},
+                   {"parameters", trainer_->memory().parameters},
+                   {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
+                   {"args", to_json(config_)}});
+  line_ = std::make_unique<TrainLine>(
+      TrainLine::About{.iterations = iterations(),
+                       .ranks = world_.size(),
+                       .throughput = config_.train.log_throughput,
+                       .machine_flops = config_.train.machine_flops * world_.size() / ranks_here_});
+  style_ = std::make_unique<StyledLog>(StyledRun{.style = config_.train.log_style,
+                                                 .log_interval = config_.train.log_interval,
+                                                 .global_batch = global_batch(),
+                                                 .epoch_steps = data_.train.epoch / global_batch()},
+                                       world_, trainer_->groups().at);
+  trainer_->keep_own_loss(style_->wants_own_loss());
+}
+
+}  // namespace megalith

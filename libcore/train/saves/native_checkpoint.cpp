@@ -1,0 +1,78 @@
+// Our own format, which every layout of ranks reads: docs/formats/checkpoint.md.
+#include <utility>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/io/files/file.h"
+#include "libcore/train/saves/checkpoint_store.h"
+
+namespace megalith {
+namespace {
+
+class FoundNative final : public FoundCheckpoint {
+ public:
+  explicit FoundNative(std::string path) : path_(std::move(path)) {}
+
+  StartPoint start(const CheckpointConfig&, const ModelConfig&, Trained trained) const override {
+    auto reader = std::make_shared<const CheckpointReader>(path_);
+    StartPoint start{.path = reader->path(), .tensors = reader};
+    if (reader->has_file(kArgsFile)) start.args = reader->json(kArgsFile);
+    if (trained == Trained::kModel && start.args.is_object()) refuse_adapter_alone(start.args, start.path);
+    if (reader->iteration() == kRelease) return start;
+    const Json state = reader->json(kStateFile);
+    take_state(start, state, concat(start.path, "/", kStateFile));
+    if (reader->has_file(kLossesFile)) start.losses = LossHistory::from_json(reader->json(kLossesFile));
+    return start;
+  }
+
+  std::optional<SavedArgs> args() const override {
+    const CheckpointReader reader(path_);
+    return SavedArgs{.args = reader.json(kArgsFile), .folder = reader.path(), .tokenizer = reader.path()};
+  }
+
+  std::unique_ptr<ModelSource> model() const override {
+    if (!CheckpointReader(path_).has_file(kArgsFile)) return nullptr;
+    return std::make_unique<ModelSource>(path_, SourceOptions{.padded = true});
+  }
+
+ private:
+  std::string path_;
+};
+
+SavePlan native_plan(const SaveRequest& save) {
+  return {.root = save.root, .path = concat(save.root, "/", iteration_folder(save.state.iteration))};
+}
+
+class NativeStore final : public CheckpointStore {
+ public:
+  std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace& place) const override {
+    const std::string folder = latest_checkpoint(place.path).value_or(place.path);
+    if (place.number || !file_exists(folder + "/" + kIndexFile)) return nullptr;
+    return std::make_unique<FoundNative>(place.path);
+  }
+  SavePlan save(const SaveRequest& save) const override { return native_plan(save); }
+  void clear_leftovers(const std::string& save, const LockFile& lock) const override {
+    end_killed_save(save);
+    for (const char* const begin : {"iter_", kTrackerFile}) lock.remove_leftovers_in(save, begin);
+  }
+};
+
+/// Ours in the place of Megatron's format that is as free of the layout.
+class TorchDistStore final : public CheckpointStore {
+ public:
+  std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const override { return nullptr; }  // as ours
+  SavePlan save(const SaveRequest& save) const override { return native_plan(save); }
+  void enter(const CheckpointConfig&) const override {
+    log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, too");
+  }
+};
+
+[[maybe_unused]] const bool kAdded =
+    add_checkpoint_store(CheckpointFormat::kMegalith, std::make_unique<NativeStore>()) &&
+    add_checkpoint_store(CheckpointFormat::kTorchDist, std::make_unique<TorchDistStore>());
+
+}  // namespace
+}  // namespace megalith

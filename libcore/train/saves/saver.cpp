@@ -1,0 +1,141 @@
+#include "libcore/train/saves/saver.h"
+
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/retention.h"
+#include "libcore/io/files/file.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
+#include "libcore/train/saves/checkpoint_store.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+/// The new checkpoint is there even where an old one cannot be removed.
+void tidy(const SaverOptions& options, int64_t newest) {
+  try {
+    remove_old_checkpoints(options.root, newest, *options.keep_last, options.used);
+  } catch (const std::exception& error) {
+    warn("old checkpoints were not removed: ", error.what());
+  }
+}
+
+/// A checkpoint after which older ones go.
+class SaveAndTidy final : public CheckpointJob {
+ public:
+  SaveAndTidy(std::unique_ptr<CheckpointJob> save, int64_t iteration, const SaverOptions& options)
+      : save_(std::move(save)), iteration_(iteration), options_(options) {}
+
+  void begin() override { save_->begin(); }
+  void write(int rank, const Check& check) override { save_->write(rank, check); }
+  void publish(int ranks) override {
+    save_->publish(ranks);
+    tidy(options_, iteration_);
+  }
+  void discard() noexcept override { save_->discard(); }
+
+ private:
+  std::unique_ptr<CheckpointJob> save_;
+  int64_t iteration_;
+  const SaverOptions& options_;
+};
+
+}  // namespace
+
+void make_shared_folder(Communicator& ranks, const std::string& folder) {
+  const bool first = ranks.rank() == 0;
+  if (first) make_directories(folder);  // or fail now, not at the first save
+  if (ranks.size() == 1) return;
+  // The next save removes what a killed process leaves under this name.
+  const std::string path = concat(folder, "/.iter_seen-by-all-", rank0_value(ranks, ::getpid()), ".tmp");
+  if (first) make_directories(path);
+  ranks.exchange({});
+  const std::vector<bool> seen = exchange_values(ranks, file_exists(path));
+  std::error_code ignored;
+  if (first) std::filesystem::remove(path, ignored);
+  for (size_t rank = 0; rank < seen.size(); ++rank)
+    if (!seen[rank])
+      fail(ErrorKind::kUsage, "--save ", folder, ": rank ", rank,
+           " does not see there what rank 0 writes; all ranks write their part of a checkpoint to one "
+           "folder: give one on a file system that all machines share");
+}
+
+Saver::Saver(Trainer& trainer, SaverOptions options)
+    : trainer_(trainer),
+      options_(std::move(options)),
+      copy_(trainer.memory().save_copy),
+      joint_(trainer.groups().world, options_.peer_timeout) {
+  if (copy_.as<char>().empty()) return;
+  // The first touch of memory may cost as much as the copy: not while training waits.
+  touching_ = std::make_unique<Beside>([memory = copy_.as<char>()] {
+    for (size_t at = 0; at < memory.size(); at += kPage) static_cast<volatile char&>(memory[at]) = 0;
+  });
+}
+
+void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
+  finish();
+  begun_ = state.iteration;
+  const SaveRequest request{options_.root, state, trainer_, extras};
+  const SavePlan plan = store_of(options_.format).save(request);
+  path_ = plan.path;
+  auto writer = checkpoint_of(plan.root, state, trainer_, extras);
+  plan.make ? save_through_ours(std::move(writer), plan) : save_ours(std::move(writer));
+}
+
+// Nobody goes on before the other format's checkpoint is there, however long that takes.
+void Saver::save_through_ours(std::unique_ptr<CheckpointWriter> writer, const SavePlan& plan) {
+  Communicator& world = trainer_.groups().world;
+  joint_.save(std::move(writer));
+  do_together(world, options_.peer_timeout, [&](const auto&) {
+    if (world.rank() != 0) return;
+    plan.make(concat(plan.root, "/", iteration_folder(begun_)));
+    std::error_code ignored;
+    std::filesystem::remove_all(plan.root, ignored);
+  });
+  if (options_.keep_last && world.rank() == 0) tidy(options_, begun_);
+  note_complete();
+}
+
+void Saver::save_ours(std::unique_ptr<CheckpointWriter> writer) {
+  if (in_background()) take_copy(*writer);
+  std::unique_ptr<CheckpointJob> job = std::move(writer);
+  if (options_.keep_last) job = std::make_unique<SaveAndTidy>(std::move(job), begun_, options_);
+  if (in_background()) return joint_.start(std::move(job));
+  joint_.save(std::move(job));
+  note_complete();
+}
+
+void Saver::take_copy(CheckpointWriter& writer) {
+  if (touching_) touching_->wait();
+  touching_.reset();
+  const auto began = std::chrono::steady_clock::now();
+  if (writer.bytes() != trainer_.memory().save_copy)
+    fail(ErrorKind::kInternal, "memory of rank ", trainer_.groups().world.rank(), ": the plan said ",
+         trainer_.memory().save_copy, " bytes of a save's copy, the checkpoint has ", writer.bytes());
+  writer.take_copy(copy_.as<std::byte>(), trainer_.stream());
+  log("  copied ", format_bytes(static_cast<double>(writer.bytes())), " in ",
+      format_duration(seconds_since(began)), "; training goes on while they are written");
+}
+
+void Saver::finish() {
+  if (!joint_.under_way()) return;
+  joint_.finish();
+  note_complete();
+}
+
+void Saver::note_complete() {
+  if (options_.complete) options_.complete(begun_, path_);
+}
+
+}  // namespace megalith

@@ -1,0 +1,205 @@
+#include "libcore/train/saves/start_point.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/files/file.h"
+#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/saves/checkpoint_store.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kIteration = "iter_";  // what the names of an iteration's folder begin with
+
+/// The checkpoints of ours below `root`: what to give in place of one that is damaged.
+std::string others_in(const std::string& root) {
+  std::vector<std::string> paths;
+  for (const std::string& name : iteration_folders_in(root))
+    if (const std::string path = root + "/" + name; file_exists(path + "/" + kIndexFile))
+      paths.push_back(path);
+  return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
+}
+
+/// A checkpoint that the tracker names, or the user by its own folder, is meant: beginning anew would write
+/// over the run that it belongs to. `path` may be the folder of the tracker, or the one that the first rank
+/// found there.
+void refuse_missing_checkpoint(const std::string& path) {
+  const fs::path folder = fs::path(latest_checkpoint(path).value_or(path)).lexically_normal();
+  const std::string root = parent_or_here(folder.string()).string(), tracker = root + "/" + kTrackerFile;
+  const bool named =
+      file_exists(tracker) && fs::path(latest_checkpoint(root).value_or("")).filename() == folder.filename();
+  if (!named && !folder.filename().string().starts_with(kIteration)) return;
+  fail(ErrorKind::kNoInput, named ? concat(tracker, ": names ") : "", folder.string(),
+       named ? ", which " : ": ",
+       file_exists(folder.string()) ? concat("holds no checkpoint (no ", kIndexFile, ")") : "is not there",
+       "; restore the folder", others_in(root), ", or give another --load and --save to begin anew");
+}
+
+/// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
+void refuse_missing_tracker(const std::string& root) {
+  const std::vector<std::string> names = iteration_folders_in(root);
+  if (!names.empty())
+    fail(ErrorKind::kData, root, ": holds ", names.back(), ", but no ", kTrackerFile,
+         " that says which is the newest; give --load ", root, "/", names.back(), ", or another folder");
+}
+
+/// Returns when --load may begin afresh: an empty or missing folder, or --save itself, unless a model of
+/// another tool lies there that one may think is loaded. kNoInput, kData.
+void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
+  refuse_missing_checkpoint(path);
+  refuse_missing_tracker(path);
+  if (loads_where_it_saves(config)) {
+    if (trained == Trained::kModel && holds_foreign_model(path)) ModelSource{path};  // which says what it is
+    return;
+  }
+  for (const auto& [format, store] : checkpoint_stores()) store->refuse_part(path);
+  if (file_exists(path)) {
+    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // which says what it is
+    return;
+  }
+  // "me/hf" in no folder "me" is rather a model's id than a new folder.
+  const bool id = is_hub_id(path) && !file_exists(parent_or_here(path).string());
+  if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
+}
+
+[[noreturn]] void refuse_missing(const CheckpointConfig& config) {
+  const std::string& by = config.load_named_by;
+  if (by.empty())
+    fail(ErrorKind::kNoInput, config.load,
+         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  fail(ErrorKind::kNoInput, by, ": ", config.load,
+       fs::exists(config.load) ? " holds" : " is not there: it names",
+       " no checkpoint; give the folder of one on this machine (ours, Megatron-LM's or Hugging Face's), or "
+       "leave it out to begin with random values");
+}
+
+}  // namespace
+
+std::vector<std::string> iteration_folders_in(const std::string& root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error))
+    if (std::string name = entry.path().filename().string(); name.starts_with(kIteration))
+      names.push_back(std::move(name));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool loads_where_it_saves(const CheckpointConfig& config) {
+  const auto normal = [](const std::string& path) {
+    std::error_code error;
+    return fs::weakly_canonical(path, error);
+  };
+  return !config.save.empty() && normal(config.save) == normal(config.load);
+}
+
+void take_state(StartPoint& start, const Json& state, const std::string& where) {
+  start.state = TrainState::from_json(state);
+  start.schedule = LrSchedule::from_json(state["scheduler"], where);
+  if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
+  if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
+}
+
+std::string load_path(const CheckpointConfig& config) {
+  if (!loads_where_it_saves(config)) return path_or_snapshot(config.load);
+  const auto first = store_of(config.format).untracked(config);
+  return first ? config.load + "/" + iteration_folder(*first) : config.load;
+}
+
+std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,
+                                     Trained trained) {
+  if (const auto found = find_checkpoint(config)) return found->start(config, model, trained);
+  if (config.load.empty()) return std::nullopt;
+  const std::string path = load_path(config);
+  if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
+  refuse_what_is_no_checkpoint(config, path, trained);
+  if (config.exit_on_missing) refuse_missing(config);
+  if (!loads_where_it_saves(config) && !file_exists(path) && is_hub_id(path))
+    warn(path, ": there is no such folder", hub_remedy(path));
+  log("no checkpoint in ", config.load, ": starting from ",
+      trained == Trained::kTuned ? "the model that is tuned" : "random values");
+  return std::nullopt;
+}
+
+std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
+  const std::string state = config.finetune ? "--no-finetune" : "";
+  const std::string and_state = state.empty() ? "" : " " + state;
+  if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;
+  if (config.number) return concat("--load ", config.save, " in place of --checkpoint ", *config.number);
+  if (!config.load.empty() && loads_where_it_saves(config)) return state;
+  const std::string resume = "--resume-from-checkpoint";
+  return concat(config.load_named_by == resume ? resume : "--load", ' ', config.save, and_state);
+}
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
+  LrSchedule& schedule = *start.schedule;
+  const int64_t whole = make_lr_schedule(train).decay_end;
+  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
+  const bool same_epochs =
+      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
+  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
+  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  TrainState& state = *start.state;
+  state.schedule_samples = state.schedule_samples / theirs * ours;
+  state.consumed_train = state.consumed_train / theirs * ours;
+  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
+}
+
+LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {
+  if (!start.schedule || config.override_scheduler) return ours;
+  const LrSchedule& theirs = *start.schedule;
+  if (config.use_checkpoint_scheduler) return theirs;
+  std::string list;
+  const auto compare = [&](const char* what, const auto& a, const auto& b) {
+    if (a != b) list += concat("\n  ", what, ": checkpoint ", a, ", command line ", b);
+  };
+  compare("--lr", theirs.max, ours.max);
+  compare("--min-lr", theirs.min, ours.min);
+  compare("--lr-warmup-init", theirs.first, ours.first);
+  compare("--lr-decay-style", std::string(enum_name(theirs.decay)), std::string(enum_name(ours.decay)));
+  compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
+  compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
+  if (!list.empty())
+    fail(ErrorKind::kUsage, start.path,
+         ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
+         "take the command line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
+         list);
+  return ours;
+}
+
+std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
+  if (const auto found = find_checkpoint(config)) return found->args();
+  if (!config.load.empty()) refuse_what_is_no_checkpoint(config, load_path(config), Trained::kModel);
+  return std::nullopt;
+}
+
+std::optional<TokenizerFiles> tokenizer_of_start(const CheckpointConfig& config, const TokenizerConfig& run) {
+  const auto found = config.number ? nullptr : find_checkpoint(config);
+  const auto source = found ? found->model() : nullptr;
+  if (!source) return std::nullopt;
+  const TokenizerFiles& own = source->tokenizer();
+  if (own.type.empty() || own.type == "NullTokenizer") return std::nullopt;
+  TokenizerConfig settings = run;
+  if (source->args().is_object())
+    from_json(settings, source->args(), source->path() + "/" + kArgsFile);
+  else if (!own.eod.empty())
+    settings.eod = own.eod;
+  return take_tokenizer(own, settings);
+}
+
+}  // namespace megalith

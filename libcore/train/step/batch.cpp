@@ -1,0 +1,253 @@
+#include "libcore/train/step/batch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/parallel/context_region.h"
+#include "libcore/train/step/prefetch.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr int64_t kNothing = -1;
+
+Memory host_memory(size_t bytes) {
+  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's sizes are multiples of it
+  if (!block) throw std::bad_alloc();
+  return {.data = {block, [](void* p) { std::free(p); }}, .bytes = bytes};
+}
+
+template <class T>
+std::span<T> elements(View view) {
+  return {view.as<T>(), static_cast<size_t>(view.elements())};
+}
+
+BatchSampler sampler_of(const BatchShape& shape, int64_t consumed, int microbatches) {
+  return BatchSampler({.size = consumed + shape.micro_batch * microbatches * shape.data_size,
+                       .consumed = consumed,
+                       .micro_batch = shape.micro_batch,
+                       .rank = shape.data_rank,
+                       .ranks = shape.data_size});
+}
+
+}  // namespace
+
+/// Samples of some microbatches on the host as the model wants them, [rows, b], and one sample as it is read,
+/// [s].
+class Batch::Staging {
+ public:
+  Staging(Arena& arena, const BatchShape& shape, int microbatches)
+      : shape_(shape),
+        parts_(make_views(arena, shape, microbatches)),
+        counted_(parts_.size()),
+        sample_{.tokens = arena.make(DType::kI32, {shape.seq_length}, "one sample's tokens"),
+                .labels = arena.make(DType::kI32, {shape.seq_length}, "one sample's labels"),
+                .loss_mask = arena.make(DType::kF32, {shape.seq_length}, "one sample's loss mask"),
+                .samples = {},
+                .starts = shape.starts()
+                              ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
+                              : View{}} {}
+
+  /// Reads the next microbatch's samples into part `i`; false when there is none.
+  bool read(BatchSampler& sampler, const SampleSource& source, int i) {
+    const BatchViews& part = parts_[static_cast<size_t>(i)];
+    const std::span<int64_t> numbers = elements<int64_t>(part.samples);
+    if (!sampler.next(numbers)) return false;
+    const int64_t rows = rows_of(numbers, source), own = rows / shape_.context_size;
+    const RowPositions places = context_rows(shape_.context_rank, shape_.context_size, own);
+    const std::span<float> mask = elements<float>(sample_.loss_mask.rows(0, rows));
+    Counted counted{.rows = own, .all = true, .sum = 0};
+    for (size_t j = 0; j < numbers.size(); ++j) {
+      clear_sample();
+      source.read(numbers[j], {.tokens = elements<int32_t>(sample_.tokens),
+                               .labels = elements<int32_t>(sample_.labels),
+                               .loss_mask = elements<float>(sample_.loss_mask),
+                               .starts = elements<int32_t>(sample_.starts)});
+      put_column<int32_t>(part.tokens.rows(0, own), j, sample_.tokens, places);
+      put_column<int32_t>(part.labels.rows(0, own), j, sample_.labels, places);
+      put_column<float>(part.loss_mask.rows(0, own), j, sample_.loss_mask, places);
+      if (sample_.starts) put_column<int32_t>(part.starts.rows(0, own), j, sample_.starts, places);
+      counted.all &= std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; });
+      counted.sum = std::accumulate(mask.begin(), mask.end(), counted.sum);
+    }
+    counted_[static_cast<size_t>(i)] = counted;
+    return true;
+  }
+
+  struct Counted {
+    /// Rows that the longest sample fills, or a few more, because a length is a multiple of length_step.
+    int64_t rows = 0;
+    bool all = false;  // every token counts in the loss
+    double sum = 0;    // of the loss mask, over whole samples
+  };
+  const BatchViews& part(int i) const { return parts_[static_cast<size_t>(i)]; }
+  const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
+
+ private:
+  int64_t rows_of(std::span<const int64_t> numbers, const SampleSource& source) const {
+    if (!source.length) return shape_.seq_length;
+    int64_t longest = 1;
+    for (const int64_t number : numbers) longest = std::max(longest, source.length(number));
+    const int64_t step = shape_.length_step;
+    return std::min((longest + step - 1) / step * step, shape_.seq_length);
+  }
+  /// Clears what a short sample's reader does not write, because it is padding that nobody counts.
+  void clear_sample() const {
+    for (const View& view : {sample_.tokens, sample_.labels, sample_.loss_mask, sample_.starts})
+      if (view) std::memset(view.data, 0, view.bytes());
+  }
+  template <class T>
+  static void put_column(View matrix, size_t j, View sample, const RowPositions& places) {
+    const auto width = static_cast<size_t>(matrix.shape[1]);
+    T* to = matrix.as<T>() + j;
+    places.each_span(matrix.shape[0], [&](int64_t begin, int64_t end, int64_t position) {
+      for (const T x : elements<T>(sample.rows(position, position + end - begin))) {
+        *to = x;
+        to += width;
+      }
+    });
+  }
+
+  BatchShape shape_;
+  std::vector<BatchViews> parts_;
+  std::vector<Counted> counted_;
+  BatchViews sample_;
+};
+
+struct Batch::Host {
+  explicit Host(const BatchShape& shape)
+      : arena("batch staging", host_memory(host_bytes(shape))),
+        step(arena, shape, shape.microbatches),
+        microbatch(arena, shape, 1) {}
+  Arena arena;
+  Staging step;              // filled ahead
+  Staging microbatch;        // of load_now()
+  int64_t ahead = kNothing;  // of which step `step` is, or will be when `prefetch` is done
+  Prefetch prefetch;         // the last member, so that its thread ends before the memory goes
+};
+
+std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape& shape, int microbatches) {
+  const Shape rows{shape.rows(), shape.micro_batch};
+  std::vector<BatchViews> views;
+  for (int i = 0; i < microbatches; ++i)
+    views.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
+                     .labels = arena.make(DType::kI32, rows, "labels"),
+                     .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
+                     .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
+                     .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{}});
+  return views;
+}
+
+Batch::Batch(Arena& arena, const BatchShape& shape)
+    : shape_(shape),
+      views_(make_views(arena, shape, shape.microbatches)),
+      host_(std::make_unique<Host>(shape)) {
+  for (const BatchViews& views : views_)
+    microbatches_.push_back({.tokens = views.tokens, .labels = views.labels, .samples = views.samples});
+}
+
+Batch::~Batch() = default;
+Batch::Batch(Batch&&) noexcept = default;
+
+namespace {
+
+/// Labels that count in the samples [first, end); 0: the source does not say.
+int64_t counted_in(const SampleSource& source, int64_t first, int64_t end) {
+  int64_t sum = 0;
+  if (source.counted)
+    for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return sum;
+}
+
+}  // namespace
+
+void Batch::load(Stream& stream, const SampleSource& source, int64_t consumed) {
+  if (host_->ahead != consumed) read_ahead(source, consumed);
+  host_->ahead = kNothing;
+  host_->prefetch.finish();
+  loaded_ = shape_.microbatches_at(consumed);
+  const int64_t end = consumed + shape_.micro_batch * loaded_ * shape_.data_size;
+  step_counted_ = counted_in(source, consumed, end);
+  for (int m = 0; m < loaded_; ++m) put(stream, host_->step, m, m);
+  read_ahead(source, end);
+}
+
+void Batch::read_ahead(const SampleSource& source, int64_t consumed) {
+  host_->prefetch.start([&step = host_->step, shape = shape_, source, consumed](const auto& cancelled) {
+    const int count = shape.microbatches_at(consumed);
+    BatchSampler sampler = sampler_of(shape, consumed, count);
+    for (int m = 0; m < count && !cancelled; ++m) step.read(sampler, source, m);
+  });
+  host_->ahead = consumed;
+}
+
+void Batch::load_now(Stream& stream, const SampleSource& source, int64_t consumed) {
+  loaded_ = shape_.microbatches;
+  BatchSampler sampler = sampler_of(shape_, consumed, loaded_);
+  step_counted_ = counted_in(source, consumed, consumed + shape_.samples());
+  for (int m = 0; host_->microbatch.read(sampler, source, 0); ++m) put(stream, host_->microbatch, 0, m);
+}
+
+double Batch::scale_of(double counted) const {
+  if (step_counted_ > 0) return 1.0 / static_cast<double>(step_counted_);
+  return 1.0 / (static_cast<double>(loaded_) * shape_.data_size * std::max(counted, 1.0));
+}
+
+void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch) {
+  const BatchViews& from = staging.part(part);
+  const BatchViews& views = views_[static_cast<size_t>(microbatch)];
+  const auto [rows, all, sum] = staging.counted(part);
+  const auto put_rows = [&, count = rows](const View& to, const View& host) {
+    const View some = to.rows(0, count);
+    stream.from_host(some, host.data);
+    return some;
+  };
+  Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
+  target.tokens = put_rows(views.tokens, from.tokens);
+  target.labels = put_rows(views.labels, from.labels);
+  const View mask = put_rows(views.loss_mask, from.loss_mask);
+  stream.from_host(views.samples, from.samples.data);
+  const View starts = views.starts ? put_rows(views.starts, from.starts) : View{};
+  target.loss_mask = all ? View{} : mask;
+  target.starts = shape_.attention_starts ? starts : View{};
+  target.position_starts = shape_.position_starts ? starts : View{};
+  target.grad_scale = static_cast<float>(scale_of(sum));
+}
+
+void Batch::weigh(Stream& stream, std::span<const double> weights) {
+  std::vector<float> mask;
+  for (int m = 0; m < loaded_; ++m) {
+    Microbatch& target = microbatches_[static_cast<size_t>(m)];
+    const int64_t rows = target.tokens.shape[0], columns = shape_.micro_batch;
+    const View place = views_[static_cast<size_t>(m)].loss_mask.rows(0, rows);
+    mask.resize(static_cast<size_t>(rows * columns));
+    stream.to_host(mask.data(), place);
+    stream.synchronize();
+    for (size_t i = 0; i < mask.size(); ++i) {
+      const auto column = static_cast<int64_t>(i) % columns;
+      mask[i] *= static_cast<float>(weights[static_cast<size_t>(this->place(m, column))]);
+    }
+    stream.from_host(place, mask.data());
+    target.loss_mask = place;
+    target.grad_scale = 1;
+  }
+}
+
+size_t Batch::bytes(const BatchShape& shape) {
+  Arena counting = Arena::counting("batch");
+  make_views(counting, shape, shape.microbatches);
+  return counting.peak();
+}
+
+size_t Batch::host_bytes(const BatchShape& shape) {
+  Arena counting = Arena::counting("batch staging");
+  const Staging step(counting, shape, shape.microbatches), microbatch(counting, shape, 1);
+  return counting.peak();
+}
+
+}  // namespace megalith

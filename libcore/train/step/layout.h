@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/model/param_store.h"
+#include "libcore/model/stage.h"
+#include "libcore/parallel/topology.h"
+#include "libcore/train/schedules/schedule.h"
+#include "libcore/train/step/batch.h"
+#include "libcore/train/step/executor.h"
+#include "libcore/train/step/grad_buffer.h"
+
+/// What follows from a run's configuration and a rank's place: the trainer builds a rank from it,
+/// run_memory() counts it. Configurations after finish().
+namespace megalith {
+
+/// What samples of a run may be.
+struct SampleForm {
+  bool attention_starts = false, position_starts = false;  // documents are kept apart (see Microbatch)
+  bool short_ones = false;                                 // micro-batches may be shorter than seq_length
+};
+
+/// Model, cut and training of a run: what every rank is made from.
+struct RunShape {
+  ModelConfig model;
+  ParallelConfig parallel;
+  TrainConfig train;
+  /// What a save has a copy of in host memory, so that training goes on meanwhile.
+  enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
+  SampleForm samples = {};
+  TuningPlan tuning = {};
+};
+
+/// The shape of a run that trains all of a model from the beginning.
+RunShape run_shape(const PretrainConfig&);
+
+RecomputePlan recompute_plan(const TrainConfig&);
+DType model_dtype(const TrainConfig&);
+BatchShape batch_shape(const RunShape&, const Coord& at = {});
+TensorSplit tensor_split(const RunShape&, const Coord&);
+/// Which of ParallelConfig::copies() of the same parameters the rank holds: its place in the data group.
+int copy_number(const RunShape&, const Coord&);
+int pipeline_chunks(const RunShape&);
+
+/// The layers of one of a rank's chunks.
+Layers chunk_layers(const RunShape&, const Coord&, int chunk);
+/// The stages of a rank's chunks, declared in one table, which must outlive them.
+std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
+
+/// How the rank's parameters are placed. A tied table is a bucket of its own, because it must be summed over
+/// the pipeline's ends first.
+StoreOptions store_options(const RunShape&);
+/// The name of the parameter that stands on the first and on the last pipeline stage; empty: none.
+std::string tied_parameter(const RunShape&);
+
+/// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be planned so.
+std::vector<Step> training_plan(const RunShape&, int pipeline, int microbatches);
+std::vector<Step> evaluation_plan(const RunShape&);
+
+}  // namespace megalith

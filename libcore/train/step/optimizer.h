@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "libcore/model/param_store.h"
+#include "libcore/tensor/arena.h"
+#include "libcore/train/step/grad_buffer.h"
+#include "libcore/train/step/shards.h"
+
+namespace megalith {
+
+struct AdamSettings {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+};
+
+/// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
+/// when the values are 16 bits wide (an fp32 model is its own master), each one flat tensor in the order of
+/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies, Param::rate
+/// says how much faster than the others a parameter learns. Refers to table, store and shards, which must
+/// outlive it.
+class Optimizer {
+ public:
+  /// The masters are zero until take_values().
+  Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
+
+  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update, whose learning
+  /// rate they hold.
+  void give_corrections(double* scalars);
+  /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
+  /// step is skipped. The host cannot know yet whether it is, so the caller says afterwards, with
+  /// set_steps().
+  void step(Stream&, const GradBuffer&, ConstView scalars);
+  /// Updates made so far.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+  /// Masters from the values, when these were set by somebody else: initialized, or loaded.
+  void take_values(Stream&);
+
+  /// The stretches of parameters whose state lies here, and that state: [part.elements] f32. master() is the
+  /// value itself in an fp32 model.
+  const std::vector<OwnedPart>& parts() const { return parts_; }
+  View m(const OwnedPart& part) const { return m_.rows(part.at, part.at + part.elements); }
+  View v(const OwnedPart& part) const { return v_.rows(part.at, part.at + part.elements); }
+  View master(const OwnedPart&) const;
+  bool has_masters() const { return static_cast<bool>(masters_); }
+
+  size_t bytes() const { return arena_.peak(); }
+  /// Bytes of the state for that many elements.
+  static size_t state_bytes(int64_t elements, DType values);
+
+ private:
+  struct Range {
+    OwnRange where;
+    bool decay;
+    double rate;
+  };
+  std::vector<Range> make_ranges() const;
+  ConstView with_rate(Stream&, ConstView scalars, double rate);
+
+  const ParamStore& store_;
+  const Shards& shards_;
+  AdamSettings settings_;
+  std::vector<OwnedPart> parts_;  // of trainable parameters
+  std::vector<Range> ranges_;
+  Arena arena_;
+  View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
+  std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
+  View rated_;                        // [StepScalar::kCount] f64: the step's with another learning rate
+  double learning_rate_ = 0;          // of the next update
+  int64_t steps_ = 0;
+};
+
+}  // namespace megalith

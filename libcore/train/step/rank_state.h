@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/model/params.h"
+#include "libcore/parallel/topology.h"
+#include "libcore/train/step/layout.h"
+#include "libcore/train/step/optimizer.h"
+
+namespace megalith {
+
+/// What a rank has of a run's parameters and of its optimizer's state.
+struct RankState {
+  const ParamTable& params;
+  const Optimizer* optimizer;  // null: it is not saved
+  const RunShape& shape;
+  const Coord& at;
+};
+/// Puts what this rank writes of them, so that what several ranks hold alike is written once.
+void put_state(CheckpointWriter&, const RankState&);
+
+/// Reads the optimizer's moments and masters, "optim.m.NAME" and so on, of a run that did so many steps.
+/// kData when they are not there.
+void load_optimizer(const TensorFile&, int64_t steps, Optimizer&, Stream&);
+
+}  // namespace megalith

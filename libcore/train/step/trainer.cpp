@@ -1,0 +1,218 @@
+#include "libcore/train/step/trainer.h"
+
+#include <array>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/ops/step.h"
+
+namespace megalith {
+
+Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
+    : run_(run),
+      loss_scale_(run.train),
+      stream_(backend.make_stream()),
+      memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
+      links_(make_arena(backend, "pipeline links", memory_.links)),
+      groups_(Topology(run.parallel, world.size()), world),
+      region_(*groups_.tensor, run.parallel.sequence),
+      context_(*groups_.context, *groups_.context_reversed),
+      params_(run.tuning),
+      stages_(make_stages(run, groups_.at, params_)),
+      scratch_(make_arena(backend, "scratch", memory_.scratch)),
+      batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
+      scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
+      evaluation_plan_(evaluation_plan(run)),
+      max_norm_(run.train.clip_grad) {
+  stream_.set_spans(&spans_);
+  const Sharding sharding = run.parallel.sharding;
+  const TrainConfig& train = run.train;
+  store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
+  shards_ = std::make_unique<Shards>(*store_, sharding, groups_.data->rank(), groups_.data->size());
+  grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
+  optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
+                                           AdamSettings{.beta1 = train.beta1,
+                                                        .beta2 = train.beta2,
+                                                        .eps = train.adam_eps,
+                                                        .weight_decay = train.weight_decay});
+  executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
+  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
+  scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
+}
+
+void Trainer::initialize() {
+  megalith::initialize(params_, stream_, static_cast<uint64_t>(run_.train.seed), run_.tuning.frozen);
+  optimizer_->take_values(stream_);
+}
+
+PipelineLinks Trainer::pipeline_links() const {
+  return {.rank = groups_.at.pipeline,
+          .ranks = run_.parallel.pipeline,
+          .forward = groups_.forward.get(),
+          .backward = groups_.backward.get()};
+}
+
+Ctx Trainer::layer_context(bool training) {
+  return {.compute = stream_,
+          .tp = region_,
+          .scratch = scratch_,
+          .key = {.seed = static_cast<uint32_t>(run_.train.seed)},
+          .loss_scale = static_cast<float>(loss_scale_.value()),
+          .training = training,
+          .cp = context_};
+}
+
+void Trainer::begin_scalars(double learning_rate) {
+  std::array<double, StepScalar::kCount> host{};
+  host[StepScalar::kLossScale] = loss_scale_.value();
+  host[StepScalar::kLearningRate] = learning_rate;
+  optimizer_->give_corrections(host.data());
+  stream_.from_host(scalars_, host.data());
+}
+
+// Counts one tensor-parallel rank of the last stage, because each of them has the loss of its rows.
+void Trainer::sum_scalars() {
+  if (groups_.at.tensor > 0) stream_.fill(scalar(StepScalar::kLoss), 0);
+  groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
+}
+
+// Made again only when a growing batch has grown.
+const std::vector<Step>& Trainer::plan_of_step() {
+  const auto microbatches = static_cast<int>(batch_->microbatches().size());
+  if (std::exchange(planned_, microbatches) != microbatches)
+    training_plan_ = training_plan(run_, groups_.at.pipeline, microbatches);
+  return training_plan_;
+}
+
+void Trainer::make_gradients(const SampleSource& source, int64_t consumed, double learning_rate) {
+  {
+    const StreamSpan span(stream_, "batch");
+    batch_->load(stream_, source, consumed);
+    begin_scalars(learning_rate);
+    grads_->zero(stream_);
+  }
+  const double judged = judge_ ? judge_batch(source, consumed) : 0;
+  executor_->run(layer_context(true), plan_of_step(), batch_->microbatches(), scalar(StepScalar::kLoss),
+                 grads_.get());
+  if (judge_) stream_.fill(scalar(StepScalar::kLoss), groups_.world.rank() == 0 ? judged : 0);
+  const StreamSpan span(stream_, "wait for buckets");
+  grads_->finish(stream_);
+}
+
+void Trainer::update() {
+  {
+    const StreamSpan span(stream_, "agree on the step");
+    grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
+    sum_scalars();
+    run(stream_, DecideStep{.scalars = scalars_, .max_norm = max_norm_});
+  }
+  {
+    const StreamSpan span(stream_, "optimizer");
+    optimizer_->step(stream_, *grads_, scalars_);
+  }
+  const StreamSpan span(stream_, "gather parameters");
+  shards_->gather(stream_, *store_, *groups_.data);
+}
+
+Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, double learning_rate,
+                                  const std::function<bool()>& stop) {
+  const StreamSpan span(stream_, "step");
+  make_gradients(source, consumed, learning_rate);
+  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
+  if (keeps_own_loss_) {
+    stream_.to_host(&own_loss_, scalar(StepScalar::kLoss));
+    stream_.synchronize();
+    own_loss_ *= run_.parallel.data;
+  }
+  update();
+
+  std::array<double, StepScalar::kCount> host{};
+  stream_.to_host(host.data(), scalars_);
+  stream_.synchronize();
+  const bool skipped = host[StepScalar::kSkip] != 0;
+  if (!skipped) optimizer_->set_steps(optimizer_->steps() + 1);
+  loss_scale_.update(skipped);
+  return {.loss = host[StepScalar::kLoss],
+          .grad_norm = host[StepScalar::kNorm],
+          .skipped = skipped,
+          .stop = host[StepScalar::kStop] != 0,
+          .loss_scale = loss_scale_.value()};
+}
+
+// The ranks that share a sample's rows have a summand of its loss each. Those that share a matrix have the
+// same losses, so only one of them counts.
+std::vector<double> Trainer::losses_of_batch() {
+  const StreamSpan span(stream_, "losses of samples");
+  evaluated_ = true;
+  std::vector<double> sums(static_cast<size_t>(batch_->shape().samples()), 0.0);
+  executor_->listen([&](int microbatch, ConstView losses) {
+    std::vector<float> host(static_cast<size_t>(losses.elements()));
+    stream_.to_host(host.data(), losses);
+    stream_.synchronize();
+    const auto columns = static_cast<size_t>(losses.shape.back());
+    if (groups_.at.tensor == 0)
+      for (size_t i = 0; i < host.size(); ++i)
+        sums[static_cast<size_t>(batch_->place(microbatch, static_cast<int64_t>(i % columns)))] +=
+            static_cast<double>(host[i]);
+  });
+  executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
+  executor_->listen({});
+  groups_.world.all_reduce(stream_, View{sums.data(), DType::kF64, {batch_->shape().samples()}},
+                           Reduce::kSum);
+  stream_.synchronize();
+  return sums;
+}
+
+double Trainer::judge_batch(const SampleSource& source, int64_t consumed) {
+  const Judgement judged = judge_(source, consumed, losses_of_batch());
+  batch_->weigh(stream_, judged.weights);
+  return judged.loss;
+}
+
+std::vector<double> Trainer::sample_losses(const SampleSource& source, int64_t consumed) {
+  batch_->load_now(stream_, source, consumed);
+  return losses_of_batch();
+}
+
+double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
+  if (judge_) return judge_(source, consumed, sample_losses(source, consumed)).loss;
+  const StreamSpan span(stream_, "evaluation");
+  evaluated_ = true;
+  batch_->load_now(stream_, source, consumed);
+  begin_scalars(0);
+  executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
+  sum_scalars();
+  double loss = 0;
+  stream_.to_host(&loss, scalar(StepScalar::kLoss));
+  stream_.synchronize();
+  return loss;
+}
+
+void Trainer::set_traced(bool traced) {
+  spans_.set_on(traced);
+  grads_->spans().set_on(traced);
+}
+
+std::vector<TraceLane> Trainer::take_trace() {
+  return {{"compute", spans_.take()}, {"gradient buckets", grads_->spans().take()}};
+}
+
+void Trainer::check_memory() const {
+  const auto check = [&](const char* what, size_t planned, size_t used) {
+    const bool less = run_.samples.short_ones && used < planned;
+    if (planned != used && !less)
+      fail(ErrorKind::kInternal, "memory of rank ", groups_.world.rank(), ": the plan said ", planned,
+           " bytes of ", what, ", the run took ", used);
+  };
+  check("weights", memory_.weights, store_->value_bytes());
+  check("gradients", memory_.grads, store_->grad_bytes() + grads_->used());
+  check("optimizer state", memory_.optimizer, optimizer_->bytes());
+  check("activations", memory_.executor.tape, executor_->tape_peak());
+  check("pipeline links", memory_.links, links_.peak());
+  check("scratch", evaluated_ ? memory_.scratch : memory_.training_scratch, scratch_.peak());
+  check("the batch", memory_.batch, batch_arena_.peak());
+  check("scalars", memory_.scalars, scalar_arena_.peak());
+}
+
+}  // namespace megalith

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "libcore/model/param_store.h"
+#include "libcore/model/stage.h"
+#include "libcore/parallel/groups.h"
+#include "libcore/train/objective/judgement.h"
+#include "libcore/train/schedules/loss_scale.h"
+#include "libcore/train/step/batch.h"
+#include "libcore/train/step/executor.h"
+#include "libcore/train/step/grad_buffer.h"
+#include "libcore/train/step/layout.h"
+#include "libcore/train/step/memory.h"
+#include "libcore/train/step/optimizer.h"
+#include "libcore/train/step/run_trace.h"
+
+namespace megalith {
+
+/// One rank's part of a model with all that training it takes: parameters, gradients, optimizer, executor, in
+/// arenas of the sizes that run_memory() says. Its steps are the whole of the mathematics of a run; when to
+/// evaluate, log and save is the loop's. Every rank of `world` makes one and calls the same functions with
+/// the same arguments; their results are the same on all of them.
+class Trainer {
+ public:
+  /// The parameters have no values yet: call initialize(), or load them through params() and call
+  /// optimizer().take_values(). Backend and world must outlive it.
+  Trainer(const RunShape&, Backend&, Communicator& world);
+
+  /// Random values, as train.seed says; the same for every layout. Frozen parameters get none.
+  void initialize();
+
+  struct StepResult {
+    double loss = 0;        // mean over the tokens of the step, nats
+    double grad_norm = 0;   // before clipping
+    bool skipped = false;   // loss or gradient was not finite: nothing was updated
+    bool stop = false;      // some rank asked to end
+    double loss_scale = 1;  // of the next step, as Megatron logs it
+  };
+  /// One optimizer step with the samples from number `consumed` on. `stop`, asked on each rank when its part
+  /// of the gradient is done: whether it wants the run to end (a signal came).
+  StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
+                  const std::function<bool()>& stop = {});
+  /// Mean loss over the samples of one step, without dropout.
+  double evaluate(const SampleSource&, int64_t consumed);
+  /// The sum of each sample's token losses, of the samples of one step in their order, without dropout; the
+  /// same on all ranks. On the CPU alone.
+  std::vector<double> sample_losses(const SampleSource&, int64_t consumed);
+
+  /// Minimises what `judge` says from the next step or evaluation on. A step then has one forward pass more:
+  /// the weights are known when all samples' losses are. On the CPU alone, and without dropout, which would
+  /// differ between the two passes.
+  void set_judge(Judge judge) { judge_ = std::move(judge); }
+
+  ParamTable& params() { return params_; }
+  const ParamStore& store() const { return *store_; }
+  const Shards& shards() const { return *shards_; }
+  /// The gradients of the last step, until the next one begins: as they were summed, before clipping.
+  const GradBuffer& grads() const { return *grads_; }
+  /// Max norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
+  void set_clip(double max_norm) { max_norm_ = max_norm; }
+  /// Whether own_loss() is known after a step, which costs a GPU a wait of the host.
+  void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
+  /// Mean loss of this rank's samples in the last step; 0 where its stages are not the last ones.
+  double own_loss() const { return own_loss_; }
+  /// This rank's own seconds of the last step or evaluation; see Executor.
+  double stage_seconds() const { return executor_->stage_seconds(); }
+  Optimizer& optimizer() { return *optimizer_; }
+  LossScale& loss_scale() { return loss_scale_; }
+  /// The whole model; only where there is one rank of the tensor and pipeline axes.
+  const Stage& stage() const { return stages_.front(); }
+  Stream& stream() { return stream_; }
+  Groups& groups() { return groups_; }
+  const RunShape& shape() const { return run_; }
+  const RunMemory& memory() const { return memory_; }
+  /// Whether spans of work are noted from now on, and those that have ended since the last call, by stream.
+  void set_traced(bool);
+  std::vector<TraceLane> take_trace();
+  /// After at least one step: kInternal when any arena was not exactly as large as memory() says, or, where
+  /// micro-batches may be short, larger: otherwise the memory known before a run would be wrong.
+  void check_memory() const;
+
+ private:
+  Ctx layer_context(bool training);
+  PipelineLinks pipeline_links() const;
+  View scalar(int which) { return step_scalar(scalars_, which); }
+  void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
+  std::vector<double> losses_of_batch();
+  double judge_batch(const SampleSource&, int64_t consumed);
+  void update();
+  void begin_scalars(double learning_rate);
+  void sum_scalars();
+  const std::vector<Step>& plan_of_step();
+
+  RunShape run_;
+  LossScale loss_scale_;
+  SpanLog spans_;  // of the compute stream
+  Stream stream_;
+  RunMemory memory_;
+  Arena links_;  // before the communicators that send from it
+  Groups groups_;
+  Region region_;
+  ContextRegion context_;
+  ParamTable params_;
+  std::vector<Stage> stages_;
+  std::unique_ptr<ParamStore> store_;
+  std::unique_ptr<Shards> shards_;
+  std::unique_ptr<GradBuffer> grads_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Executor> executor_;
+  Arena scratch_, batch_arena_, scalar_arena_;
+  View scalars_;  // [StepScalar::kCount] f64
+  std::unique_ptr<Batch> batch_;
+  std::vector<Step> training_plan_, evaluation_plan_;
+  Judge judge_;
+  int planned_ = 0;  // microbatches of training_plan_
+  bool evaluated_ = false, keeps_own_loss_ = false;
+  double max_norm_, own_loss_ = 0;
+};
+
+}  // namespace megalith

@@ -1,0 +1,263 @@
+// --ckpt-format pth: torch reads the pair, and a run goes on from it as from our own format.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/train/run/loop.h"
+#include "libcore/train/saves/start_point.h"
+#include "tests/support/files.h"
+#include "tests/support/json_log.h"
+#include "tests/support/log_lines.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PthCheckpoint : public testing::Test {
+ protected:
+  PretrainConfig config() const {
+    PretrainConfig c = tiny_config();
+    c.checkpoint.save = dir_ / "pth";
+    c.checkpoint.format = CheckpointFormat::kPth;
+    return c;
+  }
+  /// The values of all tensors of a checkpoint of ours, one after another.
+  static std::vector<float> values(const std::string& root) {
+    const CheckpointReader reader(root);
+    std::vector<float> all;
+    for (const StoredTensor& tensor : reader.tensors()) {
+      std::vector<float> one(static_cast<size_t>(tensor.shape().elements()));
+      reader.read(Box::whole(tensor.name, tensor.shape()), View{one.data(), DType::kF32, tensor.shape()});
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+  /// Ten steps into .pth files by so many ranks, then ten more from there into our format.
+  void expect_resumed_bit_for_bit(PretrainConfig plain, int ranks) {
+    plain.checkpoint.save = dir_ / concat("whole", ranks, plain.train.bf16);
+    train(plain, tiny_data(), nullptr);
+    PretrainConfig first = plain;
+    first.checkpoint.save = dir_ / concat("pth", ranks, plain.train.bf16);
+    first.checkpoint.format = CheckpointFormat::kPth;
+    first.train.exit_interval = 10;
+    train(first, tiny_data(), nullptr);
+    EXPECT_TRUE(file_exists(first.checkpoint.save + "/model_000009.pth"));
+    EXPECT_FALSE(fs::exists(first.checkpoint.save + "/.pth"));
+    PretrainConfig rest = plain;
+    rest.checkpoint.load = first.checkpoint.save;
+    rest.checkpoint.save = dir_ / concat("rest", ranks, plain.train.bf16);
+    EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
+    EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
+  }
+  /// What a run begins with that is given --checkpoint.
+  StartPoint pair(int64_t number) const {
+    CheckpointConfig from;
+    from.save = dir_ / "pth";
+    from.number = number;
+    return find_start(from, tiny_config().model).value();
+  }
+
+  TempDir dir_;
+  LogLines log_;
+};
+
+TEST_F(PthCheckpoint, ResumesBitForBit) {
+  expect_resumed_bit_for_bit(tiny_config(), 1);
+  PretrainConfig half = tiny_config();
+  half.train.bf16 = true;
+  expect_resumed_bit_for_bit(half, 1);
+}
+
+TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
+  PretrainConfig four = tiny_config();
+  four.parallel = {};
+  four.parallel.tensor = four.parallel.pipeline = 2;
+  four.parallel.nproc = 4;
+  four.finish();
+  expect_resumed_bit_for_bit(four, 4);
+}
+
+// Half the ranks have half the batch: the schedule goes on at the same step. Rates by the tutorial's
+// formulas.
+TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
+  PretrainConfig c = config();
+  c.train.global_batch = 8;
+  c.train.warmup_iters = 6;
+  c.train.exit_interval = 4;
+  train(c, tiny_data(), nullptr);
+  c.train.global_batch = 4;
+  c.checkpoint.number = 3;
+  c.train.exit_interval = 8;
+  c.train.log_json = dir_ / "log";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 8);
+  const auto steps = log_lines(dir_ / "log", "train");
+  ASSERT_EQ(steps.size(), 4U);
+  for (int64_t i = 0; i < 4; ++i) {  // each line has the next step's rate
+    const auto done = static_cast<double>(i + 5);
+    const double share = 0.5 * (1 + std::cos(std::numbers::pi * (done - 6) / (20 - 6)));
+    const double want = done <= 6 ? 1e-2 * done / 6 : 1e-3 + (1e-2 - 1e-3) * share;
+    EXPECT_NEAR(steps[static_cast<size_t>(i)]["lr"].as_double(), want, 1e-12) << i;
+  }
+  c.train.warmup_iters = 5;
+  try {
+    train(c, tiny_data(), nullptr);
+    ADD_FAILURE() << "another warm-up was accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/model_000003.pth")) << text;
+    EXPECT_NE(text.find("--lr-warmup-iters, in samples: checkpoint 24, command line 20"), std::string::npos);
+  }
+}
+
+// 49 windows: 6 steps of 8 or 12 of 4 in an epoch.
+TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
+  PretrainConfig c = config();
+  c.train.global_batch = 8;
+  c.train.iters = c.train.decay_iters = 2 * 6;
+  c.train.exit_interval = 4;
+  DataSets data = tiny_data();
+  data.train.epoch = 48;
+  train(c, data, nullptr);
+  StartPoint start = pair(3);
+  EXPECT_EQ(start.schedule->decay_end, 96);
+  c.train.global_batch = 10;  // 4 steps an epoch
+  c.train.iters = c.train.decay_iters = 2 * 4;
+  count_in_steps(start, c.train, 40);
+  EXPECT_EQ(start.schedule->decay_end, 80);
+  EXPECT_EQ(start.state->schedule_samples, 4 * 10);
+  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so that step 4 is the fifth of this run's own order
+  StartPoint longer = pair(3);
+  c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs is another decay
+  count_in_steps(longer, c.train, 40);
+  EXPECT_EQ(longer.schedule->decay_end, 12 * 10);
+}
+
+TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
+  PretrainConfig c = config();
+  c.checkpoint.save_interval = 8;
+  train(c, tiny_data(), nullptr);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir_ / "pth")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".pth")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(join(names, " "),
+            "model_000000.pth model_000008.pth model_000016.pth model_000019.pth "
+            "optimizer_000000.pth optimizer_000008.pth optimizer_000016.pth optimizer_000019.pth");
+  c.checkpoint.number = 8;  // --checkpoint 8: nine steps are done
+  c.train.iters = 9;
+  c.train.decay_iters = 20;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 9);
+  CheckpointConfig newest;
+  newest.load = dir_ / "pth";
+  EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000019.pth");
+}
+
+// What torch.optim.AdamW(...).state_dict() looks like.
+TEST_F(PthCheckpoint, HoldsAdamWsState) {
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  const TorchFile file = open_torch(dir_ / "pth/optimizer_000001.pth");
+  const PickleRef root = file.tree.root();
+  const auto state = file.tree.find_ref(root, "state"), groups = file.tree.find_ref(root, "param_groups");
+  ASSERT_TRUE(state && groups);
+  const TorchFile model = open_torch(dir_ / "pth/model_000001.pth");
+  EXPECT_EQ(file.tensors.size(), 2 * model.tensors.size());  // exp_avg and exp_avg_sq of each
+  for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model"))
+    EXPECT_TRUE(leaf.name.starts_with("decoder.") || leaf.name.starts_with("embedding.")) << leaf.name;
+}
+
+TEST_F(PthCheckpoint, IsReadByTorch) {
+  const std::string python = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
+  if (run_command(python + " -c 'import torch'").code != 0) GTEST_SKIP() << "there is no torch";
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  write_file(dir_ / "check.py", R"(
+import torch
+model = torch.load("pth/model_000001.pth", weights_only=True)
+state = torch.load("pth/optimizer_000001.pth", weights_only=True)
+matrices = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() > 1]
+vectors = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() == 1]
+optimizer = torch.optim.AdamW([{"params": matrices}, {"params": vectors}])
+state.pop("megalith")
+optimizer.load_state_dict(state)
+for p in matrices + vectors:
+    assert optimizer.state[p]["exp_avg"].shape == p.shape and optimizer.state[p]["step"] == 2
+    p.grad = torch.ones_like(p)
+optimizer.step()
+print(len(model), optimizer.param_groups[0]["weight_decay"], optimizer.param_groups[1]["weight_decay"])
+)");
+  const CommandResult result = run_command("cd " + dir_.path().string() + " && " + python + " check.py");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out.ends_with(" 0.01 0.0\n")) << result.out;
+}
+
+TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
+  const auto refusal = [&](int64_t number) {
+    try {
+      pair(number);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal(3).find("holds no model_NNNNNN.pth"), std::string::npos) << refusal(3);
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  EXPECT_NE(refusal(3).find("model_000003.pth: is not there; there are 1"), std::string::npos) << refusal(3);
+  const std::string path = dir_ / "pth/optimizer_000001.pth";
+  const std::string bytes = read_file(path);
+  write_file(path, bytes.substr(0, bytes.size() / 2));
+  EXPECT_NE(refusal(1).find("optimizer_000001.pth"), std::string::npos) << refusal(1);
+  write_file(path, bytes);
+  fs::rename(dir_ / "pth/model_000001.pth", dir_ / "pth/model_000007.pth");
+  fs::rename(path, dir_ / "pth/optimizer_000007.pth");
+  EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, its name and the model "
+                            "beside it are of step 7"),
+            std::string::npos)
+      << refusal(7);
+  fs::remove(dir_ / "pth/optimizer_000007.pth");
+  EXPECT_FALSE(pair(7).state);  // weights alone
+}
+
+TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
+  PretrainConfig c = config();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  fs::remove(dir_ / "pth/optimizer_000001.pth");
+  const std::string before = read_file(dir_ / "pth/model_000001.pth");
+  c.checkpoint.number = 1;
+  try {
+    train(c, tiny_data(), nullptr);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
+  }
+  EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
+  c.checkpoint.number.reset();  // into another folder they may
+  c.checkpoint.load = dir_ / "pth";
+  c.checkpoint.save = dir_ / "other";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);
+  EXPECT_TRUE(file_exists(dir_ / "other/model_000001.pth"));
+}
+
+}  // namespace
+}  // namespace megalith::test

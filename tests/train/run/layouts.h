@@ -1,0 +1,123 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/train/run/loop.h"
+
+namespace megalith::test {
+
+struct Family {
+  const char* name;
+  bool llama;
+};
+inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
+
+/// GPT-2 is what a configuration says by itself; LLaMA here has four key/value heads.
+inline void set_family(ModelConfig& model, const Family& family) {
+  if (!family.llama) return;
+  model.position = PositionEmbedding::kRope;
+  model.norm = Normalization::kRmsNorm;
+  model.swiglu = model.untied_head = model.group_query = true;
+  model.query_groups = 4;
+  model.linear_bias = false;
+}
+
+/// How the ranks share the work.
+struct Layout {
+  const char* name;
+  int tensor = 1, pipeline = 1, context = 1, data = 1;
+  bool sequence = false;
+  Sharding sharding = Sharding::kNone;
+  int layers_per_chunk = 0;                       // 0: not interleaved
+  std::vector<std::string> pipeline_layers = {};  // empty: even
+  Recompute recompute = Recompute::kNone;
+};
+inline void PrintTo(const Layout& layout, std::ostream* out) {
+  *out << layout.name;
+}
+
+/// The run of one rank, shared as `layout` says.
+inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
+  config.parallel = {};
+  config.parallel.tensor = layout.tensor;
+  config.parallel.pipeline = layout.pipeline;
+  config.parallel.context = layout.context;
+  config.parallel.data = layout.data;
+  config.parallel.sequence = layout.sequence;
+  config.parallel.sharding = layout.sharding;
+  config.parallel.bucket_size = 4000;  // several buckets
+  if (layout.layers_per_chunk > 0) config.parallel.layers_per_chunk = layout.layers_per_chunk;
+  config.parallel.pipeline_layers = layout.pipeline_layers;
+  config.train.recompute = layout.recompute;
+  if (layout.recompute == Recompute::kFull) config.train.recompute_method = "uniform";
+  config.finish();
+  return config;
+}
+
+/// With 2 to 8 ranks; for four layers, and 8 samples a step.
+inline const std::vector<Layout>& layouts() {
+  static const std::vector<Layout> kLayouts = {
+      {.name = "tp2", .tensor = 2},
+      {.name = "tp2_sp", .tensor = 2, .sequence = true},
+      {.name = "tp4_sp_full", .tensor = 4, .sequence = true, .recompute = Recompute::kFull},
+      {.name = "pp2", .pipeline = 2},
+      {.name = "pp4_selective", .pipeline = 4, .recompute = Recompute::kSelective},
+      {.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1},
+      {.name = "pp2_uneven", .pipeline = 2, .pipeline_layers = {"1", "3"}},
+      {.name = "dp2", .data = 2},
+      {.name = "dp4_zero1", .data = 4, .sharding = Sharding::kOptimizer},
+      {.name = "dp2_zero2", .data = 2, .sharding = Sharding::kGradients},
+      {.name = "dp4_zero2_full", .data = 4, .sharding = Sharding::kGradients, .recompute = Recompute::kFull},
+      {.name = "tp2_dp2_zero1", .tensor = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true},
+      {.name = "pp2_dp2_zero1", .pipeline = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2_dp2_zero1",
+       .tensor = 2,
+       .pipeline = 2,
+       .data = 2,
+       .sequence = true,
+       .sharding = Sharding::kOptimizer},
+      {.name = "tp2_pp2_vpp2_dp2_zero1_full",
+       .tensor = 2,
+       .pipeline = 2,
+       .data = 2,
+       .sharding = Sharding::kOptimizer,
+       .layers_per_chunk = 1,
+       .recompute = Recompute::kFull},
+      {.name = "cp2", .context = 2},
+      {.name = "cp4_full", .context = 4, .recompute = Recompute::kFull},
+      {.name = "cp2_zero2", .context = 2, .sharding = Sharding::kGradients},
+      {.name = "tp2_sp_cp2_selective",
+       .tensor = 2,
+       .context = 2,
+       .sequence = true,
+       .recompute = Recompute::kSelective},
+      {.name = "cp2_dp2_zero1", .context = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2_vpp2_cp2",
+       .tensor = 2,
+       .pipeline = 2,
+       .context = 2,
+       .sequence = true,
+       .layers_per_chunk = 1},
+  };
+  return kLayouts;
+}
+
+/// Every layout of both families, and a name for each in gtest.
+using FamilyLayout = std::pair<Family, Layout>;
+inline std::vector<FamilyLayout> family_layouts() {
+  std::vector<FamilyLayout> all;
+  for (const Family& family : {kGpt2, kLlama})
+    for (const Layout& layout : layouts()) all.push_back({family, layout});
+  return all;
+}
+inline std::string name_of(const testing::TestParamInfo<FamilyLayout>& instance) {
+  return std::string(instance.param.first.name) + "_" + instance.param.second.name;
+}
+
+}  // namespace megalith::test

@@ -1,0 +1,64 @@
+#include "libcore/train/run/shared_indexes.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/parallel/threads/thread_comm.h"
+#include "tests/support/environment.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+namespace fs = std::filesystem;
+
+const std::vector<RankPlace> kPlaces = {
+    {.machine = "a"}, {.machine = "b"}, {.machine = "b"}, {.machine = "a"}, {.machine = "c"}};
+
+TEST(SharedIndexes, AreMadeByTheFirstRankOfEachMachine) {
+  const test::TempDir temporary;
+  const test::Variable where("TMPDIR", temporary.path().string());
+  std::vector<std::string> folders(kPlaces.size());
+  std::vector<int> makes(kPlaces.size());
+  run_thread_ranks(static_cast<int>(kPlaces.size()), {}, [&](Communicator& world) {
+    const SharedIndexes indexes(world, kPlaces, "");
+    const auto rank = static_cast<size_t>(world.rank());
+    folders[rank] = indexes.folder();
+    makes[rank] = indexes.makes();
+    EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;  // alone: it needs none
+    world.exchange({});  // nobody's folder is removed before all have looked
+  });
+  EXPECT_EQ(makes, (std::vector<int>{1, 1, 0, 0, 1}));
+  EXPECT_EQ(folders[0], folders[3]);
+  EXPECT_EQ(folders[1], folders[2]);
+  EXPECT_NE(folders[0], folders[1]);
+  EXPECT_EQ(folders[4], "");
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+}
+
+TEST(SharedIndexes, LieInTheCacheThatIsGiven) {
+  const test::TempDir cache;
+  run_thread_ranks(static_cast<int>(kPlaces.size()), {}, [&](Communicator& world) {
+    EXPECT_EQ(SharedIndexes(world, kPlaces, cache.path()).folder(), cache.path());
+  });
+  EXPECT_TRUE(fs::is_directory(cache.path()));
+}
+
+TEST(SharedIndexes, LeaveNoFolderWhenARankFails) {
+  const test::TempDir temporary;
+  const test::Variable where("TMPDIR", temporary.path().string());
+  const std::vector<RankPlace> places = {{.machine = "a"}, {.machine = "a"}};
+  EXPECT_THROW(run_thread_ranks(2, {},
+                                [&](Communicator& world) {
+                                  if (world.rank() == 1) fail(ErrorKind::kIo, "no data here");
+                                  const SharedIndexes indexes(world, places, "");
+                                }),
+               Error);
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,65 @@
+#include "libcore/train/saves/checkpoint_store.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/options/fields.h"
+#include "libcore/train/run/loop.h"
+#include "tests/support/files.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+// Those that are not written are refused by the options, which say what to give instead.
+TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
+  for (const auto& [name, format] : enum_names(CheckpointFormat{})) {
+    if (!traits_of(format).refusal) {
+      EXPECT_TRUE(checkpoint_stores().contains(format)) << name;
+      continue;
+    }
+    try {
+      store_of(format);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(std::string(error.what()),
+                "--ckpt-format " + std::string(name) + " is not written; give another one");
+    }
+  }
+}
+
+// One folder may hold several formats: ours comes first, and a number means a pair.
+TEST(CheckpointStores, AreAskedInTheirOrder) {
+  const test::TempDir dir;
+  PretrainConfig config = test::tiny_config();
+  config.checkpoint.save = dir / "s";
+  config.train.eval_iters = 0;
+  config.train.exit_interval = 2;
+  config.checkpoint.format = CheckpointFormat::kPth;
+  train(config, test::tiny_data(), nullptr);
+  CheckpointConfig from;
+  from.load = dir / "s";
+  const auto path = [&] { return find_checkpoint(from)->start(from, config.model, Trained::kModel).path; };
+  EXPECT_EQ(path(), dir / "s/model_000001.pth");
+  config.checkpoint.format = CheckpointFormat::kTorch;
+  train(config, test::tiny_data(), nullptr);
+  EXPECT_EQ(path(), dir / "s/iter_0000002");
+  EXPECT_EQ(find_checkpoint(from)->start(from, config.model, Trained::kModel).args.find("lr"), nullptr);
+  config.train.exit_interval = 3;
+  config.checkpoint.format = CheckpointFormat::kMegalith;
+  train(config, test::tiny_data(), nullptr);
+  EXPECT_EQ(path(), dir / "s/iter_0000003");
+  from = {};
+  from.save = dir / "s";
+  from.number = 1;
+  EXPECT_EQ(path(), dir / "s/model_000001.pth");
+  from.save = dir / "none";
+  from.number.reset();
+  EXPECT_EQ(find_checkpoint(from), nullptr);
+}
+
+}  // namespace
+}  // namespace megalith

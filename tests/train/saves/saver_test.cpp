@@ -1,0 +1,137 @@
+#include "libcore/train/saves/saver.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/files/file.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/communicator.h"
+#include "tests/support/files.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using SaveCopy = RunShape::SaveCopy;
+
+class SaverTest : public testing::Test {
+ protected:
+  SaverTest() : before_(set_log_sink([this](const std::string& line) { log_ += line + "\n"; })) {}
+  ~SaverTest() override { set_log_sink(before_); }
+
+  /// A trainer after two steps.
+  std::unique_ptr<Trainer> trained(SaveCopy copy) {
+    const PretrainConfig c = test::tiny_config();
+    auto trainer =
+        std::make_unique<Trainer>(RunShape{c.model, c.parallel, c.train, copy}, *backend_, *world_);
+    trainer->initialize();
+    for (int i = 0; i < 2; ++i) step(*trainer);
+    return trainer;
+  }
+  static void step(Trainer& trainer) { trainer.step(test::tiny_sample, 0, 1e-2); }
+
+  SaverOptions options(const std::string& name) {
+    return {.root = dir_ / name,
+            .peer_timeout = std::chrono::seconds(10),
+            .complete = [this](int64_t iteration, const std::string& path) {
+              complete_.push_back(iteration);
+              EXPECT_TRUE(file_exists(path + "/index.json")) << path;
+            }};
+  }
+  CheckpointExtras extras(bool optimizer = true) const {
+    return {.args = Json::object(), .schedule = {}, .optimizer = optimizer};
+  }
+  std::map<std::string, uint64_t> checksums(const std::string& name) const {
+    const CheckpointReader reader(dir_ / name);
+    reader.verify();
+    std::map<std::string, uint64_t> sums;
+    for (const IndexedTensor& tensor : reader.index().tensors) sums[tensor.name] = tensor.blocks[0].checksum;
+    return sums;
+  }
+
+  const test::TempDir dir_;
+  std::string log_;
+  LogSink before_;
+  const std::unique_ptr<Backend> backend_ = make_cpu_backend();
+  const std::unique_ptr<Communicator> world_ = make_self_comm();
+  std::vector<int64_t> complete_;
+};
+
+TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
+  const auto waits = trained(SaveCopy::kNone);
+  Saver(*waits, options("waited")).start({.iteration = 2}, extras());
+  EXPECT_EQ(complete_, (std::vector<int64_t>{2}));
+
+  const auto goes_on = trained(SaveCopy::kAll);
+  Saver saver(*goes_on, options("background"));
+  EXPECT_TRUE(saver.in_background());
+  saver.start({.iteration = 2}, extras());
+  EXPECT_EQ(saver.begun(), 2);
+  for (int i = 0; i < 5; ++i) step(*goes_on);  // whether it is written already or not
+  saver.finish();
+  EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
+  EXPECT_NE(log_.find("; training goes on while they are written"), std::string::npos) << log_;
+  EXPECT_EQ(checksums("background"), checksums("waited"));
+
+  saver.start({.iteration = 7}, extras());
+  saver.finish();
+  EXPECT_NE(checksums("background"), checksums("waited"));
+}
+
+// Each save waits for the one before; the copy's memory is used again.
+TEST_F(SaverTest, OneSaveIsUnderWayAtATimeAndOldOnesGo) {
+  const auto trainer = trained(SaveCopy::kAll);
+  SaverOptions o = options("run");
+  o.keep_last = 2;
+  Saver saver(*trainer, o);
+  for (int64_t iteration = 1; iteration <= 4; ++iteration) {
+    saver.start({.iteration = iteration}, extras());
+    EXPECT_EQ(static_cast<int64_t>(complete_.size()), iteration - 1);
+    step(*trainer);
+  }
+  while (complete_.size() < 4) saver.advance();
+  EXPECT_EQ(complete_, (std::vector<int64_t>{1, 2, 3, 4}));
+  EXPECT_FALSE(fs::exists(dir_ / "run/iter_0000002"));
+  for (const char* kept : {"run/iter_0000003", "run/iter_0000004"}) CheckpointReader(dir_ / kept).verify();
+}
+
+TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
+  const auto trainer = trained(SaveCopy::kParameters);
+  // By hand: 7328 parameters of four bytes (see memory_test.cpp), without gaps.
+  EXPECT_EQ(trainer->memory().save_copy, 7328U * 4);
+  Saver saver(*trainer, options("run"));
+  saver.start({.iteration = 1}, extras(false));
+  saver.finish();
+  EXPECT_EQ(trained(SaveCopy::kAll)->memory().save_copy, 3U * 7328 * 4);
+}
+
+// The plan's bytes are those of the checkpoint, or the copy would not fit.
+TEST_F(SaverTest, ACheckpointOfAnotherSizeThanThePlansIsRefused) {
+  const auto trainer = trained(SaveCopy::kParameters);
+  Saver saver(*trainer, options("run"));
+  EXPECT_THROW(saver.start({.iteration = 1}, extras(true)), Error);
+  EXPECT_FALSE(file_exists(dir_ / "run"));
+}
+
+TEST_F(SaverTest, AFailureComesWithTheNextCallAndTheOldCheckpointStays) {
+  const auto trainer = trained(SaveCopy::kAll);
+  Saver saver(*trainer, options("run"));
+  saver.start({.iteration = 1}, extras());
+  saver.finish();
+  write_file(dir_ / "run/iter_0000002", "in the way");
+  saver.start({.iteration = 2}, extras());
+  EXPECT_THROW(saver.finish(), Error);
+  EXPECT_EQ(CheckpointReader(dir_ / "run").iteration(), 1);
+  EXPECT_EQ(complete_, (std::vector<int64_t>{1}));
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,265 @@
+// --ckpt-format torch: Megatron's files, and that a run goes on from them as from ours.
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/io/files/file.h"
+#include "libcore/train/run/loop.h"
+#include "libcore/train/saves/checkpoint_store.h"
+#include "tests/support/files.h"
+#include "tests/support/json_log.h"
+#include "tests/support/log_lines.h"
+#include "tests/train/run/layouts.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Layout;
+using test::TempDir;
+using test::tiny_config;
+using test::tiny_data;
+
+constexpr const char* kFirstRank = "mp_rank_00/model_optim_rng.pt";
+
+/// Ten steps saved in `format`, ten more, and the last checkpoint in ours; all below one folder.
+std::string go_on(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
+  config.checkpoint.save = dir / concat(name, "-first");
+  config.checkpoint.format = format;
+  config.train.exit_interval = 10;
+  train(config, tiny_data(), nullptr);
+  config.checkpoint.load = config.checkpoint.save;
+  config.checkpoint.save = dir / name;
+  config.checkpoint.format = CheckpointFormat::kMegalith;
+  config.train.exit_interval.reset();
+  EXPECT_EQ(train(config, tiny_data(), nullptr).iteration, 20);
+  return config.checkpoint.save;
+}
+
+void expect_same_state(const std::string& a, const std::string& b) {
+  const CheckpointReader left(a), right(b);
+  EXPECT_EQ(left.text(kStateFile), right.text(kStateFile));
+  ASSERT_EQ(left.index().tensors.size(), right.index().tensors.size());
+  for (const IndexedTensor& tensor : left.index().tensors) {
+    const Box whole = Box::whole(tensor.name, tensor.shape);
+    std::vector<float> x(static_cast<size_t>(tensor.shape.elements())), y = x;
+    left.read(whole, View{x.data(), DType::kF32, tensor.shape});
+    right.read(whole, View{y.data(), DType::kF32, tensor.shape});
+    EXPECT_EQ(x, y) << tensor.name;
+  }
+}
+
+enum class Precision { kFp32, kBf16, kFp16 };
+
+PretrainConfig in(Precision precision) {
+  PretrainConfig config = tiny_config();
+  config.train.bf16 = precision == Precision::kBf16;
+  config.train.fp16 = precision == Precision::kFp16;
+  config.train.initial_loss_scale = precision == Precision::kFp16 ? 0x1p22 : config.train.initial_loss_scale;
+  config.train.threads = 1;
+  return config;
+}
+
+class TorchCheckpoint : public testing::TestWithParam<Precision> {};
+INSTANTIATE_TEST_SUITE_P(
+    All, TorchCheckpoint, testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
+    [](const auto& instance) {
+      const bool bf16 = instance.param == Precision::kBf16;
+      return std::string(instance.param == Precision::kFp32 ? "fp32" : bf16 ? "bf16" : "fp16");
+    });
+
+TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
+  const TempDir dir;
+  const PretrainConfig config = in(GetParam());
+  const std::string ours = go_on(dir, config, CheckpointFormat::kMegalith, "ours");
+  const std::string torch = go_on(dir, config, CheckpointFormat::kTorch, "torch");
+  EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
+  EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
+  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made of
+  expect_same_state(ours, torch);
+}
+
+// A kill between the folder's rename and the tracker: the same command goes on from what is there.
+TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
+  const TempDir dir;
+  PretrainConfig config = in(Precision::kFp32);
+  config.checkpoint.format = CheckpointFormat::kTorch;
+  const auto run = [&](const char* name, std::optional<int64_t> exit_at) {
+    config.checkpoint.load = config.checkpoint.save = dir / name;
+    config.train.exit_interval = exit_at;
+    config.train.log_json = dir / concat(name, ".jsonl");
+    return train(config, tiny_data(), nullptr).iteration;
+  };
+  ASSERT_EQ(run("whole", {}), 20);
+  ASSERT_EQ(run("killed", 10), 10);
+  const std::string tracker = dir / "killed/latest_checkpointed_iteration.txt";
+  fs::remove(tracker);
+  ASSERT_EQ(run("killed", {}), 20);
+  EXPECT_EQ(read_file(tracker), "20");
+  const auto losses = test::train_losses(dir / "whole.jsonl");
+  ASSERT_EQ(losses.size(), 20U);
+  EXPECT_EQ(test::train_losses(dir / "killed.jsonl"), losses);
+
+  // The last one, after which there is nothing to save: the tracker is written all the same.
+  fs::remove_all(dir.path() / "killed/iter_0000010");
+  fs::remove(tracker);
+  ASSERT_EQ(run("killed", {}), 20);
+  EXPECT_EQ(read_file(tracker), "20");
+
+  // Where there are two, nobody knows which is whole and newest.
+  fs::remove(tracker);
+  fs::copy(dir.path() / "killed/iter_0000020", dir.path() / "killed/iter_0000015",
+           fs::copy_options::recursive);
+  EXPECT_THROW(run("killed", {}), Error);
+}
+
+/// The value of a text key.
+PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
+  const auto found = file.tree.find_ref(ref, key);
+  if (!found) throw std::runtime_error(concat("no ", key));
+  return *found;
+}
+
+// What Megatron's loader reads (training/checkpointing.py: load_checkpoint), and the numbers of its optimizer
+// (core/optimizer: _get_param_groups, Float16OptimizerWithFloat16Params.state_dict): parameters in the order
+// of named_parameters(), those with weight decay first, as the embedding has it.
+TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
+  const TempDir dir;
+  PretrainConfig config = in(Precision::kFp16);
+  config.train.decay_iters = 10;
+  config.checkpoint.save = dir / "s";
+  config.checkpoint.format = CheckpointFormat::kTorch;
+  train(config, tiny_data(), nullptr);
+  const TorchFile file = open_torch(dir / concat("s/iter_0000020/", kFirstRank));
+  const PickleRef root = file.tree.root();
+  EXPECT_EQ(file.tree[at(file, root, "iteration")].whole(), 20);
+  EXPECT_EQ(file.tree[at(file, root, "checkpoint_version")].real(), 3.0);
+  const PickleRef args = at(file, root, "args");
+  EXPECT_EQ(file.tree.class_name(args), "argparse.Namespace");
+  EXPECT_EQ(file.tree[at(file, args, "consumed_train_samples")].whole(), 80);
+  EXPECT_EQ(file.tree[at(file, args, "train_iters")].whole(), 20);
+  EXPECT_EQ(file.tree[at(file, args, "vocab_size")].whole(), test::kTinyVocab);
+  EXPECT_EQ(file.tree[at(file, args, "padded_vocab_size")].whole(), 128);
+  const PickleRef scheduler = at(file, root, "opt_param_scheduler");
+  EXPECT_EQ(file.tree[at(file, scheduler, "num_steps")].whole() % 4, 0);
+  // core/optimizer_param_scheduler.py: load_state_dict compares it; training.py: train_iters * batch.
+  EXPECT_EQ(file.tree[at(file, scheduler, "wd_incr_steps")].whole(), 80);
+
+  const PickleRef model = at(file, root, "model"), optimizer = at(file, root, "optimizer");
+  EXPECT_EQ(file.tensor(at(file, model, "embedding.word_embeddings.weight")).extents,
+            (std::vector<int64_t>{128, 16}));
+  EXPECT_EQ(
+      file.tensor(at(file, model, "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight")).extents,
+      (std::vector<int64_t>{16}));
+  const PickleRef adam = at(file, optimizer, "optimizer");
+  const auto& groups = file.tree[at(file, adam, "param_groups")].items();
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(file.tree[at(file, groups[0], "wd_mult")].real(), 1.0);
+  EXPECT_EQ(file.tree[at(file, groups[1], "wd_mult")].real(), 0.0);
+  EXPECT_EQ(file.tree[at(file, groups[0], "params")].items().size(),
+            2U + 2 * 4);  // embeddings, 4 matrices a layer
+  EXPECT_EQ(file.tree[at(file, groups[1], "params")].items().size(),
+            2U * 8 + 2);  // norms, biases; the last norm
+  const auto& masters = file.tree[at(file, optimizer, "fp32_from_fp16_params")].items();
+  ASSERT_EQ(masters.size(), 2U);
+  // Counted by hand: words, positions, then of layer 0 proj before qkv.
+  const auto& decayed = file.tree[masters[0]].items();
+  const auto extents = [&](size_t i) { return file.tensor(decayed[i]).extents; };
+  EXPECT_EQ(extents(0), (std::vector<int64_t>{128, 16}));
+  EXPECT_EQ(extents(1), (std::vector<int64_t>{9, 16}));
+  EXPECT_EQ(extents(2), (std::vector<int64_t>{16, 16}));
+  EXPECT_EQ(extents(3), (std::vector<int64_t>{48, 16}));
+  EXPECT_EQ(extents(4), (std::vector<int64_t>{64, 16}));
+  EXPECT_EQ(extents(5), (std::vector<int64_t>{16, 64}));
+  const TorchTensor& scale = file.tensor(at(file, at(file, optimizer, "grad_scaler"), "scale"));
+  float value = 0;
+  copy_tensor(scale, {0}, View{&value, DType::kF32, {1}}, {0}, {1});
+  EXPECT_EQ(std::exp2(std::round(std::log2(value))), value);  // a power of two, as it began
+  EXPECT_EQ(CrcCheck::kYes, file.bytes->check);
+  TorchTensorFile(file).verify();
+}
+
+// A file for each rank of the model; the optimizer of the data-parallel ranks' shards is whole in it.
+TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
+  const TempDir dir;
+  PretrainConfig one = tiny_config();
+  one.model.layers = 4;
+  one.model.heads = 4;
+  one.model.kv_channels = 0;  // derived anew
+  one.model.seq_length = one.model.max_positions = 12;
+  one.train.micro_batch = 1;
+  one.train.global_batch = 8;
+  one.train.threads = 1;
+  one.train.lr = 2e-3;
+  one.finish();
+  const auto losses = [&](PretrainConfig config) {
+    config.train.log_json = dir / concat("log", fs::exists(dir.path() / "log1") ? "2" : "1");
+    fs::remove(config.train.log_json);
+    train(config, tiny_data(), nullptr);
+    return test::train_losses(config.train.log_json);
+  };
+  const std::vector<double> whole = losses(one);
+  const Layout spread{.name = "tp2_pp2_dp2_zero1",
+                      .tensor = 2,
+                      .pipeline = 2,
+                      .data = 2,
+                      .sequence = true,
+                      .sharding = Sharding::kOptimizer};
+  for (const bool back : {false, true}) {
+    const std::string folder = dir / (back ? "back" : "forth");
+    PretrainConfig first = back ? one : test::shared(one, spread),
+                   second = back ? test::shared(one, spread) : one;
+    first.checkpoint.save = second.checkpoint.load = folder;
+    first.checkpoint.format = CheckpointFormat::kTorch;
+    first.train.exit_interval = 10;
+    losses(first);
+    if (!back) {
+      for (const char* rank : {"00_000", "01_000", "00_001", "01_001"})
+        EXPECT_TRUE(
+            fs::exists(fs::path(folder) / concat("iter_0000010/mp_rank_", rank, "/model_optim_rng.pt")));
+    }
+    const std::vector<double> rest = losses(second);
+    ASSERT_EQ(rest.size(), 10U);
+    for (size_t i = 0; i < rest.size(); ++i)
+      EXPECT_NEAR(rest[i] / whole[10 + i], 1, 1e-5) << i;  // layouts_test: kLayoutTolerance
+  }
+}
+
+TEST(TorchCheckpoint, WithoutTheOptimizerSaysSo) {
+  const TempDir dir;
+  PretrainConfig config = tiny_config();
+  config.checkpoint.save = config.checkpoint.load = dir / "s";
+  config.checkpoint.format = CheckpointFormat::kTorch;
+  config.checkpoint.save_optim = false;
+  config.train.exit_interval = 10;
+  train(config, tiny_data(), nullptr);
+  test::LogLines log;
+  EXPECT_EQ(train(config, tiny_data(), nullptr).iteration, 20);
+  EXPECT_NE(
+      join(log.lines, "\n").find("no optimizer state (it was saved without): going on with fresh moments"),
+      std::string::npos);
+}
+
+TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack) {
+  PretrainConfig config = tiny_config();
+  config.parallel.pipeline = 2;
+  config.parallel.pipeline_layers = {"1", "3"};
+  const CheckpointStore& torch = store_of(CheckpointFormat::kTorch);
+  EXPECT_NE(torch.refusal(config.model, config.parallel).find("--pipeline-layers"), std::string::npos);
+  config.parallel.pipeline_layers.clear();
+  config.model.kv_channels = 24;
+  EXPECT_NE(torch.refusal(config.model, config.parallel).find("--kv-channels 24"), std::string::npos);
+  config.model.kv_channels = 8;
+  EXPECT_EQ(torch.refusal(config.model, config.parallel), "");
+}
+
+}  // namespace
+}  // namespace megalith

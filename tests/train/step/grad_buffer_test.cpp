@@ -1,0 +1,94 @@
+// What sums of gradients give is tested by layouts_test and gradients_test; here, that they are waited for.
+#include "libcore/train/step/grad_buffer.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/ops/backend/backend.h"
+#include "libcore/parallel/threads/thread_comm.h"
+#include "libcore/train/step/trainer.h"
+#include "tests/train/run/layouts.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+/// Another one whose reduce-scatter begins `late` after its turn on the stream.
+class LateComm final : public Communicator {
+ public:
+  LateComm(Communicator& inner, std::chrono::milliseconds late) : inner_(&inner), late_(late) {}
+  LateComm(std::unique_ptr<Communicator> own, std::chrono::milliseconds late)
+      : own_(std::move(own)), inner_(own_.get()), late_(late) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  const std::string& name() const override { return inner_->name(); }
+  void all_reduce(Stream& s, View view, Reduce reduce) override { inner_->all_reduce(s, view, reduce); }
+  void all_gather(Stream& s, View out, ConstView mine) override { inner_->all_gather(s, out, mine); }
+  void reduce_scatter(Stream& s, View mine, ConstView in, Reduce reduce) override {
+    s.enqueue([late = late_] { std::this_thread::sleep_for(late); }, nullptr);
+    inner_->reduce_scatter(s, mine, in, reduce);
+  }
+  void all_to_all(Stream& s, View out, ConstView in) override { inner_->all_to_all(s, out, in); }
+  void broadcast(Stream& s, View view, int root) override { inner_->broadcast(s, view, root); }
+  void set_send_slots(View memory, int slots) override { inner_->set_send_slots(memory, slots); }
+  void send(Stream& s, ConstView view, int peer) override { inner_->send(s, view, peer); }
+  void recv(Stream& s, View view, int peer) override { inner_->recv(s, view, peer); }
+  std::vector<std::string> exchange(std::string_view mine) override { return inner_->exchange(mine); }
+  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override {
+    return std::make_unique<LateComm>(inner_->split(name, color, key), late_);
+  }
+  void abort(const std::string& why) override { inner_->abort(why); }
+
+ private:
+  std::unique_ptr<Communicator> own_;
+  Communicator* inner_;
+  std::chrono::milliseconds late_;
+};
+
+/// The losses of three steps of two data-parallel ranks under ZeRO-2, four microbatches each.
+std::vector<double> losses(const test::Family& family, int buckets, std::chrono::milliseconds late) {
+  PretrainConfig config = test::tiny_config();
+  config.model.layers = 4;
+  test::set_family(config.model, family);
+  config.model.heads = 4;
+  config.model.ffn_hidden = 64;
+  config.train.micro_batch = 1;
+  config.train.global_batch = 8;
+  config.finish();
+  config = test::shared(config, {.name = "", .data = 2, .sharding = Sharding::kGradients});
+  config.parallel.bucket_size.reset();
+  config.parallel.bucket_count = buckets;
+  std::vector<double> of_rank_0;
+  run_thread_ranks(2, {}, [&](Communicator& world) {
+    set_cpu_threads(1);
+    const std::unique_ptr<Backend> backend = make_cpu_backend();
+    LateComm late_world(world, late);
+    Trainer trainer({config.model, config.parallel, config.train}, *backend, late_world);
+    trainer.initialize();
+    for (int step = 0; step < 3; ++step) {
+      const double loss = trainer.step(test::tiny_sample, 8 * step, 1e-2).loss;
+      if (world.rank() == 0) of_rank_0.push_back(loss);
+    }
+  });
+  return of_rank_0;
+}
+
+// Two windows take turns, so with an odd number of buckets the last one of a microbatch lies where the first
+// of the next does, into which the head writes in its forward pass already.
+TEST(GradBuffer, NoGradientsAreMadeWhereAnothersAreBeingSummed) {
+  for (const test::Family& family : {test::kGpt2, test::kLlama})
+    for (const int buckets : {1, 2, 3, 4, 6})
+      EXPECT_EQ(losses(family, buckets, std::chrono::milliseconds(3)),
+                losses(family, buckets, std::chrono::milliseconds(0)))
+          << family.name << ", buckets " << buckets;
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,172 @@
+#include "libcore/train/step/memory.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/train/run/loop.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+using test::tiny_config;
+
+RunShape shape(const PretrainConfig& config) {
+  return {config.model, config.parallel, config.train};
+}
+
+TEST(RunMemory, CountsTheStateOfEachParameter) {
+  const PretrainConfig config = tiny_config();
+  const RunMemory estimate = run_memory(shape(config));
+  // By hand: token table 37 x 16, position table 9 x 16; a layer: two norms 2 x 16, qkv 48 x 16 + 48,
+  // projection 16 x 16 + 16, fc1 64 x 16 + 64, fc2 16 x 64 + 16; the last norm 2 x 16.
+  EXPECT_EQ(estimate.parameters, 37 * 16 + 9 * 16 + 2 * (64 + 816 + 272 + 1088 + 1040) + 32);
+  EXPECT_GE(estimate.weights, static_cast<size_t>(estimate.parameters) * 4);
+  EXPECT_EQ(estimate.grads, estimate.weights);
+  EXPECT_EQ(estimate.optimizer, 2 * estimate.weights);
+  EXPECT_EQ(estimate.executor.tapes, 1);
+  EXPECT_EQ(estimate.links, 0U);
+  EXPECT_EQ(estimate.total(), 4 * estimate.weights + estimate.activations() + estimate.scratch +
+                                  estimate.batch + estimate.host + estimate.scalars);
+}
+
+TEST(RunMemory, OfA16BitModelHasMasters) {
+  PretrainConfig config = tiny_config();
+  config.train.bf16 = true;
+  const RunMemory estimate = run_memory(shape(config));
+  EXPECT_EQ(estimate.weights, (estimate.grads / 2 + 255) / 256 * 256);
+  EXPECT_EQ(estimate.optimizer, 3 * estimate.grads);
+}
+
+TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 4;
+  config.parallel = {};
+  config.parallel.pipeline = 4;
+  config.parallel.finish();
+  config.train.global_batch = 16;
+  const auto estimate = [&](int rank) { return run_memory(shape(config), {.pipeline = rank}); };
+  EXPECT_EQ(estimate(0).executor.tapes, 4);
+  EXPECT_EQ(estimate(3).executor.tapes, 1);
+  EXPECT_EQ(estimate(1).parameters, 64 + 816 + 272 + 1088 + 1040);  // one layer, neither embedding nor head
+  // 4 tapes' inputs, one gradient and twice 4 messages of [9, 2, 16] fp32 = 1152 bytes, each rounded to 256.
+  EXPECT_EQ(estimate(0).links, 13U * 1280);
+  EXPECT_EQ(estimate(3).links, (1 + 1 + 8) * 1280U);
+}
+
+// ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, beside two layers' and the tied
+// table's.
+TEST(RunMemory, OfShardedRanksIsTheirShare) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 16;
+  const auto memory = [&](Sharding sharding) {
+    config.parallel = {};
+    config.parallel.data = 4;
+    config.parallel.sharding = sharding;
+    config.parallel.finish();
+    config.train.global_batch = 8;
+    return run_memory(shape(config));
+  };
+  const RunMemory whole = memory(Sharding::kNone), one = memory(Sharding::kOptimizer),
+                  two = memory(Sharding::kGradients);
+  // Padding: each bucket to a multiple of 4 * 64 elements, each tensor to 256 bytes.
+  EXPECT_NEAR(static_cast<double>(one.optimizer), static_cast<double>(whole.optimizer) / 4, 4096);
+  EXPECT_NEAR(static_cast<double>(one.grads), static_cast<double>(whole.grads), 4096);
+  const double layer = 4 * (64 + 816 + 272 + 1088 + 1040), table = 4 * 37 * 16;
+  EXPECT_NEAR(static_cast<double>(two.grads), static_cast<double>(whole.grads) / 4 + 2 * layer + table,
+              0.05 * static_cast<double>(whole.grads));
+}
+
+TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
+  PretrainConfig config = tiny_config();
+  const RunMemory small = run_memory(shape(config));
+  config.train.global_batch = 400;
+  const RunMemory large = run_memory(shape(config));
+  EXPECT_EQ(large.total() - large.batch - large.host, small.total() - small.batch - small.host);
+  EXPECT_EQ(large.batch, 100 * small.batch);
+}
+
+// An adapter of rank 2 beside each layer's QKV: A [2, 16], B [48, 2], each from a multiple of 64 elements on.
+TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
+  const PretrainConfig config = tiny_config();
+  RunShape run = shape(config);
+  const RunMemory full = run_memory(run);
+  run.tuning = {
+      .frozen = true, .rank = 2, .targets = {{.layer = "self_attention.linear_qkv", .part = "c_attn"}}};
+  const RunMemory estimate = run_memory(run);
+  EXPECT_EQ(estimate.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
+  EXPECT_EQ(estimate.grads, 2U * (64 + 128) * 4);
+  EXPECT_EQ(estimate.optimizer, 2 * estimate.grads);
+  // For 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
+  // tensor from a multiple of 256 bytes on.
+  EXPECT_EQ(full.executor.tape - estimate.executor.tape, 2U * (1280 + 4608));
+  EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);
+  const Tuning tuning{.plan = run.tuning};
+  EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
+            20);  // checks its memory
+}
+
+// In the words of a message: the rank, what it takes, and the limit.
+TEST(DeviceMemory, IsALimit) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 2;
+  config.parallel = {};
+  config.parallel.pipeline = 2;
+  config.parallel.finish();
+  const std::vector<ModelRank> ranks = memory_of_model(shape(config));
+  size_t max = 0;
+  for (const ModelRank& rank : ranks) max = std::max(max, rank.memory.total());
+  require_device_memory(ranks, 0, true);
+  require_device_memory(ranks, static_cast<double>(max), true);
+  const auto complaint = [&](double limit, bool on_host) -> std::string {
+    try {
+      require_device_memory(ranks, limit, on_host);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
+  // What lies in the host's memory takes nothing of a device of its own.
+  const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
+  EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
+  EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
+}
+
+// The figures that go with the choice are those of a run that makes it.
+TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
+  PretrainConfig config = tiny_config();
+  config.checkpoint.save = "checkpoints";
+  const size_t without = run_memory(shape(config)).total();
+  const auto choice = [&](std::optional<size_t> available) {
+    return chosen_save_copy(config.checkpoint, shape(config), {available, 1});
+  };
+  const SaveCopyChoice wanted = choice(std::nullopt);
+  EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
+  ASSERT_EQ(wanted.ranks.size(), 1U);
+  // Values, and both moments of each element.
+  EXPECT_GE(wanted.ranks[0].memory.save_copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
+  const size_t all = without + wanted.ranks[0].memory.save_copy;
+  EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
+  const SaveCopyChoice left_out = choice(all - 1);
+  EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
+  EXPECT_EQ(left_out.ranks[0].memory.save_copy, 0U);
+  EXPECT_EQ(left_out.ranks[0].memory.total(), without);
+  config.checkpoint.async_save = true;
+  EXPECT_EQ(choice(1).copy, RunShape::SaveCopy::kAll) << "as was asked for";
+}
+
+TEST(AvailableMemory, IsKnownHereAndPlausible) {
+  const auto bytes = available_memory();
+  ASSERT_TRUE(bytes.has_value());
+  EXPECT_GT(*bytes, size_t{1} << 20);
+  EXPECT_LT(*bytes, size_t{1} << 50);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,127 @@
+#include "libcore/train/step/run_trace.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/train/run/loop.h"
+#include "tests/support/files.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+TEST(TraceEvent, IsOneOfChromesCompleteEvents) {
+  const Json event = to_json(TraceEvent{"F0.3", "compute", 12.5, 3.25, 1, 2});
+  EXPECT_EQ(event.dump(),
+            R"({"name": "F0.3", "cat": "compute", "ph": "X", "ts": 12.5, "dur": 3.25, "pid": 1, "tid": 2})");
+}
+
+struct Event {
+  std::string name;
+  double begin, end;
+};
+/// Events of a run's trace, by rank and name of the lane.
+using Lanes = std::map<std::pair<int64_t, std::string>, std::vector<Event>>;
+
+Lanes traced(PretrainConfig config) {
+  const TempDir dir;
+  config.train.trace = (dir.path() / "trace.json").string();
+  config.train.eval_iters = 0;
+  config.finish();
+  train(config, test::tiny_data(), nullptr);
+  const Json trace = Json::load(config.train.trace);
+  std::map<std::pair<int64_t, int64_t>, std::string> names;
+  Lanes lanes;
+  for (const Json& event : trace["traceEvents"].as_array()) {
+    const int64_t rank = event["pid"].as_int(), lane = event["tid"].as_int();
+    const std::string& name = event["name"].as_string();
+    if (name == "thread_name") names[{rank, lane}] = event["args"]["name"].as_string();
+    if (event["ph"].as_string() != "X") continue;
+    const double begin = event["ts"].as_double();
+    lanes[{rank, names.at({rank, lane})}].push_back({name, begin, begin + event["dur"].as_double()});
+  }
+  return lanes;
+}
+
+std::vector<Event> named(const std::vector<Event>& events, const std::string& start) {
+  std::vector<Event> found;
+  for (const Event& event : events)
+    if (event.name.starts_with(start)) found.push_back(event);
+  return found;
+}
+
+void expect_within_steps(const std::vector<Event>& lane) {
+  const std::vector<Event> steps = named(lane, "step");
+  for (const Event& event : lane)
+    EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [&](const Event& step) {
+      return event.begin >= step.begin - 1 && event.end <= step.end + 1;
+    })) << event.name;
+}
+
+// Two of the run's steps, each of 2 microbatches on each of 2 stages, whose data-parallel ranks sum buckets.
+TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
+  PretrainConfig config = test::tiny_config();
+  config.parallel = {};
+  config.parallel.pipeline = config.parallel.data = 2;
+  config.train.global_batch = 8;
+  config.train.iters = 5;
+  config.train.trace_begin = 2;
+  config.train.trace_end = 4;
+  const Lanes lanes = traced(config);
+  ASSERT_EQ(lanes.size(), 8U);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::vector<Event>& compute = lanes.at({rank, "compute"});
+    EXPECT_EQ(named(compute, "step").size(), 2U);
+    EXPECT_EQ(named(compute, "F0.").size(), 4U);
+    EXPECT_EQ(named(compute, "B0.").size(), 4U);
+    EXPECT_EQ(named(compute, "receive").size(), 4U);
+    EXPECT_EQ(named(compute, "send").size(), 4U);
+    EXPECT_EQ(named(compute, "optimizer").size(), 2U);
+    expect_within_steps(compute);
+    const std::vector<Event>& buckets = lanes.at({rank, "gradient buckets"});
+    EXPECT_FALSE(named(buckets, "bucket of units").empty());
+    // No bucket is later than the step's wait for them.
+    const std::vector<Event> waits = named(compute, "wait for buckets");
+    ASSERT_EQ(waits.size(), 2U);
+    EXPECT_LE(buckets.back().end, waits.back().end + 1);
+  }
+}
+
+TEST(RunTrace, ShowsWhatTensorAndContextRanksExchange) {
+  PretrainConfig config = test::tiny_config();
+  config.model.seq_length = config.model.max_positions = 8;
+  config.parallel = {};
+  config.parallel.tensor = config.parallel.context = 2;
+  config.train.iters = 1;
+  config.train.trace_begin = 0;
+  config.train.trace_end = 1;
+  const Lanes lanes = traced(config);
+  const std::vector<Event>& compute = lanes.at({3, "compute"});
+  // 2 microbatches of 2 layers, forward and backward.
+  EXPECT_EQ(named(compute, "context all_gather").size(), 8U);
+  EXPECT_EQ(named(compute, "context reduce_scatter").size(), 4U);
+  EXPECT_GE(named(compute, "tensor all_reduce").size(), 16U);
+  expect_within_steps(compute);
+}
+
+TEST(RunTrace, OfNoStepIsRefusedBeforeTheRun) {
+  PretrainConfig config = test::tiny_config();
+  config.train.trace = "trace.json";
+  config.train.trace_begin = 5;
+  config.train.trace_end = 5;
+  Problems problems;
+  config.train.validate(problems);
+  EXPECT_EQ(problems.list(),
+            (std::vector<std::string>{"--profile-step-end 5 is not after --profile-step-start 5, "
+                                      "so that --trace trace.json would hold no step"}));
+}
+
+}  // namespace
+}  // namespace megalith
