@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"

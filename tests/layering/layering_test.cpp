@@ -148,7 +148,8 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^boost/program_options.*"), "libcore/options/.*"},
       {std::regex("^yaml-cpp/.*"), "libcore/options/plugin_yaml.cpp"},
       {std::regex("^sentencepiece_.*"), "libcore/text/formats/sentencepiece/plugin_sentencepiece.cpp"},
-      {std::regex("^simdjson.*"), "libcore/json/.*"},
+      {std::regex("^simdjson.*"), "libcore/(json/.*|base/utf8\\.cpp)"},
+      {std::regex("^utf8proc.*"), "libcore/(base/utf8|text/unicode/nfc)\\.cpp"},
       {std::regex(
            "^[a-z]+intrin\\.h"),  // of x86: one file for each instruction set, and what two of them share
        "libcore/(.*_(avx2|sha|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"

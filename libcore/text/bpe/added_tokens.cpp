@@ -2,24 +2,18 @@
 
 #include <algorithm>
 
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
-/// Where the last character of `utf8` (not empty) begins.
-size_t last_character(std::string_view utf8) {
-  size_t begin = utf8.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
-  return begin;
-}
-
 /// Where the white space that ends `utf8` begins.
 size_t trailing_space(std::string_view utf8) {
   size_t at = utf8.size();
   while (at > 0) {
-    const size_t begin = last_character(utf8.substr(0, at));
+    const size_t begin = character_begin(utf8, at - 1);
     if (char_class(code_point_at(utf8.substr(begin, at - begin)).value) != CharClass::kSpace) break;
     at = begin;
   }
@@ -90,7 +84,7 @@ const AddedToken* AddedTokens::longest(std::string_view utf8) const {
 
 bool AddedTokens::alone(std::string_view utf8, const Found& found) {
   const auto is_word = [](std::string_view rest) { return char_traits(code_point_at(rest).value).is_word(); };
-  if (found.begin > 0 && is_word(utf8.substr(last_character(utf8.substr(0, found.begin))))) return false;
+  if (found.begin > 0 && is_word(utf8.substr(character_begin(utf8, found.begin - 1)))) return false;
   return found.end == utf8.size() || !is_word(utf8.substr(found.end));
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
