@@ -9,12 +9,16 @@
 namespace megalith {
 namespace {
 
+bool is_space(uint32_t code_point) {
+  return char_traits(code_point).kind() == CharKind::kSpace;
+}
+
 /// Where the white space that ends `utf8` begins.
 size_t trailing_space(std::string_view utf8) {
   size_t at = utf8.size();
   while (at > 0) {
     const size_t begin = character_begin(utf8, at - 1);
-    if (char_class(code_point_at(utf8.substr(begin, at - begin)).value) != CharClass::kSpace) break;
+    if (!is_space(code_point_at(utf8.substr(begin, at - begin)).value)) break;
     at = begin;
   }
   return at;
@@ -25,7 +29,7 @@ size_t leading_space(std::string_view utf8) {
   size_t at = 0;
   while (at < utf8.size()) {
     const CodePoint c = code_point_at(utf8.substr(at));
-    if (char_class(c.value) != CharClass::kSpace) break;
+    if (!is_space(c.value)) break;
     at += c.bytes;
   }
   return at;

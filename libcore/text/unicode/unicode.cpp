@@ -3,18 +3,6 @@
 #include "libcore/base/utf8.h"
 
 namespace megalith {
-namespace {
-#include "libcore/text/unicode/unicode_tables.inc"
-}  // namespace
-
-CharClass char_class(uint32_t code_point) {
-  if (code_point > 0x10FFFF) return CharClass::kOther;
-  constexpr uint32_t kInBlock = (1u << kBlockBits) - 1;
-  const uint32_t place =
-      (uint32_t{kBlockOf[code_point >> kBlockBits]} << kBlockBits) | (code_point & kInBlock);
-  return static_cast<CharClass>((kClasses[place / 32] >> (place % 32 * 2)) & 3);
-}
-
 CodePoint code_point_at(std::string_view utf8) {
   const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(utf8[i])}; };
   const auto tail = [&](size_t i) { return i < utf8.size() && continues_character(utf8[i]); };
