@@ -4,9 +4,9 @@
 
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/torch_checkpoint.h"
 
