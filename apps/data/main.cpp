@@ -13,7 +13,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/inspect/dataset_tool.h"
 #include "libcore/options/cli.h"
-#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
 namespace {

@@ -9,6 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/run_files.h"
@@ -16,7 +17,7 @@
 #include "libcore/options/problems.h"
 #include "libcore/text/bpe/train/bpe_trainer.h"
 #include "libcore/text/bpe/train/training_corpus.h"
-#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_writer.h"
 #include "libcore/text/tokenizer_lines.h"
 

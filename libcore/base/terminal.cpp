@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 
 namespace megalith {
 namespace {
@@ -31,7 +32,7 @@ size_t columns_of(int descriptor) {
 std::string_view fitting(std::string_view text, size_t columns) {
   size_t end = 0;
   for (size_t seen = 0; end < text.size(); ++end)
-    if ((text[end] & 0xC0) != 0x80 && seen++ == columns) break;
+    if (!continues_character(text[end]) && seen++ == columns) break;
   return text.substr(0, end);
 }
 

@@ -1,12 +1,13 @@
 #include "libcore/base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <system_error>
+
+#include "libcore/base/utf8.h"
 
 namespace megalith {
 
@@ -43,6 +44,10 @@ std::string lower_ascii(std::string_view text) {
   return lower;
 }
 
+void append_hex(std::string& out, uint64_t value, int digits) {
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += "0123456789abcdef"[(value >> shift) & 15];
+}
+
 std::string escape_markup(std::string_view text) {
   std::string out;
   for (const char c : text)
@@ -61,26 +66,16 @@ std::string escape_markup(std::string_view text) {
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
-  while (!text.empty()) {
-    const size_t good = valid_utf8_prefix(text);
-    for (char c : text.substr(0, good)) {
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += c;
-      } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-        char hex[8];
-        std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-        out += hex;
-      } else {
-        out += c;
-      }
-    }
-    text.remove_prefix(good);
-    if (!text.empty()) {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
-      out += hex;
-      text.remove_prefix(1);
+  for (size_t n = 0; !text.empty(); text.remove_prefix(n)) {
+    const size_t character = utf8_sequence(text);
+    n = std::max<size_t>(character, 1);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (character == 0 || byte < 0x20 || byte == 0x7f) {
+      out += "\\x";
+      append_hex(out, byte, 2);
+    } else {
+      if (byte == '"' || byte == '\\') out += '\\';
+      out += text.substr(0, n);
     }
   }
   return out + '"';
@@ -90,8 +85,8 @@ std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max) return std::string(text);
   size_t end = max;
   // At most three steps back, because a code point has no more bytes after its first one.
-  while (end > 0 && max - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  if ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) end = max;  // no UTF-8
+  while (end > 0 && max - end < 3 && continues_character(text[end])) --end;
+  if (continues_character(text[end])) end = max;  // no UTF-8
   return std::string(text.substr(0, end)) + "…";
 }
 
@@ -193,116 +188,6 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   return best;
-}
-
-namespace {
-/// A row of table 3-7 of the Unicode standard: first bytes of well-formed sequences, their length, and what
-/// the second byte may be; the others are 0x80 to 0xBF.
-struct Utf8Row {
-  unsigned char lead_low, lead_high;
-  size_t bytes;
-  unsigned char second_low = 0x80, second_high = 0xBF;
-};
-constexpr Utf8Row kUtf8Rows[] = {
-    {0x00, 0x7F, 1},
-    {0xC2, 0xDF, 2},
-    {0xE0, 0xE0, 3, 0xA0, 0xBF},
-    {0xE1, 0xEC, 3},
-    {0xED, 0xED, 3, 0x80, 0x9F},
-    {0xEE, 0xEF, 3},
-    {0xF0, 0xF0, 4, 0x90, 0xBF},
-    {0xF1, 0xF3, 4},
-    {0xF4, 0xF4, 4, 0x80, 0x8F},
-};
-/// The row of each first byte, or one of no bytes.
-constexpr auto kUtf8RowOf = [] {
-  std::array<Utf8Row, 256> rows{};
-  for (const Utf8Row& row : kUtf8Rows)
-    for (size_t lead = row.lead_low; lead <= row.lead_high; ++lead) rows[lead] = row;
-  return rows;
-}();
-
-/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8.
-size_t utf8_sequence(std::string_view bytes) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const Utf8Row& row = kUtf8RowOf[at(0)];
-  if (row.bytes <= 1) return row.bytes;
-  if (row.bytes > bytes.size() || at(1) < row.second_low || at(1) > row.second_high) return 0;
-  for (size_t i = 2; i < row.bytes; ++i)
-    if ((at(i) & 0xC0) != 0x80) return 0;
-  return row.bytes;
-}
-}  // namespace
-
-size_t valid_utf8_prefix(std::string_view bytes) {
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const size_t n = utf8_sequence(bytes.substr(at));
-    if (n == 0) break;
-    at += n;
-  }
-  return at;
-}
-
-char* write_utf8(char* out, uint32_t c) {
-  const auto put = [&](uint32_t byte) { *out++ = static_cast<char>(byte); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | (c >> 6));
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | (c >> 12));
-    put(0x80 | ((c >> 6) & 0x3F));
-    put(0x80 | (c & 0x3F));
-  } else {
-    put(0xF0 | (c >> 18));
-    put(0x80 | ((c >> 12) & 0x3F));
-    put(0x80 | ((c >> 6) & 0x3F));
-    put(0x80 | (c & 0x3F));
-  }
-  return out;
-}
-
-int64_t count_code_points(std::string_view utf8) {
-  int64_t n = 0;
-  for (const char c : utf8) n += static_cast<signed char>(c) >= -64;  // not one that continues another
-  return n;
-}
-
-void append_utf8(std::string& out, uint32_t code_point) {
-  char bytes[4];
-  out.append(bytes, write_utf8(bytes, code_point));
-}
-
-namespace {
-/// Bytes at the start of `bytes`, which begin no valid sequence, that are the beginning of one (at least 1).
-size_t maximal_subpart(std::string_view bytes) {
-  const auto at = [&](size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u; };
-  const auto tail = [&](size_t i) { return (at(i) & 0xC0) == 0x80; };
-  const unsigned lead = at(0);
-  if (lead < 0xE0 || lead > 0xF4 || !tail(1)) return 1;
-  const bool second_fits = lead == 0xE0   ? at(1) >= 0xA0
-                           : lead == 0xED ? at(1) <= 0x9F
-                           : lead == 0xF0 ? at(1) >= 0x90
-                           : lead == 0xF4 ? at(1) <= 0x8F
-                                          : true;
-  if (!second_fits) return 1;
-  return lead >= 0xF0 && tail(2) ? 3 : 2;
-}
-}  // namespace
-
-std::string replace_invalid_utf8(std::string_view bytes) {
-  std::string out;
-  while (!bytes.empty()) {
-    const size_t good = valid_utf8_prefix(bytes);
-    out += bytes.substr(0, good);
-    bytes.remove_prefix(good);
-    if (bytes.empty()) break;
-    out += "\xEF\xBF\xBD";
-    bytes.remove_prefix(maximal_subpart(bytes));
-  }
-  return out;
 }
 
 }  // namespace megalith

@@ -12,7 +12,9 @@ namespace megalith {
 std::vector<std::string> split(std::string_view text, char separator);  // "" gives one empty part
 std::string_view trim(std::string_view text);                           // blanks, tabs, CR, LF
 std::string join(std::span<const std::string> parts, std::string_view separator);
-std::string lower_ascii(std::string_view text);    // A to Z only
+std::string lower_ascii(std::string_view text);  // A to Z only
+/// Appends the last `digits` lower-case hexadecimal digits of `value`, zeros before them where it has fewer.
+void append_hex(std::string& out, uint64_t value, int digits);
 std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
 std::string quote(std::string_view text);  // "text", control characters and bad UTF-8 escaped, for messages
 /// The beginning of `text` for a message: at most `max` bytes, and "…" where there was more. No code point is
@@ -35,17 +37,5 @@ std::string format_duration(double seconds);  // "4.2 s", "3 min 20 s", "2 h 05 
 /// The candidate with the smallest edit distance to `word`, for "did you mean"; none when that is more than a
 /// third of its length, because the user then meant something else.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
-
-/// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <=
-/// U+10FFFF).
-size_t valid_utf8_prefix(std::string_view bytes);
-/// Code points of valid UTF-8.
-int64_t count_code_points(std::string_view utf8);
-/// Writes the 1 to 4 bytes of a code point and returns the end; room for 4.
-char* write_utf8(char* out, uint32_t code_point);
-void append_utf8(std::string& out, uint32_t code_point);
-/// `bytes` with U+FFFD for what is not valid UTF-8: one for each maximal part of a sequence, else one a byte
-/// (the Unicode standard's "substitution of maximal subparts", as in Python's errors="replace").
-std::string replace_invalid_utf8(std::string_view bytes);
 
 }  // namespace megalith

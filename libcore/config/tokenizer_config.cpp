@@ -1,8 +1,8 @@
 #include "libcore/config/tokenizer_config.h"
 
 #include "libcore/base/error.h"
-#include "libcore/config/tokenizer_model.h"
 #include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/run/run_files.h"
 
 namespace megalith {
 
@@ -23,7 +23,7 @@ void TokenizerConfig::finish() {
   if (type.empty()) type = "HuggingFaceTokenizer";
 }
 
-void TokenizerConfig::take(const TokenizerModel& found) {
+void TokenizerConfig::take(const TokenizerFiles& found) {
   // transformers makes a tokenizer of GPT-2's two files, too.
   const bool any = type.empty() || (type == "HuggingFaceTokenizer" && found.type == "GPT2BPETokenizer");
   if (any) type = found.type;
@@ -38,6 +38,35 @@ void TokenizerConfig::validate(Problems& problems) const {
   if (type != "GPT2BPETokenizer") return;
   if (vocab.empty()) problems.add("--tokenizer-type GPT2BPETokenizer needs --vocab-file FILE (vocab.json)");
   if (merges.empty()) problems.add("--tokenizer-type GPT2BPETokenizer needs --merge-file FILE (merges.txt)");
+}
+
+TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t vocab_size) {
+  return {.type = config.type,
+          .vocab = config.vocab,
+          .merges = config.merges,
+          .model = config.model,
+          .vocab_size = static_cast<int>(vocab_size),
+          .hf_special_tokens = config.hf_special_tokens,
+          .tiktoken_pattern = config.tiktoken_pattern,
+          .tiktoken_special_tokens = config.tiktoken_special_tokens,
+          .special_tokens = config.special_tokens,
+          .eod = config.eod};
+}
+
+TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig& config) {
+  config.type = own.type;
+  config.vocab = own.vocab;
+  config.merges = own.merges;
+  config.model = own.model;
+  if (config.eod.empty()) config.eod = own.eod;
+  if (config.special_tokens.empty()) config.special_tokens = own.special_tokens;
+  return tokenizer_files(config, own.vocab_size);
+}
+
+void reads_tokenizer(RunFiles& files, const TokenizerConfig& config) {
+  files.reads("--vocab-file", config.vocab);
+  files.reads("--merge-file", config.merges);
+  files.reads("--tokenizer-model", config.model);
 }
 
 }  // namespace megalith

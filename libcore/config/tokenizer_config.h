@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/tokenizer_model.h"
 #include "libcore/options/fields.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
+
+class RunFiles;
 
 /// Which tokenizer, and its files. The vocabulary's size is ModelConfig's (or, for preprocessing, the app's
 /// own field).
@@ -50,8 +52,18 @@ struct TokenizerConfig {
   void validate(Problems&) const;
 
  private:
-  void take(const TokenizerModel&);
+  void take(const TokenizerFiles&);
   std::string unreadable_;  // why no type was found
 };
+
+/// The tokenizer that the options name; `vocab_size` is --vocab-size (0: not given).
+TokenizerFiles tokenizer_files(const TokenizerConfig&, int64_t vocab_size);
+
+/// Names a model's own tokenizer in the options as if its files had been given, so that everything after
+/// reads options alone; what these say beside the files stays. Returns that tokenizer.
+TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig&);
+
+/// The files that make_tokenizer() will read.
+void reads_tokenizer(RunFiles&, const TokenizerConfig&);
 
 }  // namespace megalith

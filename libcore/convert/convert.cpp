@@ -15,7 +15,6 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
-#include "libcore/config/tokenizer_model.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_files.h"
@@ -29,6 +28,7 @@
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/io/run/stop_signal.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 

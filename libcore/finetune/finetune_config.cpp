@@ -7,10 +7,10 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/dialects/axolotl/axolotl.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/run/run_rules.h"
 
 namespace megalith {

@@ -8,9 +8,10 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/finetune/chat_segments.h"
 #include "libcore/io/files/file.h"
-#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
 namespace {

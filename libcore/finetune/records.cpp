@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/streams/line_reader.h"
 
 namespace megalith {

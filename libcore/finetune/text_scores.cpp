@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/punkt_chars.h"
 #include "libcore/text/unicode/unicode.h"

@@ -6,10 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include <simdjson.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/json/json_text_inl.h"
 
 namespace megalith {
@@ -151,7 +150,7 @@ char* unescape(const char* at, const char* end, char* out) {
 /// One character at `at` for a message: a whole UTF-8 character, or one byte.
 std::string_view character(const char* at, const char* end) {
   size_t n = 1;
-  while (at + n < end && n < 4 && (static_cast<unsigned char>(at[n]) & 0xC0) == 0x80) ++n;
+  while (at + n < end && n < 4 && continues_character(at[n])) ++n;
   return {at, n};
 }
 
@@ -253,10 +252,8 @@ void DocumentParser::start(std::span<char> line) {
 /// Python decodes the line before json.loads sees it, so bad bytes come first.
 bool DocumentParser::check_bytes() {
   const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
-  if (!simdjson::validate_utf8(line.data(), line.size())) {
-    const char* bad = begin_ + valid_utf8_prefix(line);
-    return reject(DocumentFault::kInvalidUtf8, bad, "found " + quote({bad, 1}));
-  }
+  if (const size_t good = valid_utf8_prefix(line); good < line.size())
+    return reject(DocumentFault::kInvalidUtf8, begin_ + good, "found " + quote(line.substr(good, 1)));
   if (line.starts_with(kByteOrderMark))
     return reject(DocumentFault::kByteOrderMark, begin_, "it may only be the first bytes of an input");
   return true;

@@ -241,7 +241,6 @@ std::string Json::dump(int indent) const {
 }
 
 std::string json_quote(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   constexpr std::string_view kMarked = "\"\\\n\t\r\b\f", kMarks = "\"\\ntrbf";
   std::string out = "\"";
   for (const char c : text) {
@@ -250,9 +249,8 @@ std::string json_quote(std::string_view text) {
       out += '\\';
       out += kMarks[marked];
     } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
+      out += "\\u";
+      append_hex(out, byte, 4);
     } else {
       out += c;
     }

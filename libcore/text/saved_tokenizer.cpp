@@ -1,7 +1,6 @@
 #include "libcore/text/saved_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -10,20 +9,12 @@
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json_names.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array kTokenizerFiles = {"tokenizer.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "tokenizer.model",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "chat_template.jinja"};
 
 // A name within the checkpoint folder, with one folder at most.
 bool is_inside(std::string_view name) {
@@ -93,14 +84,6 @@ void check_index_checksum(std::string_view text, const std::string& name) {
     fail(ErrorKind::kData, name,
          ": its bytes do not match its checksum; the file is damaged: use another checkpoint, or restore the "
          "file");
-}
-
-bool is_tokenizer_file(std::string_view name) {
-  return std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
-}
-
-std::span<const char* const> tokenizer_file_names() {
-  return kTokenizerFiles;
 }
 
 void check_tokenizer_files(const std::string& checkpoint, std::span<const IndexedFile> listed) {

@@ -30,10 +30,6 @@ void check_index_checksum(std::string_view text, const std::string& name);
 /// What stands in such a text before that checksum.
 inline constexpr std::string_view kIndexChecksumMember = ",\n \"checksum\": ";
 
-/// Whether a file of this name belongs to a tokenizer, and all such names.
-bool is_tokenizer_file(std::string_view name);
-std::span<const char* const> tokenizer_file_names();
-
 /// The files of a tokenizer in the folder "tokenizer" of `checkpoint` are those that `listed` has of it, with
 /// their lengths and checksums, and no others, because which there are decides how they are read. kData, with
 /// the file. Nothing where there is no such folder and none is listed.

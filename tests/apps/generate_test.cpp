@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/convert/targets/megalith.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"

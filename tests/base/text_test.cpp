@@ -5,21 +5,22 @@
 namespace megalith {
 namespace {
 
-TEST(ReplaceInvalidUtf8, SubstitutesMaximalSubparts) {
-  // Wanted values: Python's bytes.decode("utf-8", errors="replace"), which follows the Unicode standard's
-  // table 3-8.
-  const std::string r = "\uFFFD";
-  EXPECT_EQ(replace_invalid_utf8(""), "");
-  EXPECT_EQ(replace_invalid_utf8("plain \u00e9 \u65e5 \U0001F600"), "plain \u00e9 \u65e5 \U0001F600");
-  EXPECT_EQ(replace_invalid_utf8("a\xE2\x82"), "a" + r);
-  EXPECT_EQ(replace_invalid_utf8("\xE2\x82"
-                                 "a"),
-            r + "a");
-  EXPECT_EQ(replace_invalid_utf8("\xF0\x9F\x98\xE2\x82\xAC"), r + "\u20ac");
-  EXPECT_EQ(replace_invalid_utf8("\xED\xA0\x80"), r + r + r);
-  EXPECT_EQ(replace_invalid_utf8("\xF4\x90\x80\x80"), r + r + r + r);
-  EXPECT_EQ(replace_invalid_utf8("\xC0\xAF\xE0\x80\xAF\xF0\x80\x80"), r + r + r + r + r + r + r + r);
-  EXPECT_EQ(replace_invalid_utf8("\xC3(\xFF"), r + "(" + r);
+TEST(Quote, EscapesControlCharactersAndWhatIsNoUtf8) {
+  EXPECT_EQ(quote(""), "\"\"");
+  EXPECT_EQ(quote("a\u00e9\u20ac\U0001F600"), "\"a\u00e9\u20ac\U0001F600\"");
+  EXPECT_EQ(quote("\"\\\n\x7f"), "\"\\\"\\\\\\x0a\\x7f\"");
+  EXPECT_EQ(quote(std::string_view("\0z", 2)), "\"\\x00z\"");
+  EXPECT_EQ(quote("a\xE2\x82z\xFF"), "\"a\\xe2\\x82z\\xff\"") << "a byte at a time";
+}
+
+TEST(AppendHex, WritesTheLastDigits) {
+  std::string text = "0x";
+  append_hex(text, 0xBEEF, 4);
+  append_hex(text, 0x1F, 2);
+  append_hex(text, 0xABCDE, 2);
+  EXPECT_EQ(text, "0xbeef1fde");
+  append_hex(text = {}, UINT64_MAX - 1, 16);
+  EXPECT_EQ(text, "fffffffffffffffe");
 }
 
 TEST(Shortened, CutsNoCodePointInTwo) {
@@ -43,11 +44,6 @@ TEST(Nearest, CountsASwapAsOneMistake) {
   EXPECT_EQ(nearest("ehlp", words), "help");
   EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two mistakes in four letters
   EXPECT_EQ(nearest("helebroe", words), "hellebore");
-}
-
-TEST(CountCodePoints, CountsCharactersOfOneToFourBytes) {
-  EXPECT_EQ(count_code_points(""), 0);
-  EXPECT_EQ(count_code_points("a\u00e9\u4e2d\U0001F600"), 4);
 }
 
 TEST(Nearest, WantsAtMostAThirdOfTheWordWrong) {

@@ -456,20 +456,6 @@ TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
             std::string::npos);
 }
 
-TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
-  const TempDir dir;
-  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "");
-  fs::copy_file(test::test_data("text/goldens/pieces.model"), dir / "tokenizer.model");
-  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "Llama2Tokenizer");
-  EXPECT_EQ(tokenizer_in(dir.path().string(), "GPTSentencePieceTokenizer").type, "GPTSentencePieceTokenizer");
-  fs::copy_file(convert_golden("gpt2/vocab.json"), dir / "vocab.json");
-  fs::copy_file(convert_golden("gpt2/merges.txt"), dir / "merges.txt");
-  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "GPT2BPETokenizer");
-  fs::copy_file(convert_golden("gpt2/tokenizer.json"), dir / "tokenizer.json");
-  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "HuggingFaceTokenizer");
-  EXPECT_EQ(tokenizer_in(dir.path().string(), "GPT2BPETokenizer").type, "GPT2BPETokenizer");
-}
-
 // transformers 5's list "extra_special_tokens" makes transformers 4 fail.
 TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
   const TempDir dir;

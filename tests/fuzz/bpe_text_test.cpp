@@ -1,5 +1,5 @@
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/formats/hf_json.h"
 #include "libcore/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/isa.h"
-
 namespace megalith {
 namespace {
 
@@ -15,19 +13,6 @@ TEST(Sha256, EqualsTheKnownAnswers) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(sha256_hex(std::string(1000000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
-TEST(Sha256, IsTheSameWithEveryInstructionSet) {
-  std::array<uint8_t, 3 * 64> blocks;
-  for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<uint8_t>(i * i + 7 * i);
-  const auto state_after = [&](Isa isa, size_t count) {
-    std::array<uint32_t, 8> state = {1, 2, 0x80000000, 4, 5, 0xFFFFFFFF, 7, 8};
-    sha256_kernel(isa)(state, blocks.data(), count);
-    return state;
-  };
-  for (const Isa isa : test::runnable_isas())
-    for (const size_t count : {0, 1, 2, 3})
-      EXPECT_EQ(state_after(isa, count), state_after(Isa::kGeneric, count)) << name(isa) << " " << count;
 }
 
 TEST(Sha256, DoesNotDependOnThePieces) {

@@ -54,6 +54,20 @@ TEST(Xxh64, DoesNotDependOnHowTheBytesArrive) {
   }
 }
 
+// As a scratch file does between two saves.
+TEST(Xxh64, IsCopiedInMidStream) {
+  const std::string text = sample(1000);
+  for (const size_t cut : {0, 1, 31, 32, 100, 999}) {
+    Xxh64 hash(7), whole(7);
+    hash.update(text.data(), cut);
+    Xxh64 copy = hash;
+    hash.update("something else", 14);
+    copy.update(text.data() + cut, text.size() - cut);
+    whole.update(text.data(), text.size());
+    EXPECT_EQ(copy.digest(), whole.digest()) << cut;
+  }
+}
+
 // In the sanitizer preset: after an odd number of bytes an empty file's null pointer must not reach memcpy.
 TEST(Xxh64, TakesNothingFromNowhere) {
   Xxh64 hash;

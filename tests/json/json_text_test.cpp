@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "tests/support/isa.h"
 
 namespace megalith {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 
 namespace megalith::test {
 

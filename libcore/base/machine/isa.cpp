@@ -27,7 +27,7 @@ const char* name(Isa isa) {
 // dozen cpuid instructions, each of which the host of a virtual machine answers, in 4.5 us.
 Isa best_isa() {
   const bool avx2 = CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) && CPU_FEATURE_ACTIVE(F16C) &&
-                    CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2) && CPU_FEATURE_ACTIVE(PCLMULQDQ);
+                    CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2);
   const bool avx512 = avx2 && CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) &&
                       CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL);
   const bool bf16 = avx512 && CPU_FEATURE_ACTIVE(AVX512_BF16);
@@ -35,12 +35,7 @@ Isa best_isa() {
 }
 
 bool has_vbmi2(Isa isa) {
-  return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2) &&
-         CPU_FEATURE_ACTIVE(VPCLMULQDQ);
-}
-
-bool has_sha(Isa isa) {
-  return isa >= Isa::kAvx2 && CPU_FEATURE_ACTIVE(SHA);
+  return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2);
 }
 #else
 Isa best_isa() {
@@ -48,10 +43,6 @@ Isa best_isa() {
 }
 
 bool has_vbmi2(Isa) {
-  return false;
-}
-
-bool has_sha(Isa) {
   return false;
 }
 #endif

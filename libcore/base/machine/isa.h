@@ -18,11 +18,8 @@ Isa best_isa();
 /// results do not depend on it). Throws kUsage when that is unknown or too much.
 Isa chosen_isa();
 
-/// Whether kernels for AVX-512 with VBMI, VBMI2 and VPCLMULQDQ may be used where `isa` is chosen.
+/// Whether kernels for AVX-512 with VBMI and VBMI2 may be used where `isa` is chosen.
 bool has_vbmi2(Isa isa);
-/// Whether the processor has the SHA-256 instructions. A question of its own, because no level of Isa implies
-/// them.
-bool has_sha(Isa isa);
 
 /// What X.cpp (generic) and X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp, X_avx512bf16.cpp make of one X; T is
 /// a pointer to a function or to a table of functions, null where there is none.

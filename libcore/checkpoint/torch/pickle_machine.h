@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/checkpoint/torch/pickle.h"
 
 namespace megalith {

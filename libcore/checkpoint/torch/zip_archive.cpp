@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/hash/crc32.h"
+#include "libcore/checkpoint/torch/crc32.h"
 
 // The format: PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 namespace megalith {
@@ -96,10 +96,7 @@ ZipArchive::ZipArchive(std::string_view bytes, std::string where) : bytes_(bytes
 void ZipArchive::check_cases() const {
   std::unordered_map<std::string, std::string_view> names;
   for (const Member& member : members_) {
-    std::string lower(member.name);
-    for (char& c : lower)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (const auto [at, is_new] = names.emplace(std::move(lower), member.name); !is_new)
+    if (const auto [at, is_new] = names.emplace(lower_ascii(member.name), member.name); !is_new)
       refuse("the zip archive holds ", shown(at->second), " and ", shown(member.name),
              ", which differ by case only");
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/convert/sources/settings.h"
 
 namespace megalith {

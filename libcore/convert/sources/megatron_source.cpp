@@ -12,6 +12,8 @@
 #include "libcore/convert/sources/megatron_parts.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/files/file.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -144,7 +146,7 @@ namespace {
 /// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
-  TokenizerFiles files = tokenizer_in(options.tokenizer);
+  TokenizerFiles files = find_tokenizer(options.tokenizer).value_or(TokenizerFiles{});
   files.eod = eod_of(args);
   const int64_t ids = make_tokenizer(files)->vocab_size();
   if (given != 0 && given < ids)

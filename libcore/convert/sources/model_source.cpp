@@ -14,6 +14,7 @@
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -109,7 +110,7 @@ std::string tokenizer_beside(const std::string& path) {
   for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
     if (!file_exists((folder / kTrackerFile).string())) continue;
     std::string tokenizer = (folder / kTokenizerFolder).string();
-    if (!tokenizer_in(tokenizer).type.empty()) return tokenizer;
+    if (find_tokenizer(tokenizer)) return tokenizer;
   }
   return {};
 }
@@ -117,7 +118,7 @@ std::string tokenizer_beside(const std::string& path) {
 // The tokenizer's files beside a file of weights, as people put them there, or else as training did.
 std::string tokenizer_near(const std::string& path) {
   const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
-  return tokenizer_in(folder).type.empty() ? tokenizer_beside(path) : folder;
+  return find_tokenizer(folder) ? folder : tokenizer_beside(path);
 }
 
 // Its vocabulary is its ids and one more, the end of a document.
@@ -187,7 +188,7 @@ void ModelSource::open_megatron(const std::string& path, SourceOptions options) 
   path_ = model.path;
   config_ = model.config;
   tokenizer_folder_ = options.tokenizer;
-  if (!tokenizer_folder_.empty()) tokenizer_ = tokenizer_in(tokenizer_folder_);
+  if (!tokenizer_folder_.empty()) tokenizer_ = find_tokenizer(tokenizer_folder_).value_or(TokenizerFiles{});
   iteration_ = model.iteration;
   training_ = std::move(model.training);
   training_.args = std::move(model.args);
@@ -206,7 +207,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   check_tokenizer_files(path_, reader->index().files);
-  tokenizer_ = tokenizer_in(tokenizer_folder_, type);
+  tokenizer_ = find_tokenizer(tokenizer_folder_, type).value_or(TokenizerFiles{});
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
   tokenizer_.eod = eod_of(args_);
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
@@ -219,7 +220,7 @@ void ModelSource::open_hugging_face(const std::string& path, const SourceOptions
   const HfModel model = parse_hf_config(load_own_small(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
-  tokenizer_ = tokenizer_in(path);
+  tokenizer_ = find_tokenizer(path).value_or(TokenizerFiles{});
   if (!tokenizer_.type.empty()) tokenizer_folder_ = path;
   auto weights = std::make_unique<WeightsFolder>(path, options.crc, options.writing);
   if (static_cast<size_t>(config_.layers) > weights->tensors().size())

@@ -9,13 +9,14 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/config/tokenizer_model.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "libcore/json/json_names.h"
 #include "libcore/text/formats/gpt2_files.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_writer.h"
 #include "libcore/text/saved_tokenizer.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -33,8 +34,10 @@ struct Folder {
 
   bool has(const char* name) const { return files.contains(name); }
   std::string name(const char* file) const { return path + "/" + file; }
-  // GPT-2's two files, and no tokenizer.json that would go before them.
-  bool is_gpt2() const { return has("vocab.json") && has("merges.txt") && !has("tokenizer.json"); }
+  bool is_gpt2() const {
+    const auto found = find_tokenizer(path);
+    return found && found->type == "GPT2BPETokenizer";
+  }
 };
 
 bool is_byte_level(const Json& tokenizer) {
@@ -305,9 +308,7 @@ void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
     read_gpt2_files(folder.name("vocab.json"), folder.name("merges.txt"),
                     {.eod = ids.empty() || ids.contains(kEndOfText) ? "" : ids.begin()->first});
   if (!folder.has("tokenizer.model")) return;
-  const auto model = recognize_tokenizer(folder.name("tokenizer.model"));
-  make_tokenizer(
-      {.type = model->type, .vocab = model->vocab, .merges = model->merges, .model = model->model});
+  make_tokenizer(*recognize_tokenizer(folder.name("tokenizer.model")));
 }
 
 Folder read_folder(const std::string& path) {
@@ -339,13 +340,6 @@ Checked checked_folder(const std::string& path, int64_t vocab_size) {
 }
 
 }  // namespace
-
-TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) {
-  TokenizerFiles files;
-  if (const auto found = find_tokenizer(folder, type))
-    files = {.type = found->type, .vocab = found->vocab, .merges = found->merges, .model = found->model};
-  return files;
-}
 
 std::map<std::string, std::string> tokenizer_files_of(const std::string& folder, int64_t vocab_size) {
   return checked_folder(folder, vocab_size).folder.files;

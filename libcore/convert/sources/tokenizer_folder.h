@@ -7,13 +7,8 @@
 
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/json/json.h"
-#include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
-
-/// The tokenizer whose files stand in `folder`, as find_tokenizer() (config/tokenizer_model.h) sees them; its
-/// type is empty where there is none. `type` is the type that was trained with, where it is known.
-TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type = {});
 
 /// --eod-token of the run whose options `args` are, as our checkpoints and the Megatron ones that we write
 /// keep it; empty: the tokenizer's files say what ends a document.

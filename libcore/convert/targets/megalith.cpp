@@ -11,6 +11,7 @@
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 
@@ -71,7 +72,8 @@ void export_checkpoint(const Conversion& conversion, const std::string& output) 
   if (!tokenizer_folder.empty()) {
     for (const auto& [name, contents] : tokenizer_files_of(tokenizer_folder, source.config().vocab_size))
       writer.put_text(concat(kTokenizerFolder, "/", name), contents);
-    args.set("tokenizer_type", tokenizer_in(tokenizer_folder, source.tokenizer().type).type);
+    const auto found = find_tokenizer(tokenizer_folder, source.tokenizer().type);
+    args.set("tokenizer_type", found ? found->type : std::string());
     if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);
   }
   writer.put_json(kArgsFile, args);

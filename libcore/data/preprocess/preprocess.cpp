@@ -16,13 +16,14 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/io/run/stop_signal.h"
-#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/threads/pipeline.h"
 
 namespace megalith {

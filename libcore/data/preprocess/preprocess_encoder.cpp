@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 
 namespace megalith {

@@ -15,9 +15,9 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
-#include "libcore/hash/crc32.h"
 #include "libcore/io/files/file.h"
 #include "libcore/train/saves/checkpoint_store.h"
 

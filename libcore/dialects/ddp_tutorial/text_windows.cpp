@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith {

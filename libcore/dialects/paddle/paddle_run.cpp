@@ -9,11 +9,11 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/dialects/paddle/paddle_dataset.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
-#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

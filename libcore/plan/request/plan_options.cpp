@@ -7,6 +7,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/precedence.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/files/file.h"
@@ -25,7 +26,6 @@
 #include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/simulation/timeline.h"
 #include "libcore/text/formats/make_tokenizer.h"
-#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/step/memory.h"
 
 namespace megalith {

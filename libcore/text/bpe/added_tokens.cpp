@@ -2,25 +2,23 @@
 
 #include <algorithm>
 
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
-/// Where the last character of `utf8` (not empty) begins.
-size_t last_character(std::string_view utf8) {
-  size_t begin = utf8.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
-  return begin;
+bool is_space(uint32_t code_point) {
+  return char_traits(code_point).kind() == CharKind::kSpace;
 }
 
 /// Where the white space that ends `utf8` begins.
 size_t trailing_space(std::string_view utf8) {
   size_t at = utf8.size();
   while (at > 0) {
-    const size_t begin = last_character(utf8.substr(0, at));
-    if (char_class(code_point_at(utf8.substr(begin, at - begin)).value) != CharClass::kSpace) break;
+    const size_t begin = character_begin(utf8, at - 1);
+    if (!is_space(code_point_at(utf8.substr(begin, at - begin)).value)) break;
     at = begin;
   }
   return at;
@@ -31,7 +29,7 @@ size_t leading_space(std::string_view utf8) {
   size_t at = 0;
   while (at < utf8.size()) {
     const CodePoint c = code_point_at(utf8.substr(at));
-    if (char_class(c.value) != CharClass::kSpace) break;
+    if (!is_space(c.value)) break;
     at += c.bytes;
   }
   return at;
@@ -90,7 +88,7 @@ const AddedToken* AddedTokens::longest(std::string_view utf8) const {
 
 bool AddedTokens::alone(std::string_view utf8, const Found& found) {
   const auto is_word = [](std::string_view rest) { return char_traits(code_point_at(rest).value).is_word(); };
-  if (found.begin > 0 && is_word(utf8.substr(last_character(utf8.substr(0, found.begin))))) return false;
+  if (found.begin > 0 && is_word(utf8.substr(character_begin(utf8, found.begin - 1)))) return false;
   return found.end == utf8.size() || !is_word(utf8.substr(found.end));
 }
 

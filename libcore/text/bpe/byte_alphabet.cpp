@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/chat/jinja_signatures.h"
 
 namespace megalith::jinja {

@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/punkt_chars.h"
 #include "libcore/text/unicode/unicode.h"
@@ -17,9 +18,8 @@ namespace megalith::jinja {
 namespace {
 
 void append_unit(std::string& out, uint32_t unit) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   out += "\\u";
-  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[unit >> shift & 15];
+  append_hex(out, unit, 4);
 }
 
 std::string ascii_quoted(std::string_view text) {
@@ -101,9 +101,7 @@ std::string_view first_character(std::string_view text) {
   return text.substr(0, code_point_at(text).bytes);
 }
 std::string_view last_character(std::string_view text) {
-  size_t at = text.size() - 1;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
-  return text.substr(at);
+  return text.substr(character_begin(text, text.size() - 1));
 }
 /// Bytes before the first blank.
 size_t word_size(std::string_view text) {

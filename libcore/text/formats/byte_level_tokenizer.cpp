@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/bpe/cache/piece_cache.h"
 #include "libcore/text/identity_hash.h"
 

@@ -1,40 +1,42 @@
 #include "libcore/text/pretokenize/pretokenizer.h"
 
-#include <array>
-
 #include "libcore/base/machine/isa.h"
 #include "libcore/text/pretokenize/gpt2_scan.h"
+#include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
 namespace {
 
-constexpr auto kAsciiClass = [] {
-  std::array<CharClass, 128> table{};
-  for (int c = 'a'; c <= 'z'; ++c)
-    table[static_cast<size_t>(c)] = table[static_cast<size_t>(c - 32)] = CharClass::kLetter;
-  for (int c = '0'; c <= '9'; ++c) table[static_cast<size_t>(c)] = CharClass::kNumber;
-  for (char c : std::string_view("\t\n\v\f\r ")) table[static_cast<unsigned char>(c)] = CharClass::kSpace;
-  return table;
-}();
+constexpr KindSet kLetters = KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter);
+constexpr KindSet kNumbers = KindSet::of(CharKind::kNumber);
+constexpr KindSet kSpaces = KindSet::of(CharKind::kSpace);
+constexpr KindSet kOthers = ~(kLetters | kNumbers | kSpaces);
 
 struct Char {
-  CharClass kind;
+  CharKind kind;
   size_t bytes;
 };
 
 Char char_at(const char* at, const char* end) {
   const auto byte = static_cast<unsigned char>(*at);
-  if (byte < 0x80) return {kAsciiClass[byte], 1};
+  if (byte < 0x80) return {ascii_traits(byte).kind(), 1};
   const CodePoint c = code_point_at({at, end});
-  return {char_class(c.value), c.bytes};
+  return {char_traits(c.value).kind(), c.bytes};
 }
 
-/// The end of the run of characters of `kind` that starts at `at`.
-const char* run_end(const char* at, const char* end, CharClass kind) {
+/// Those that one alternative of the pattern takes together with `kind`.
+KindSet class_of(CharKind kind) {
+  for (const KindSet kinds : {kLetters, kNumbers, kSpaces})
+    if (kinds.has(kind)) return kinds;
+  return kOthers;
+}
+
+/// The end of the run of characters of these kinds that starts at `at`.
+const char* run_end(const char* at, const char* end, KindSet kinds) {
   while (at < end) {
     const Char c = char_at(at, end);
-    if (c.kind != kind) break;
+    if (!kinds.has(c.kind)) break;
     at += c.bytes;
   }
   return at;
@@ -57,7 +59,7 @@ const char* spaces_end(const char* begin, const char* end) {
   const char* at = begin;
   while (at < end) {
     const Char c = char_at(at, end);
-    if (c.kind != CharClass::kSpace) return last == begin ? at : last;
+    if (c.kind != CharKind::kSpace) return last == begin ? at : last;
     last = at;
     at += c.bytes;
   }
@@ -73,8 +75,9 @@ size_t gpt2_pretoken(std::string_view utf8) {
   const char* at = begin;
   if (*at == ' ' && at + 1 < end) ++at;  // " ?" of the three classes of words
   const Char first = char_at(at, end);
-  const char* const stop =
-      first.kind == CharClass::kSpace ? spaces_end(begin, end) : run_end(at + first.bytes, end, first.kind);
+  const char* const stop = first.kind == CharKind::kSpace
+                               ? spaces_end(begin, end)
+                               : run_end(at + first.bytes, end, class_of(first.kind));
   return static_cast<size_t>(stop - begin);
 }
 

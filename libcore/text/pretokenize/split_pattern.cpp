@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/pretokenize/word_scan.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
@@ -485,9 +485,7 @@ class Cutting {
 
 /// The longest beginning of `utf8` of at most `bytes` that cuts no character.
 std::string_view beginning(std::string_view utf8, size_t bytes) {
-  if (bytes >= utf8.size()) return utf8;
-  while (bytes > 0 && (static_cast<unsigned char>(utf8[bytes]) & 0xC0) == 0x80) --bytes;
-  return utf8.substr(0, bytes);
+  return bytes >= utf8.size() ? utf8 : utf8.substr(0, character_begin(utf8, bytes));
 }
 
 size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_view utf8,

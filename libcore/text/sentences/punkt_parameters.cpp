@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/identity_hash.h"
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/punkt_chars.h"
 #include "libcore/text/unicode/unicode.h"
@@ -99,8 +100,7 @@ size_t stripped_size(std::string_view text) {
   const Reader reader{text};
   size_t end = text.size();
   while (end > 0) {
-    size_t at = end - 1;
-    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+    const size_t at = character_begin(text, end - 1);
     if (!is_python_space(reader.character(at))) break;
     end = at;
   }

@@ -6,6 +6,7 @@
 
 #include <utf8proc.h>
 
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/char_traits.h"
 #include "libcore/text/unicode/unicode.h"
 
@@ -33,8 +34,7 @@ size_t find_change(std::string_view utf8, size_t from) {
 /// Where the character that takes part in the change at `at` begins: the one before it, if it may.
 size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   if (at == from) return at;
-  size_t begin = at - 1;
-  while (begin > from && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
+  const size_t begin = from + character_begin(utf8.substr(from), at - 1 - from);
   const bool leads =
       char_traits(code_point_at(utf8.substr(begin)).value).composition() == Composition::kMayLead;
   return leads ? begin : at;

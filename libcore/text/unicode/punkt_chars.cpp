@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -33,8 +33,7 @@ uint32_t lower(uint32_t code_point) {
 /// text.
 bool sees_cased(std::string_view utf8, bool backwards) {
   while (!utf8.empty()) {
-    size_t at = backwards ? utf8.size() - 1 : 0;
-    while (at > 0 && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80) --at;
+    const size_t at = backwards ? character_begin(utf8, utf8.size() - 1) : 0;
     const CodePoint c = code_point_at(utf8.substr(at));
     const PunktChar traits = punkt_char(c.value);
     if (!traits.is_passed_by_sigma()) return traits.is_cased();

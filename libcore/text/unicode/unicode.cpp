@@ -1,21 +1,11 @@
 #include "libcore/text/unicode/unicode.h"
 
+#include "libcore/base/utf8.h"
+
 namespace megalith {
-namespace {
-#include "libcore/text/unicode/unicode_tables.inc"
-}  // namespace
-
-CharClass char_class(uint32_t code_point) {
-  if (code_point > 0x10FFFF) return CharClass::kOther;
-  constexpr uint32_t kInBlock = (1u << kBlockBits) - 1;
-  const uint32_t place =
-      (uint32_t{kBlockOf[code_point >> kBlockBits]} << kBlockBits) | (code_point & kInBlock);
-  return static_cast<CharClass>((kClasses[place / 32] >> (place % 32 * 2)) & 3);
-}
-
 CodePoint code_point_at(std::string_view utf8) {
   const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(utf8[i])}; };
-  const auto tail = [&](size_t i) { return i < utf8.size() && (byte(i) & 0xC0) == 0x80; };
+  const auto tail = [&](size_t i) { return i < utf8.size() && continues_character(utf8[i]); };
   const uint32_t lead = byte(0);
   if (lead < 0x80) return {lead, 1};
   if (lead >= 0xC2 && lead < 0xE0 && tail(1)) return {(lead & 0x1F) << 6 | (byte(1) & 0x3F), 2};
@@ -27,12 +17,10 @@ CodePoint code_point_at(std::string_view utf8) {
 }
 
 std::string_view first_characters(std::string_view utf8, size_t max_bytes) {
-  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(utf8[at]) & 0xC0) == 0x80; };
   if (utf8.size() <= max_bytes) return utf8;
-  size_t end = max_bytes;
-  while (end > 0 && continues(end)) --end;
+  size_t end = character_begin(utf8, max_bytes);
   if (end == 0)
-    for (end = 1; end < utf8.size() && continues(end);) ++end;
+    for (end = 1; end < utf8.size() && continues_character(utf8[end]);) ++end;
   return utf8.substr(0, end);
 }
 

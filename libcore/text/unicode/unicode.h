@@ -6,12 +6,6 @@
 
 namespace megalith {
 
-/// What the patterns of byte-level tokenizers tell apart: \p{L}, \p{N}, \s and the rest, as in Unicode 16.0.
-enum class CharClass : uint8_t { kOther = 0, kLetter = 1, kNumber = 2, kSpace = 3 };
-
-/// Class of a code point; kOther above U+10FFFF.
-CharClass char_class(uint32_t code_point);
-
 /// The code point at the start of `utf8` (not empty) and its length in bytes. A byte that starts no whole
 /// sequence is taken alone, as U+FFFD; nothing is read beyond the end. Overlong forms and surrogates are not
 /// looked for, because the caller passes valid UTF-8.

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/log/run_outputs.h"
 #include "libcore/train/saves/checkpoint_store.h"
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "tests/text/fixtures.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 
 /// What the tests of the kernels that find pretokens have in common.

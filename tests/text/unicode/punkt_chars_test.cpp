@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"

@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/streams/line_reader.h"
 #include "libcore/json/document_json.h"

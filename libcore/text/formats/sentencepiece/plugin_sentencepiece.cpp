@@ -6,7 +6,7 @@
 #include <sentencepiece_processor.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/tokenizer.h"

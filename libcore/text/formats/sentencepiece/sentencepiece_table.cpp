@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 
 namespace megalith {
 namespace {

@@ -1,6 +1,7 @@
-#include "libcore/config/tokenizer_model.h"
+#include "libcore/text/tokenizer_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -8,12 +9,23 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
+#include "libcore/text/saved_tokenizer.h"
 
 namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array kTokenizerFiles = {"tokenizer.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.jinja"};
 
 enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kUnknown };
 
@@ -87,7 +99,7 @@ Form form_of(std::string_view text) {
   return Form::kUnknown;
 }
 
-TokenizerModel gpt2(const std::string& vocab, const std::string& merges) {
+TokenizerFiles gpt2(const std::string& vocab, const std::string& merges) {
   for (const std::string& path : {vocab, merges})
     if (!file_exists(path))
       fail(ErrorKind::kNoInput, path,
@@ -127,7 +139,7 @@ bool is_of_model_file(const std::string& type) {
 }
 
 /// `type` says which of two tokenizers a SentencePiece file is for, because the file does not.
-TokenizerModel recognize_file(const std::string& path, const std::string& type) {
+TokenizerFiles recognize_file(const std::string& path, const std::string& type) {
   switch (form_of(beginning(path))) {
     case Form::kVocab:
       return gpt2(path, other_file(path, kVocab, kMerges));
@@ -149,7 +161,15 @@ TokenizerModel recognize_file(const std::string& path, const std::string& type) 
 
 }  // namespace
 
-std::optional<TokenizerModel> find_tokenizer(const std::string& folder, const std::string& type) {
+bool is_tokenizer_file(std::string_view name) {
+  return std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
+}
+
+std::span<const char* const> tokenizer_file_names() {
+  return kTokenizerFiles;
+}
+
+std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const std::string& type) {
   const auto in_folder = [&](const char* name) { return (fs::path(folder) / name).string(); };
   const auto has = [&](const char* name) {
     const std::string path = in_folder(name);
@@ -165,10 +185,10 @@ std::optional<TokenizerModel> find_tokenizer(const std::string& folder, const st
     return recognize_file(in_folder(name), type);
   }
   if (!whole) return std::nullopt;
-  return TokenizerModel{.type = kHuggingFace, .vocab = {}, .merges = {}, .model = folder};
+  return TokenizerFiles{.type = kHuggingFace, .vocab = {}, .merges = {}, .model = folder};
 }
 
-std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const std::string& type) {
+std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type) {
   if (!file_exists(path)) return std::nullopt;
   if (!fs::is_directory(path)) return recognize_file(path, type);
   if (const auto found = find_tokenizer(path, type)) return found;
@@ -177,7 +197,7 @@ std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const
   if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which says what lacks
   for (const std::string_view ending : {kVocab, std::string_view(".tiktoken")})
     if (const auto file = only_file(path, ending)) return recognize_file(*file, type);
-  if (const std::string own = (fs::path(path) / "tokenizer").string(); fs::is_directory(own))
+  if (const std::string own = (fs::path(path) / kTokenizerFolder).string(); fs::is_directory(own))
     return recognize_tokenizer(own, type);  // of a checkpoint
   fail(
       ErrorKind::kNoInput, path,
@@ -189,7 +209,7 @@ std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const
 Json with_own_tokenizer(Json args, const std::string& folder) {
   const Json* type = args.find("tokenizer_type");
   if (type && type->is_string() && type->as_string() == "NullTokenizer") return args;
-  for (const std::string& place : {folder + "/tokenizer", folder}) {
+  for (const std::string& place : {concat(folder, "/", kTokenizerFolder), folder}) {
     try {
       if (!find_tokenizer(place)) continue;
     } catch (const Error&) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace megalith {
+
+/// The CRC-32 of zip, gzip and PNG (reflected polynomial 0xEDB88320). `crc` is that of the bytes before, 0 at
+/// the start.
+uint32_t crc32(uint32_t crc, const void* data, size_t bytes);
+
+}  // namespace megalith

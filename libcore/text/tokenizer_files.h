@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
+/// --tokenizer-model.
+struct TokenizerFiles {
+  std::string type;               // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
+  std::string vocab;              // vocab.json (GPT2BPETokenizer)
+  std::string merges;             // merges.txt (GPT2BPETokenizer)
+  std::string model;              // tokenizer.json or its folder, a SentencePiece model, tiktoken's ranks
+  int vocab_size = 0;             // --vocab-size: NullTokenizer; TikTokenizer, where 0 is Megatron's 131072
+  bool hf_special_tokens = true;  // HuggingFaceTokenizer: what the post-processor adds, such as <s>
+  std::string tiktoken_pattern = "v2";
+  int tiktoken_special_tokens = 1000;
+  std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
+  /// --eod-token: ends a document instead of what the files say (GPT-2, Hugging Face).
+  std::string eod = {};
+};
+
+/// Whether a file of this name belongs to a tokenizer, and all such names.
+bool is_tokenizer_file(std::string_view name);
+std::span<const char* const> tokenizer_file_names();
+
+/// The tokenizer in a folder; nothing where it holds none. Where its files would serve several, `type`
+/// decides, the one that was asked for or trained with (empty: not known), else tokenizer.json comes first,
+/// as for transformers, because it alone says how its texts are cut. kData for a tokenizer.model that is
+/// none.
+std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const std::string& type = {});
+
+/// What a file or a folder holds, known by its content and not by its name: GPT-2's vocab.json (with
+/// merges.txt beside it, or the reverse) and a folder of both, a tokenizer.json or its folder,
+/// SentencePiece's protobuf (of which `type` may name either tokenizer), tiktoken's ranks. In a folder also
+/// one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing where
+/// there is no such path. kData, saying what a tokenizer's file looks like, for anything else; kNoInput where
+/// the other one of GPT-2's two files lacks.
+std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type = {});
+
+/// The saved options of a checkpoint with its own copy of the tokenizer, in `folder`/tokenizer or in
+/// `folder`, in place of the files that the run had, which may be gone or on another machine. As they are
+/// where there is no copy.
+Json with_own_tokenizer(Json args, const std::string& folder);
+
+}  // namespace megalith
