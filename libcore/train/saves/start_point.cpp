@@ -10,9 +10,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
-#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
