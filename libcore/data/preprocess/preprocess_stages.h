@@ -247,7 +247,7 @@ class PreprocessJournal {
   /// with what differs; kData when the file was changed; kComm when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   static std::string path_of(const std::string& output_prefix);
-  /// Of the interrupted run.
+  /// What the interrupted run had done; nothing when there was none.
   const std::optional<PreprocessState>& state() const { return state_; }
   void write(const PreprocessState& state) const;
   void remove() const;
