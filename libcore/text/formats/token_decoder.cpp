@@ -17,13 +17,13 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-Tokens apply(const TokenDecoder::ByteLevel&, Tokens tokens) {
+Tokens apply(const TokenDecoder::ByteLevel&, const Tokens& tokens) {
   std::string bytes;
   for (const std::string& token : tokens) bytes += from_byte_alphabet(token).value_or(token);
   return {replace_invalid_utf8(bytes)};
 }
 
-Tokens apply(const TokenDecoder::Fuse&, Tokens tokens) {
+Tokens apply(const TokenDecoder::Fuse&, const Tokens& tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
   return {all};
