@@ -17,17 +17,20 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-Tokens apply(const TokenDecoder::ByteLevel&, const Tokens& tokens) {
+// By value as their overloads: std::apply() would fit a reference better.
+// NOLINTBEGIN(performance-unnecessary-value-param)
+Tokens apply(const TokenDecoder::ByteLevel&, Tokens tokens) {
   std::string bytes;
   for (const std::string& token : tokens) bytes += from_byte_alphabet(token).value_or(token);
   return {replace_invalid_utf8(bytes)};
 }
 
-Tokens apply(const TokenDecoder::Fuse&, const Tokens& tokens) {
+Tokens apply(const TokenDecoder::Fuse&, Tokens tokens) {
   std::string all;
   for (const std::string& token : tokens) all += token;
   return {all};
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 std::optional<char> byte_of(const std::string& token) {
   const auto digit = [](char c) -> int {
