@@ -1,6 +1,7 @@
 #include "libcore/text/pretokenize/word_scan.h"
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/text/pretokenize/split_pattern.h"
 #include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
