@@ -51,7 +51,7 @@ struct Sibling {
 
 /// Those beside this program, each asked once, however many names are looked for.
 const std::vector<Sibling>& siblings() {
-  static const std::vector<Sibling> all = [] {
+  static const std::vector<Sibling> kAll = [] {
     std::vector<Sibling> found;
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
@@ -61,7 +61,7 @@ const std::vector<Sibling>& siblings() {
         found.push_back({kPrefix + app, read_all(ask_app(program, "--help-bash-completion").get())});
     return found;
   }();
-  return all;
+  return kAll;
 }
 
 }  // namespace

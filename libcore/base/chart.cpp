@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,8 @@ struct Scale {
   }
 };
 
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+
 void stretch(Scale& scale, double value) {
   scale.low = std::min(scale.low, value);
   scale.high = std::max(scale.high, value);
@@ -32,14 +35,14 @@ void stretch_by_dots(Scale& scale, const std::vector<ChartSeries>& series) {
   constexpr double kFar = 0.5;  // of the max value of the lines
   const double reach = kFar * std::max(-scale.low, scale.high);
   const bool no_line = scale.low > scale.high;
-  const Scale near{no_line ? -INFINITY : scale.low - reach, no_line ? INFINITY : scale.high + reach};
+  const Scale near{no_line ? -kEndless : scale.low - reach, no_line ? kEndless : scale.high + reach};
   for (const ChartSeries& s : series)
     for (const auto& [iteration, value] : *s.points)
       if (s.mark == ChartMark::kFaintDots && value >= near.low && value <= near.high) stretch(scale, value);
 }
 
 Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
-  Scale scale{INFINITY, -INFINITY};
+  Scale scale{kEndless, -kEndless};
   for (const ChartSeries& s : series)
     for (const auto& [iteration, value] : *s.points) {
       if (iterations) stretch(scale, static_cast<double>(iteration));
@@ -134,7 +137,7 @@ class Picture {
       if (number % every != 0 && !last) continue;
       const std::string x = at(px(static_cast<double>(iteration))),
                         y = at(py(std::clamp(value, y_.low, y_.high)));
-      path += (path.empty() ? "M" : "L") + x + ' ' + y;
+      path += concat(path.empty() ? "M" : "L", x, ' ', y);
       if (marks)
         dots += concat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"", faint ? 1.5 : 3, "\" fill=\"", s.color,
                        "\"><title>iteration ", iteration, ": ", format_double(value), "</title></circle>");

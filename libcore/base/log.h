@@ -41,7 +41,7 @@ std::string time_now();
 
 /// Drops lines and progress of the calling thread, so that of several ranks one speaks for all. Returns
 /// whether they were dropped before.
-bool mute_this_thread(bool muted);
+bool mute_this_thread(bool mute);
 /// Mutes the calling thread while it lives; destroyed by the same thread.
 class Muted {
  public:

@@ -146,7 +146,7 @@ std::string format_bytes(double bytes) {
 
 std::string format_duration(double seconds) {
   if (seconds < 60) return format_fixed(seconds, 1) + " s";
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
   char buffer[64];
   if (whole < 3600)
     std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(whole / 60),

@@ -15,7 +15,7 @@ struct Rule {
   std::vector<const char*> others;
 };
 const std::vector<Rule>& rules() {
-  static const std::vector<Rule> list = {
+  static const std::vector<Rule> kList = {
       {"global-batch-size", {"gradient-accumulation-steps"}},
       {"gradient-accumulation-steps", {"global-batch-size"}},
       {"train-iters", {"num-epochs", "train-samples"}},
@@ -24,7 +24,7 @@ const std::vector<Rule>& rules() {
       {"bf16", {"fp16", "initial-loss-scale", "min-loss-scale", "loss-scale-window", "hysteresis"}},
       {"fp16", {"bf16"}},
   };
-  return list;
+  return kList;
 }
 
 /// Whether a file says it: not a checkpoint, nor a plan, which were made for this command line.

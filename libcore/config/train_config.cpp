@@ -43,7 +43,8 @@ Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, in
   Counted counted;
   while (counted.steps < max_steps && consumed <= end) {
     const int64_t batch = ramp.at(consumed, whole);
-    const double next = (static_cast<double>((batch - ramp.start) / ramp.increment) + 1) * level;
+    const int64_t increments = (batch - ramp.start) / ramp.increment;
+    const double next = (static_cast<double>(increments) + 1) * level;
     const auto guess =
         static_cast<int64_t>((std::min(next, static_cast<double>(end)) - static_cast<double>(consumed)) /
                              static_cast<double>(batch));

@@ -238,7 +238,7 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
                              sets.train->size() + (sets.dev ? sets.dev->size() : 0));
   const TrainConfig& train = config.run.train;
   const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
-  const PretrainResult result =
+  PretrainResult result =
       ranks ? megalith::train(config.run, data, nullptr, stop, process_rank(*ranks), &method.tuning())
             : megalith::train(config.run, data, nullptr, stop, thread_log, &method.tuning());
   const bool leads = !ranks || ranks->comm->rank() == 0;

@@ -60,7 +60,7 @@ std::unique_ptr<TensorFile> prefix_params(const Adapter& adapter, const ModelCon
 void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64_t positions,
                   const AdapterOutput& output) {
   const Shape shape = layer_shape(config, positions);
-  const int64_t rows = 2 * config.kv_heads(), head = config.kv_channels, layers = config.layers;
+  const int64_t rows = int64_t{2} * config.kv_heads(), head = config.kv_channels, layers = config.layers;
   std::vector<float> theirs(static_cast<size_t>(layers * shape.elements()));
   for (int64_t layer = 0; layer < layers; ++layer) {
     const std::vector<float> ours = read_whole(checkpoint, name_of_layer(layer), shape);

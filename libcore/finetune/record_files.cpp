@@ -20,7 +20,7 @@ namespace {
 /// because nobody would ever write to a FIFO that lies there.
 std::string file_in(const std::string& folder, const char* name) {
   for (const char* end : {".json", ".jsonl"}) {
-    const std::string path = folder + "/" + name + end;
+    std::string path = concat(folder, "/", name, end);
     if (!file_exists(path)) continue;
     if (!std::filesystem::is_regular_file(path))
       fail(ErrorKind::kNoInput, path, ": is not a regular file; give --data or --eval-data its own name");

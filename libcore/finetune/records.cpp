@@ -137,7 +137,7 @@ class Reader {
         answer = &message["content"];
     if (answer == nullptr) refuse(quote(name), " holds no answer of the assistant; leave the record out");
     std::string reply = answer->as_string();
-    Record out = rendered(std::move(list));
+    Record out = rendered(list);
     out.answer = std::move(reply);
     return out;
   }
@@ -179,7 +179,7 @@ class Reader {
     refuse("a message is from ", quote(word), "; wanted system, user (human) or assistant (gpt)");
   }
 
-  Record rendered(Json::Array list) const {
+  Record rendered(const Json::Array& list) const {
     if (!options_.render)
       fail(ErrorKind::kUsage, where_,
            ": a conversation needs a chat template and the model has none; give --chat-template FILE");

@@ -92,7 +92,7 @@ class Generator {
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
   /// Brings the keys and values of the prompt into the slot's cache and the logits after it into the state.
-  void read_prompt(Slot&, const Job&, size_t prompt);
+  void read_prompt(Slot& slot, const Job& job, size_t number);
   /// The token after these logits; whether the sequence goes on.
   bool take(Slot&, const Job&, std::span<float> logits, Generated&);
   void step(std::span<Slot* const> slots, const Job&, std::vector<Generated>&);

@@ -77,7 +77,7 @@ struct Dumper {
   void line(int depth) {
     if (indent == 0) return;
     out += '\n';
-    out.append(static_cast<size_t>(indent * depth), ' ');
+    out.append(static_cast<size_t>(indent) * static_cast<size_t>(depth), ' ');
   }
   void between(bool first, int depth) {
     if (!first) out += indent == 0 ? ", " : ",";

@@ -16,7 +16,7 @@ namespace megalith {
 namespace {
 
 /// What a byte after a backslash stands for; 'u' for itself, 0 where no escape begins so.
-constexpr auto kEscapes = [] {
+inline constexpr auto kEscapes = [] {
   std::array<char, 256> table{};
   table['"'] = '"';
   table['\\'] = '\\';
@@ -30,9 +30,9 @@ constexpr auto kEscapes = [] {
   return table;
 }();
 
-constexpr uint8_t kNoHexDigit = 0x80;
+inline constexpr uint8_t kNoHexDigit = 0x80;
 /// The value of a hexadecimal digit.
-constexpr auto kHexDigits = [] {
+inline constexpr auto kHexDigits = [] {
   std::array<uint8_t, 256> table{};
   for (uint8_t& value : table) value = kNoHexDigit;
   for (unsigned i = 0; i < 10; ++i) table['0' + i] = static_cast<uint8_t>(i);
@@ -44,7 +44,7 @@ inline size_t index_of(char c) {
   return static_cast<unsigned char>(c);
 }
 
-constexpr uint32_t kNoUnit = 0x10000;
+inline constexpr uint32_t kNoUnit = 0x10000;
 /// The value of the four hexadecimal digits at `at`, or kNoUnit.
 inline uint32_t read_hex4(const char* at, const char* end) {
   if (end - at < 4) return kNoUnit;

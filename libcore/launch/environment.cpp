@@ -182,7 +182,7 @@ std::optional<Endpoint> own_endpoint(const Reader& read, const Family& family, c
   const std::string job = job_of(read, family);
   const int port = job.empty() ? kDefaultPort : port_of_job(job);
   if (&family == &kPaddle)
-    if (const auto endpoint = paddle_endpoint(read, launch)) return endpoint;
+    if (auto endpoint = paddle_endpoint(read, launch)) return endpoint;
   if (&family == &kSlurm)
     if (const std::string host = read.text("SLURM_LAUNCH_NODE_IPADDR"); !host.empty())
       return Endpoint{host, port};

@@ -28,7 +28,8 @@ double lengthened(const ModelConfig& config, double frequency) {
 }  // namespace
 
 float rotary_frequency(const ModelConfig& config, int64_t pair) {
-  const double exponent = static_cast<double>(pair) / static_cast<double>(config.rotary_channels() / 2);
+  const int64_t pairs = config.rotary_channels() / 2;
+  const double exponent = static_cast<double>(pair) / static_cast<double>(pairs);
   const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
   return static_cast<float>(lengthened(config, plain));
 }

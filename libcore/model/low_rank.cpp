@@ -83,13 +83,13 @@ void LowRank::forward(const Ctx& ctx, View y, ConstView x) const {
   run(ctx.compute, AddSlots{.y = out, .x = part, .slots = slots_});
 }
 
-void LowRank::backward_input(const Ctx& ctx, View dx, ConstView dt) const {
+void LowRank::backward_input(const Ctx& ctx, View dx, ConstView inside) const {
   const ArenaScope scope(ctx.scratch);
   const View rows = matrix(dx, in());
   const DropoutKey key = dropout(ctx, dx.shape[0]);
-  if (key.p == 0) return run(ctx.compute, Gemm{.c = rows, .a = dt, .b = a_->value, .accumulate = true});
+  if (key.p == 0) return run(ctx.compute, Gemm{.c = rows, .a = inside, .b = a_->value, .accumulate = true});
   const View grown = ctx.scratch.make(dx.dtype, {dx.shape[0], dx.shape[1], in()}, "adapter gradient");
-  run(ctx.compute, Gemm{.c = matrix(grown, in()), .a = dt, .b = a_->value});
+  run(ctx.compute, Gemm{.c = matrix(grown, in()), .a = inside, .b = a_->value});
   const View whole_dx = dx.as_shape(grown.shape);
   run(ctx.compute, Dropout{.y = whole_dx, .x = grown, .key = key, .residual = whole_dx});
 }

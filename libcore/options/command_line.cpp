@@ -88,7 +88,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
     if (!fields[match.field]->unlisted) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // with one dash, "-lr"
   // No suggestion for another tool's own name, because it is no slip of the pen.
-  if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
+  if (std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
 }

@@ -13,9 +13,9 @@ bool FileOption::is_empty() const {
 }
 
 std::vector<FileOption> read_config_file(const std::string& path) {
-  static const Plugin plugin("libmegalith_yaml.so");
+  static const Plugin kPlugin("libmegalith_yaml.so");
   std::vector<FileOption> options;
-  plugin.function<void(const std::string&, std::vector<FileOption>&)>("megalith_read_yaml")(path, options);
+  kPlugin.function<void(const std::string&, std::vector<FileOption>&)>("megalith_read_yaml")(path, options);
   return options;
 }
 

@@ -86,9 +86,9 @@ struct Field {
 
 /// What may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
-Trait at_least(double min);
-Trait between(double min, double max);  // both included
-Trait positive();                       // > 0
+Trait at_least(double min_value);
+Trait between(double min_value, double max_value);  // both included
+Trait positive();                                   // > 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word, int64_t value);  // of an integer: the word is taken, too; no rule binds it
 Trait alias(std::vector<std::string> names);        // other spellings of the option

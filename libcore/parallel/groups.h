@@ -11,7 +11,7 @@ namespace megalith {
 /// is collective. Each is used by one stream at a time.
 struct Groups {
   /// Collective: every rank of `world` calls it. kInternal when the topology is of another size.
-  Groups(const Topology&, Communicator& world);
+  Groups(const Topology& sizes, Communicator& all);
 
   Communicator& world;  // not owned
   Topology topology;

@@ -19,7 +19,7 @@ LayerRange StageTable::range(int pipeline, int chunk) const {
   if (pipeline < 0 || pipeline >= ranks_ || chunk < 0 || chunk >= chunks())
     fail(ErrorKind::kInternal, "stage table: no chunk ", chunk, " on pipeline rank ", pipeline,
          ", there are ", chunks(), " on ", ranks_);
-  return parts_[static_cast<size_t>(chunk * ranks_ + pipeline)];
+  return parts_[static_cast<size_t>(chunk) * static_cast<size_t>(ranks_) + static_cast<size_t>(pipeline)];
 }
 
 }  // namespace megalith

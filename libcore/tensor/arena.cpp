@@ -14,7 +14,9 @@ View Arena::make(DType dtype, Shape shape, std::string_view label) {
     fail(ErrorKind::kInternal, "arena ", name_, ": ", label, " ", shape, " needs ", rounded, " bytes, ",
          block_.bytes - top_, " of ", block_.bytes, " are left");
   std::byte* const base =
-      counting_ ? reinterpret_cast<std::byte*>(kCountingBase) : static_cast<std::byte*>(block_.data.get());
+      counting_
+          ? reinterpret_cast<std::byte*>(kCountingBase)  // NOLINT(performance-no-int-to-ptr): never read
+          : static_cast<std::byte*>(block_.data.get());
   View view{base + top_, dtype, shape};
   top_ += rounded;
   peak_ = std::max(peak_, top_);

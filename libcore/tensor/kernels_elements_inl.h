@@ -10,7 +10,7 @@ namespace {
 // Must be inlined, so that the compiler uses the vectors of the instruction set of the function around it.
 #define MEGALITH_INLINE inline __attribute__((always_inline))
 
-constexpr uint32_t kQuiet = 0x400000;  // of a NaN in fp32
+inline constexpr uint32_t kQuiet = 0x400000;  // of a NaN in fp32
 
 MEGALITH_INLINE float f32_of_f16(uint16_t bits) {
   const uint32_t magnitude = uint32_t{bits} << 13 & 0x0FFFE000, sign = uint32_t{bits} << 16 & 0x80000000;

@@ -191,7 +191,7 @@ std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const st
 std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type) {
   if (!file_exists(path)) return std::nullopt;
   if (!fs::is_directory(path)) return recognize_file(path, type);
-  if (const auto found = find_tokenizer(path, type)) return found;
+  if (auto found = find_tokenizer(path, type)) return found;
   const std::string vocab = (fs::path(path) / "vocab.json").string(),
                     merges = (fs::path(path) / "merges.txt").string();
   if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which says what lacks

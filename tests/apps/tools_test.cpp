@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
@@ -139,6 +140,63 @@ TEST(Setup, NamesThePackagesWhereThereIsNoApt) {
   EXPECT_EQ(result.code, 69) << result.out;
   for (const char* word : {"no apt-get", "g++", "libsimdjson-dev", "dnf", "pacman"})
     EXPECT_NE(result.err.find(word), std::string::npos) << word << '\n' << result.err;
+}
+
+TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
+  const TempDir dir;
+  const auto code_of = [&](const std::string& subject) {
+    write_file(dir / "message", subject + "\n\nWhy.\n");
+    const CommandResult result = run_command(kRoot + "/tools/check_subjects " + (dir / "message"));
+    EXPECT_EQ(result.code == 0, result.err.empty()) << result.err;
+    return result.code;
+  };
+  for (const char* good :
+       {"[data] Refuse an .idx whose sizes outrun the file", "[ops/cpu] Feed a thread team its own rows",
+        "[train, plan] Bring the loop in three rooms"})
+    EXPECT_EQ(code_of(good), 0) << good;
+  for (const char* bad :
+       {"Refuse an .idx", "[data] refuse an .idx", "[data] Refuse an .idx.", "[data] Format",
+        "[data] Refused an .idx", "[data] Refusing an .idx", "[data] WIP on the index",
+        "fixup! [data] Refuse an .idx", "Merge branch 'data' into main",
+        "[data] Refuse an .idx whose sizes outrun the file and say which of them do so"})
+    EXPECT_EQ(code_of(bad), 1) << bad;
+}
+
+// With stand-ins for the programs that it calls: each source is read once, and again when its text changes.
+TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
+  const TempDir dir;
+  const std::string root = dir / "repository", bin = dir / "bin";
+  for (const char* folder : {"tools", "libcore", "build/tidy"}) make_directories(root + "/" + folder);
+  fs::copy_file(kRoot + "/tools/tidy", root + "/tools/tidy");
+  write_file(root + "/.clang-tidy", "Checks: '*'\n");
+  write_file(root + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint good;\n");
+  write_file(root + "/libcore/good.h", "extern int good;\n");
+  write_file(root + "/libcore/bad.cpp", "int bad;\n");
+  Json commands = Json::array();
+  for (const char* name : {"good", "bad"}) {
+    const std::string file = concat(root, "/libcore/", name, ".cpp");
+    commands.push_back(
+        Json::Object{{"file", file}, {"command", "ccache /usr/bin/clang++ -o x.o -c " + file}});
+  }
+  write_file(root + "/build/tidy/compile_commands.json", commands.dump());
+  write_script(bin + "/cmake", "exit 0\n");
+  write_script(bin + "/clang++", "for source; do :; done; cat \"$source\"\n");  // of its words the last
+  write_script(bin + "/clang-tidy",
+               "[ $1 = --version ] && exit 0\nfor source; do :; done; echo $source >>" + (dir / "read") +
+                   "\n[ $source = libcore/good.cpp ] && exit 0\n" +
+                   "echo \"$PWD/$source:1:5: error: no good [a-check,-warnings-as-errors]\"" + "\nexit 1\n");
+  const auto tidy = [&](const std::string& words) {
+    return run_command("PATH=" + bin + ":$PATH JOBS=1 " + root + "/tools/tidy " + words);
+  };
+  const CommandResult all = tidy("--all");
+  EXPECT_EQ(all.code, 1) << all.err;
+  EXPECT_EQ(all.out, "libcore/bad.cpp:1: no good [a-check]\n");
+  EXPECT_EQ(tidy(root + "/libcore/good.h").code, 0);
+  EXPECT_EQ(read_file(dir / "read"), "libcore/bad.cpp\nlibcore/good.cpp\n");
+  write_file(root + "/libcore/good.cpp", "int better;\n");
+  EXPECT_EQ(tidy(root + "/libcore/good.cpp").code, 0);
+  EXPECT_EQ(read_file(dir / "read"), "libcore/bad.cpp\nlibcore/good.cpp\nlibcore/good.cpp\n");
+  EXPECT_EQ(tidy("--everything").code, 64);
 }
 
 }  // namespace

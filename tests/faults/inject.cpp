@@ -45,8 +45,8 @@ Wish wish_of(const char* text) {
 }
 
 const Wish& wish() {
-  static const Wish only = wish_of(std::getenv("MEGALITH_FAULT"));
-  return only;
+  static const Wish kOnly = wish_of(std::getenv("MEGALITH_FAULT"));
+  return kOnly;
 }
 
 std::atomic<int> calls = 0;
@@ -111,11 +111,13 @@ struct Count {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type is an argument of va_arg
 #define MODE_OF(flags)                                                                              \
   va_list arguments;                                                                                \
   va_start(arguments, flags);                                                                       \
   const mode_t mode = (flags & O_CREAT) != 0 || is_nameless(flags) ? va_arg(arguments, mode_t) : 0; \
   va_end(arguments)
+// NOLINTEND(bugprone-macro-parentheses)
 
 extern "C" {
 

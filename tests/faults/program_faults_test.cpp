@@ -30,13 +30,13 @@ struct Writer {
 };
 
 const std::vector<Writer>& writers() {
-  static const std::string preprocess =
+  static const std::string kPreprocess =
       "megalith-preprocess --input lines.jsonl bad.jsonl --on-error skip --rejects rejects --workers 1 "
       "--tokenizer-type NullTokenizer --vocab-size 9 --output-prefix out";
-  static const std::vector<std::string> dataset = {"out_text_document.idx", "out_text_document.bin"};
-  static const std::vector<Writer> all = {
-      {"preprocess", preprocess, dataset},
-      {"preprocess_resume", preprocess + " --resume", dataset},
+  static const std::vector<std::string> kDataset = {"out_text_document.idx", "out_text_document.bin"};
+  static const std::vector<Writer> kAll = {
+      {"preprocess", kPreprocess, kDataset},
+      {"preprocess_resume", kPreprocess + " --resume", kDataset},
       {"merge", "megalith-merge --input sets set --output-prefix out", {"out.idx", "out.bin"}},
       {"convert_hf", "megalith-convert model --to hf --output out", {"out"}},
       {"convert_megatron", "megalith-convert model --to megatron --output out", {"out"}, false},
@@ -63,7 +63,7 @@ const std::vector<Writer>& writers() {
        "1 --output-dir out",
        {"out/hf"}},
   };
-  return all;
+  return kAll;
 }
 
 class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<size_t> {

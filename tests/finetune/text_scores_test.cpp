@@ -12,8 +12,8 @@ namespace {
 
 // What sacrebleu and rouge-score say (tools/golden/make_score_goldens.py).
 const Json& golden() {
-  static const Json json = Json::load(MEGALITH_SOURCE_DIR "/tests/finetune/goldens/scores.json");
-  return json;
+  static const Json kJson = Json::load(MEGALITH_SOURCE_DIR "/tests/finetune/goldens/scores.json");
+  return kJson;
 }
 // Sums of a thousand doubles in another order, and exp() of another library.
 constexpr double kRounding = 1e-9;

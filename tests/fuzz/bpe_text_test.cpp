@@ -10,11 +10,11 @@ MEGALITH_FUZZ_TARGET(bpe_text) {
   const auto read = [](const char* name) {
     return read_hf_tokenizer(concat(MEGALITH_SOURCE_DIR, "/tests/text/goldens/", name), {.around = false});
   };
-  static const std::unique_ptr<Tokenizer> tokenizers[] = {
+  static const std::unique_ptr<Tokenizer> kTokenizers[] = {
       read("trained/tokenizer.json"), read("hf/llama3.json"), read("hf/o200k.json"),
       read("hf/deepseek-llm.json"), read("hf/deepseek-v3/tokenizer.json")};
   const std::string text = replace_invalid_utf8(bytes);
-  for (const auto& tokenizer : tokenizers) {
+  for (const auto& tokenizer : kTokenizers) {
     std::vector<int32_t> ids, pieces;
     tokenizer->encode(text, ids);
     tokenizer->encode_in_parts(

@@ -26,10 +26,10 @@ void use(std::string_view bytes, Target target) {
 }
 
 const char* file_of(std::string_view bytes, const char* name) {
-  static const test::TempDir folder;  // gone at the process's end
+  static const test::TempDir kFolder;  // gone at the process's end
   static std::map<std::string, std::string> paths;
   std::string& path = paths[name];
-  if (path.empty()) path = folder / name;
+  if (path.empty()) path = kFolder / name;
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   return path.c_str();
 }
@@ -69,25 +69,25 @@ class Mutator {
     return from.substr(below(from.size()), 1 + below(below(2) ? 8 : 64));
   }
   std::string number() {
-    const char* kNumbers[] = {"0",
-                              "-1",
-                              "1",
-                              "255",
-                              "256",
-                              "65536",
-                              "2147483647",
-                              "2147483648",
-                              "-2147483649",
-                              "4294967296",
-                              "9223372036854775807",
-                              "18446744073709551616",
-                              "1e999",
-                              "0.5",
-                              "null",
-                              "true",
-                              "\"\"",
-                              "[]",
-                              "{}"};
+    static constexpr const char* kNumbers[] = {"0",
+                                               "-1",
+                                               "1",
+                                               "255",
+                                               "256",
+                                               "65536",
+                                               "2147483647",
+                                               "2147483648",
+                                               "-2147483649",
+                                               "4294967296",
+                                               "9223372036854775807",
+                                               "18446744073709551616",
+                                               "1e999",
+                                               "0.5",
+                                               "null",
+                                               "true",
+                                               "\"\"",
+                                               "[]",
+                                               "{}"};
     return kNumbers[below(std::size(kNumbers))];
   }
   void change(std::string& bytes) {

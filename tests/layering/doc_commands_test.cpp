@@ -1,4 +1,4 @@
-// Every command of README.md and of docs/ is run by a test, or tests/DOC_COMMANDS says why none does.
+// Every command of the pages is run by a test, or tests/DOC_COMMANDS says why none does.
 #include <map>
 #include <regex>
 #include <set>

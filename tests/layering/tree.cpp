@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "libcore/io/files/file.h"
+#include "tests/support/files.h"
 
 namespace megalith::test {
 
@@ -45,7 +46,9 @@ std::map<std::string, std::string> tests_by_name() {
 }
 
 std::vector<std::string> doc_pages() {
-  std::vector<std::string> found = {"README.md"};
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(kRoot))
+    if (entry.path().extension() == ".md") found.push_back(entry.path().filename().string());
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs"))
     if (entry.path().extension() == ".md" && entry.path().filename() != "options.md")
       found.push_back(entry.path().lexically_relative(kRoot / "docs").string());
@@ -53,7 +56,7 @@ std::vector<std::string> doc_pages() {
 }
 
 std::string text_of_page(const std::string& page) {
-  return text_of(page == "README.md" ? page : "docs/" + page);
+  return read_file(page_path(page));
 }
 
 }  // namespace megalith::test

@@ -22,8 +22,8 @@ std::vector<std::string> table_lines(const std::string& path);
 /// "Suite.Name" of every test that is not disabled -> its file, as a path from kRoot.
 std::map<std::string, std::string> tests_by_name();
 
-/// "README.md" and the pages below docs/, by their paths from there; not the generated one, whose blocks are
-/// the programs' synopses.
+/// The pages of the root and those below docs/, by their paths from there; not the generated one, whose
+/// blocks are the programs' synopses.
 std::vector<std::string> doc_pages();
 
 /// The text of one of doc_pages().

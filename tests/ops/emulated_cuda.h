@@ -19,6 +19,7 @@
 /// block. Finds wrong maths and indices, barriers that not all threads reach, and (by running the threads in
 /// either order) missing barriers; not what only hardware shows.
 
+// NOLINTBEGIN: names, signatures and macros are CUDA's
 #define __global__
 #define __device__
 #define __host__
@@ -278,3 +279,4 @@ void run_grid(cudaStream_t, int64_t blocks, int threads, size_t shared, const Ke
 }
 
 }  // namespace megalith::cuda
+// NOLINTEND

@@ -37,7 +37,7 @@ class FaultWatch {
   FaultWatch& operator=(const FaultWatch&) = delete;
 
   /// In the child: calls are counted, and the fault happens, from here on.
-  void arm(const Fault& fault);
+  void arm(const Fault& wanted);
   static void disarm();
 
   int calls() const;         // made while it was armed
@@ -50,10 +50,10 @@ class FaultWatch {
   Shared* shared_;  // in memory that both have
 };
 
-/// Runs `body` in a child process with the fault. The functions of the C library are replaced in the test
-/// binary itself, so calls from the library and from libstdc++ count; fsync is counted but not done (a
-/// process's death loses nothing that was written).
-FaultRun run_with_fault(const Fault& fault, const std::function<void()>& body);
+/// Runs `body` in a child process with the fault that is wanted. The functions of the C library are replaced
+/// in the test binary itself, so calls from the library and from libstdc++ count; fsync is counted but not
+/// done (a process's death loses nothing that was written).
+FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body);
 
 /// One call that changed the file system, as run_logged() saw it.
 struct FileCall {

@@ -53,11 +53,15 @@ bool goes_on(std::string_view command) {
 
 }  // namespace
 
+std::string page_path(std::string_view page) {
+  const bool of_the_root = page[0] >= 'A' && page[0] <= 'Z';
+  return concat(MEGALITH_SOURCE_DIR, of_the_root ? "/" : "/docs/", page);
+}
+
 std::vector<std::string> doc_commands(std::string_view page) {
-  const std::string_view folder = page == "README.md" ? "/" : "/docs/";
   std::vector<std::string> found;
   bool inside = false, open = false;
-  for (const std::string& line : split(read_file(concat(MEGALITH_SOURCE_DIR, folder, page)), '\n')) {
+  for (const std::string& line : split(read_file(page_path(page)), '\n')) {
     if (line.starts_with("```")) {
       inside = line == "```sh";
       open = false;

@@ -28,7 +28,10 @@ std::string random_bytes(std::mt19937& random, size_t bytes);
 /// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);
 
-/// The commands of the ```sh blocks of "README.md" or of a page of docs/: doc_commands("convert.md"). A
+/// The file of a page: of "README.md" and the like in the root, of one in lower case in docs/.
+std::string page_path(std::string_view page);
+
+/// The commands of the ```sh blocks of a page: doc_commands("convert.md"). A
 /// command has all lines that a backslash or an open quote joins to it; blank lines and comments are left
 /// out.
 std::vector<std::string> doc_commands(std::string_view page);

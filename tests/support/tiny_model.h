@@ -40,7 +40,7 @@ void perturb(TinyModel&);
 
 /// Tokens, labels, mask and sample numbers in host memory.
 struct HostBatch {
-  HostBatch(const ModelConfig&, int64_t s, int64_t b);
+  HostBatch(const ModelConfig& config, int64_t rows, int64_t columns);
   Microbatch view() const;
 
   int64_t s, b;

@@ -38,7 +38,7 @@ struct PickledTensor {
   int64_t offset = 0, elements = 16;
   std::string key = "0", type = "FloatStorage";
 };
-std::string tensor(const PickledTensor& tensor);
+std::string tensor(const PickledTensor& t);
 
 /// A file of torch.save with this pickle and a storage "0" of 0, 1, …, 15 in fp32.
 std::vector<ZipMember> torch_members(const std::string& pickle);

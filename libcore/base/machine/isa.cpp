@@ -5,6 +5,10 @@
 #include <string>
 
 #if defined(MEGALITH_SIMD)
+#if defined(__clang__) && !defined(_Bool)
+// A word of glibc's header, which clang has in GNU's dialects of C++ alone.
+#define _Bool bool  // NOLINT(bugprone-reserved-identifier): C's own
+#endif
 #include <sys/platform/x86.h>
 #endif
 

@@ -6,7 +6,7 @@ const NameMap& gpt2_names() {
   using enum Transform;
   using enum Dim;
   using enum Presence;
-  static const NameMap names = {
+  static const NameMap kNames = {
       .family = "gpt2",
       .architecture = "GPT2LMHeadModel",
       .prefix = "transformer.",
@@ -58,7 +58,7 @@ const NameMap& gpt2_names() {
       .skipped = {".attn.bias",
                   ".attn.masked_bias"},  // the causal mask, which transformers before 4.26 saved
   };
-  return names;
+  return kNames;
 }
 
 }  // namespace megalith

@@ -7,7 +7,7 @@ const NameMap& llama_names() {
   using enum Transform;
   using enum Dim;
   using enum Presence;
-  static const NameMap names = {
+  static const NameMap kNames = {
       .family = "llama",
       .architecture = "LlamaForCausalLM",
       .prefix = "model.",
@@ -66,7 +66,7 @@ const NameMap& llama_names() {
           },
       .skipped = {".rotary_emb.inv_freq"},  // a table that follows from the configuration
   };
-  return names;
+  return kNames;
 }
 
 namespace {
@@ -80,13 +80,13 @@ NameMap like_llama(const char* family, const char* architecture) {
 }  // namespace
 
 const NameMap& qwen2_names() {
-  static const NameMap names = like_llama("qwen2", "Qwen2ForCausalLM");
-  return names;
+  static const NameMap kNames = like_llama("qwen2", "Qwen2ForCausalLM");
+  return kNames;
 }
 
 const NameMap& mistral_names() {
-  static const NameMap names = like_llama("mistral", "MistralForCausalLM");
-  return names;
+  static const NameMap kNames = like_llama("mistral", "MistralForCausalLM");
+  return kNames;
 }
 
 }  // namespace megalith

@@ -154,8 +154,8 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
 }
 
 std::span<const NameMap* const> all_name_maps() {
-  static const std::array maps = {&gpt2_names(), &llama_names(), &qwen2_names(), &mistral_names()};
-  return maps;
+  static const std::array kMaps = {&gpt2_names(), &llama_names(), &qwen2_names(), &mistral_names()};
+  return kMaps;
 }
 
 std::vector<RenamedTensor> renamed_tensors(const NameMap& map, const ModelConfig& config) {

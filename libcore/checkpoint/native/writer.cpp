@@ -92,7 +92,7 @@ std::vector<IndexedTensor> in_order(const Tensors& tensors) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(std::string root, int64_t iteration, std::optional<Stream> stream)
-    : root_(std::move(root)), iteration_(iteration), stream_(std::move(stream)) {}
+    : root_(std::move(root)), iteration_(iteration), stream_(stream) {}
 
 std::string CheckpointWriter::folder() const {
   return concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);

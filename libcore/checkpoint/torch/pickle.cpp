@@ -424,13 +424,13 @@ PickleTree parse_pickle(std::string_view bytes, const std::string& where) {
 }
 
 const std::vector<PickleRef>& PickleTree::members(PickleRef ref) const {
-  static const std::vector<PickleRef> none;
+  static const std::vector<PickleRef> kNoMembers;
   const PickleValue& value = values_[ref];
   if (value.kind == Kind::kDict) return value.items();
   if (value.kind == Kind::kRecord && value.items().size() > 2 &&
       values_[value.items()[2]].kind == Kind::kDict)
     return values_[value.items()[2]].items();
-  return none;
+  return kNoMembers;
 }
 
 std::optional<PickleRef> PickleTree::find_ref(PickleRef ref, std::string_view key) const {

@@ -137,7 +137,7 @@ class Unpickler {
   PickleRef dict_from_pairs(const Items& arguments);
   PickleRef rebuilt_tensor(const Items& arguments);
   std::vector<int64_t> extents(PickleRef ref, const char* what);
-  void check_within(const PickleTensor& tensor);
+  void check_within(const PickleTensor& t);
   void build();
   void check_state(PickleRef state);
   void load_storage();

@@ -75,7 +75,7 @@ typedef uint16_t Row8 __attribute__((vector_size(kSquare * sizeof(uint16_t))));
 
 // Row i and row i + 4 of `in` interleaved are rows 2 i and 2 i + 1 of `out`.
 void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     out[2 * i] = __builtin_shufflevector(in[i], in[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
     out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
   }

@@ -23,7 +23,7 @@ constexpr const char* kIndex = ".index.json";
 std::string entry_of(const std::string& folder) {
   for (const char* single : kSingles)
     for (const std::string& name : {std::string(single), concat(single, kIndex)})
-      if (file_exists(folder + "/" + name)) return name;
+      if (file_exists(concat(folder, "/", name))) return name;
   return {};
 }
 

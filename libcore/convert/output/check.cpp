@@ -212,7 +212,7 @@ Matrix Forward::attention(Matrix qkv) const {
   for (int64_t h = 0; h < heads; ++h) {
     const int64_t group = h / (heads / groups) * head;
     for (int64_t t = 0; t < qkv.rows; ++t) {
-      double sum = 0, top = -INFINITY;
+      double sum = 0, top = -std::numeric_limits<double>::infinity();
       const int64_t first =
           config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
       for (int64_t s = first; s <= t; ++s) {
@@ -348,14 +348,15 @@ std::string first_not_finite(const TensorFile& file) {
   return {};
 }
 
-std::string text_of(const Comparison& c) {
-  const std::string cost = concat("; ", format_duration(c.seconds), ", ",
-                                  format_bytes(static_cast<double>(c.peak_bytes)), " peak memory");
-  if (c.compared == 0)
-    return concat("check: no logit of ", c.tokens, " tokens is finite in both models; nothing was compared",
-                  cost);
-  return concat("check: max difference of the logits of ", c.tokens, " tokens ",
-                format_scientific(c.max_difference, 1), ", max logit ", format_fixed(c.max_logit, 2), cost);
+std::string text_of(const Comparison& comparison) {
+  const std::string cost = concat("; ", format_duration(comparison.seconds), ", ",
+                                  format_bytes(static_cast<double>(comparison.peak_bytes)), " peak memory");
+  if (comparison.compared == 0)
+    return concat("check: no logit of ", comparison.tokens,
+                  " tokens is finite in both models; nothing was compared", cost);
+  return concat("check: max difference of the logits of ", comparison.tokens, " tokens ",
+                format_scientific(comparison.max_difference, 1), ", max logit ",
+                format_fixed(comparison.max_logit, 2), cost);
 }
 
 }  // namespace megalith

@@ -116,7 +116,7 @@ void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) 
            concat("holds ", part.ours.rows, " rows of a fused QKV from row ", part.ours.row,
                   " on, which are no whole groups of ", order.group_heads, " heads of ", config.kv_channels,
                   "; more tensor-parallel ranks than key/value groups are not supported"));
-  order.heads = part.ours.rows / (3 * config.kv_channels);
+  order.heads = part.ours.rows / (int64_t{3} * config.kv_channels);
   part.order = order;
 }
 

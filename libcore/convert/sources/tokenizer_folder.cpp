@@ -55,9 +55,9 @@ void add_members(Ids& ids, const Json& vocabulary) {
 }
 
 const Json::Array& added_tokens(const Json& tokenizer) {
-  static const Json::Array none;
+  static const Json::Array kNone;
   const Json* const added = tokenizer.find("added_tokens");
-  return added ? added->as_array() : none;
+  return added ? added->as_array() : kNone;
 }
 
 // The file that says the ids; empty: none does.

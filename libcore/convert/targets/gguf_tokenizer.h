@@ -18,6 +18,6 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
 
 /// llama.cpp's name of a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for others.
 /// kData for one without the keys that its kind has.
-std::optional<std::string_view> known_split(const Json& pre_tokenizer);
+std::optional<std::string_view> known_split(const Json& stage);
 
 }  // namespace megalith

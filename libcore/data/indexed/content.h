@@ -14,6 +14,11 @@ struct ContentPart {
   uint64_t bytes = 0;
   std::string xxh64;  // 16 hexadecimal digits
   bool operator==(const ContentPart&) const = default;
+  template <class V>
+  void fields(V&& v) {
+    v("bytes", bytes);
+    v("xxh64", xxh64);
+  }
 };
 
 /// Whether the parts are `file_size` bytes together.

@@ -16,13 +16,13 @@ struct Sidecar;
 /// without commit(), nothing is left.
 struct DatasetPair {
   /// Creates the folder of `prefix` when it is not there. kIo, also when another process writes the pair.
-  explicit DatasetPair(std::string prefix);
+  explicit DatasetPair(std::string name);
   /// With a .bin that goes on after its first `kept` bytes, see AtomicFile. Where that one had its name
   /// already, the .idx loses its name first, so that at no moment there is an .idx without its .bin.
-  DatasetPair(std::string prefix, uint64_t kept);
+  DatasetPair(std::string name, uint64_t kept);
 
   /// commit() puts PREFIX.json in place, too; see make_sidecar().
-  void add_sidecar(const Sidecar& sidecar);
+  void add_sidecar(const Sidecar& described);
   void commit();
 
   std::string prefix;

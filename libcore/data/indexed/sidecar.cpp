@@ -11,6 +11,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "libcore/json/json_fields.h"
 #include "libcore/json/json_names.h"
 #include "libcore/json/sealed_json.h"
 
@@ -59,26 +60,10 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   if (const int64_t version = json["version"].as_int(); version != 1)
     fail(ErrorKind::kData, path, ": version ", version,
          ", only version 1 is known; remove the file to go on without it");
-  Sidecar s;
-  s.tokenizer = json["tokenizer"].as_string();
-  s.tokenizer_hash = json["tokenizer_hash"].as_string();
-  s.vocab_size = json["vocab_size"].as_int();
-  s.documents = json["documents"].as_int();
-  s.sequences = json["sequences"].as_int();
-  s.tokens = json["tokens"].as_int();
-  s.max_token_id = json["max_token_id"].as_int();
-  s.idx_hash = json["idx_xxh64"].as_string();
-  for (const Json& part : json["bin_parts"].as_array()) {
-    const int64_t bytes = part["bytes"].as_int();
-    if (bytes < 0)
-      fail(ErrorKind::kData, path, ": a part of ", bytes, " bytes; remove the file to go on without it");
-    s.bin_parts.push_back({static_cast<uint64_t>(bytes), part["xxh64"].as_string()});
-  }
-  s.options = json["options"];
-  return s;
+  return read_fields<Sidecar>(json);
 }
 
-std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& s) {
+std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {
     warn(path, ": is not a sidecar of a dataset, left as it is; the max token id of ", quote(prefix),
@@ -88,23 +73,7 @@ std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sideca
   Json json = Json::object();
   json.set("format", std::string(kFormat));
   json.set("version", 1);
-  json.set("tokenizer", s.tokenizer);
-  json.set("tokenizer_hash", s.tokenizer_hash);
-  json.set("vocab_size", s.vocab_size);
-  json.set("documents", s.documents);
-  json.set("sequences", s.sequences);
-  json.set("tokens", s.tokens);
-  json.set("max_token_id", s.max_token_id);
-  json.set("idx_xxh64", s.idx_hash);
-  Json parts = Json::array();
-  for (const ContentPart& part : s.bin_parts) {
-    Json entry = Json::object();
-    entry.set("bytes", static_cast<int64_t>(part.bytes));
-    entry.set("xxh64", part.xxh64);
-    parts.push_back(std::move(entry));
-  }
-  json.set("bin_parts", std::move(parts));
-  json.set("options", s.options);
+  add_fields(json, sidecar);
   auto file = std::make_unique<AtomicFile>(path);
   file->write(sealed(json));
   return file;

@@ -28,6 +28,20 @@ struct Sidecar {
   std::string idx_hash = {};
   std::vector<ContentPart> bin_parts = {};
   Json options = Json::object();  // how it was made; for people
+
+  template <class V>
+  void fields(V&& v) {  // see json/json_fields.h
+    v("tokenizer", tokenizer);
+    v("tokenizer_hash", tokenizer_hash);
+    v("vocab_size", vocab_size);
+    v("documents", documents);
+    v("sequences", sequences);
+    v("tokens", tokens);
+    v("max_token_id", max_token_id);
+    v("idx_xxh64", idx_hash);
+    v("bin_parts", bin_parts);
+    v("options", options);
+  }
 };
 
 std::string sidecar_path(const std::string& prefix);

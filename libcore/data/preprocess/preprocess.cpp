@@ -226,7 +226,8 @@ void PreprocessConfig::validate(Problems& problems) const {
 }
 
 int64_t PreprocessSummary::skipped() const {
-  return std::accumulate(faults.begin(), faults.end(), int64_t{0});
+  return std::accumulate(faults.begin(), faults.end(), int64_t{0},
+                         [](int64_t sum, const SkippedLines& fault) { return sum + fault.count; });
 }
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
@@ -236,11 +237,11 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
   return run({config, tools, interrupt}, inputs);
 }
 
-int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files, RunFiles others) {
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
-  check_files(config, files, inputs, std::move(others));
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, files, inputs);
+  check_files(config, tokenizer_config, inputs, std::move(files));
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, tokenizer_config, inputs);
   const TextTools tools = text_tools(config, *tokenizer);
   log_settings(config, *tokenizer);
   log("Time to startup: ", format_double(seconds_since(start)));

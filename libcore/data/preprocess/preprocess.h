@@ -95,13 +95,25 @@ struct PreprocessConfig {
   std::string prefix_of(const std::string& key) const;
 };
 
+/// The skipped lines of one reason.
+struct SkippedLines {
+  int64_t count = 0;
+  std::vector<std::string> places;  // of the first ones, "FILE:LINE:BYTE"
+
+  template <class V>
+  void fields(V&& v) {
+    v("count", count);
+    v("places", places);
+  }
+};
+
 /// What a run did. Counts of lines are over all inputs.
 struct PreprocessSummary {
   int64_t lines = 0, documents = 0, blank_lines = 0;
-  int64_t short_documents = 0, duplicates = 0;    // left out because the user asked for it
-  std::array<int64_t, kDocumentFaults> faults{};  // skipped lines by reason
-  uint64_t bytes = 0;                             // of decompressed input
-  uint64_t longest_line = 0;                      // bytes
+  int64_t short_documents = 0, duplicates = 0;         // left out because the user asked for it
+  std::array<SkippedLines, kDocumentFaults> faults{};  // by reason
+  uint64_t bytes = 0;                                  // of decompressed input
+  uint64_t longest_line = 0;                           // bytes
   int64_t skipped() const;
 };
 
@@ -130,6 +142,6 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
 /// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0, or,
 /// after SIGTERM or SIGINT, 75 when the same command goes on (config.resume), else 128 and the signal's
 /// number. `files`: what the program reads beside what these name, which no output may replace.
-int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer, RunFiles files);
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files);
 
 }  // namespace megalith

@@ -28,17 +28,17 @@ PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json iden
          other ? other->dump() : "none", ", now ", ours.dump(),
          "; give the same inputs and options, or remove that file to begin anew");
   }
-  state_ = journal["state"];
+  state_ = read_fields<PreprocessState>(journal["state"]);
 }
 
 std::string PreprocessJournal::path_of(const std::string& output_prefix) {
   return output_prefix + ".resume.json";
 }
 
-void PreprocessJournal::write(Json state) {
+void PreprocessJournal::write(const PreprocessState& state) const {
   Json journal = Json::object();
   journal.set("run", identity_);
-  journal.set("state", std::move(state));
+  add_fields(journal.set("state", Json::object()), state);
   AtomicFile file(path_, 0);  // under one name, so that a killed run leaves no second one
   file.write(sealed(journal));
   file.commit();

@@ -22,6 +22,7 @@
 #include "libcore/io/streams/line_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_fields.h"
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/sentences/sentence_splitter.h"
 
@@ -186,6 +187,59 @@ class alignas(64) DocumentEncoder {
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
                               const Tokenizer& tokenizer);  // nothing: not appended
 
+/// What a key's files hold.
+struct KeyState {
+  WriterMark written{};
+  int64_t max_id = -1;
+
+  template <class V>
+  void fields(V&& v) {
+    v("documents", written.documents);
+    v("sequences", written.sequences);
+    v("tokens", written.tokens);
+    v("max_id", max_id);
+    v("bin_xxh64", Hex64{written.bin_hash});
+    v("lengths_xxh64", Hex64{written.lengths_hash});
+    v("documents_xxh64", Hex64{written.documents_hash});
+  }
+};
+
+/// What a run has done: all that another one needs to go on.
+struct PreprocessState {
+  SourceMark source;
+  PreprocessSummary summary;
+  std::vector<int64_t> texts;  // of each file: its documents, with those that were left out as wished
+  KeptBytes rejects;
+  uint64_t hashes = 0;  // of documents, to leave out duplicates
+  NamedFields<KeyState> keys;
+  uint64_t hashes_hash = 0;
+
+  template <class V>
+  void fields(V&& v) {  // see json/json_fields.h
+    v("input", source.input);
+    v("input_bytes", source.reader.bytes);
+    v("line", source.reader.place.line);
+    v("byte", source.reader.place.byte);
+    v("after_return", source.reader.place.after_return);
+    v("mode", source.reader.mode);
+    v("finished", source.finished);
+    v("lines", summary.lines);
+    v("documents", summary.documents);
+    v("blank_lines", summary.blank_lines);
+    v("short_documents", summary.short_documents);
+    v("duplicates", summary.duplicates);
+    v("bytes", summary.bytes);
+    v("longest_line", summary.longest_line);
+    v("faults", summary.faults);
+    v("texts", texts);
+    v("rejects_bytes", rejects.bytes);
+    v("rejects_xxh64", Hex64{rejects.hash});
+    v("hashes", hashes);
+    v("keys", keys);
+    v("hashes_xxh64", Hex64{hashes_hash});
+  }
+};
+
 /// The state of a run that can be interrupted, in PREFIX.resume.json.
 class PreprocessJournal {
  public:
@@ -193,8 +247,9 @@ class PreprocessJournal {
   /// with what differs; kData when the file was changed; kComm when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   static std::string path_of(const std::string& output_prefix);
-  const std::optional<Json>& state() const { return state_; }
-  void write(Json state);
+  /// What the interrupted run had done; nothing when there was none.
+  const std::optional<PreprocessState>& state() const { return state_; }
+  void write(const PreprocessState& state) const;
   void remove() const;
   const std::string& path() const { return path_; }
 
@@ -202,7 +257,7 @@ class PreprocessJournal {
   std::string path_;
   LockFile lock_;
   Json identity_;
-  std::optional<Json> state_;
+  std::optional<PreprocessState> state_;
 };
 
 /// The pipeline's sink: batches in order, to the files.
@@ -212,7 +267,7 @@ class DocumentOutput {
   ~DocumentOutput();
 
   /// Where the source shall begin.
-  const SourceMark& start() const { return mark_; }
+  const SourceMark& start() const { return state_.source; }
   /// Writes the batch's documents; throws at its first bad line in strict mode, else counts and keeps it.
   void take(DocumentBatch& batch);
   /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that batch
@@ -231,9 +286,8 @@ class DocumentOutput {
   void reject(const DocumentBatch& batch, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();
-  void open_outputs(const TextTools& tools, const Json* state);
-  void go_on_from(const Json& state);
-  Json state() const;
+  void open_outputs(const TextTools& tools, const PreprocessState* from);
+  void go_on_from(const PreprocessState& from);
   void log_rate(int64_t documents) const;
   void log_summary() const;
   void log_skipped() const;
@@ -243,7 +297,7 @@ class DocumentOutput {
 
   const PreprocessConfig& config_;
   std::vector<InputFile> files_;
-  std::vector<int64_t> texts_;  // of each file: its documents, with those that were left out as wished
+  PreprocessState state_;  // its hashes and keys only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
   std::optional<LockFile> rejects_lock_;  // where they are a file, not a device or a FIFO
@@ -251,9 +305,6 @@ class DocumentOutput {
   Xxh64 rejects_hash_;
   ContentSet contents_;
   std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted
-  PreprocessSummary summary_;
-  std::array<std::vector<std::string>, kDocumentFaults> places_;
-  SourceMark mark_;
   uint64_t decoder_memory_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
   int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run

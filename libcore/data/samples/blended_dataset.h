@@ -23,7 +23,7 @@ struct Blend {
 Blend parse_blend(std::span<const std::string> words);
 
 /// numpy.sum of doubles: pairwise, in its order of additions, so that normalised weights have numpy's bits.
-double numpy_sum(std::span<const double> values);
+double numpy_sum(std::span<const double> v);
 std::vector<double> normalized(std::span<const double> weights);
 
 /// Which dataset, and which of its samples, each sample of a blend is.

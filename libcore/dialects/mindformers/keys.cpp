@@ -67,7 +67,7 @@ constexpr Renamed kRenamed[] = {
 constexpr const char* kAdapters = "megalith-finetune --lora trains adapters";
 
 const std::vector<FixedKey>& fixed_keys() {
-  static const std::vector<FixedKey> keys = {
+  static const std::vector<FixedKey> kKeys = {
       {"parallel.parallel_mode",
        {"0", "1", "3", "data_parallel", "semi_auto_parallel", "hybrid_parallel"},
        "megalith-autoplan --config FILE finds a layout; write it as parallel_config, with parallel_mode 1"},
@@ -91,7 +91,7 @@ const std::vector<FixedKey>& fixed_keys() {
       {"pet_config.pet_type", {"none"}, kAdapters},
       {"model.model_config.pet_config.pet_type", {"none"}, kAdapters},
   };
-  return keys;
+  return kKeys;
 }
 
 /// Those of in_named_group().

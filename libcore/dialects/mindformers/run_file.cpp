@@ -295,7 +295,8 @@ class Translator {
         key("model.model_config.multiple_of")
             ? whole("model.model_config.multiple_of", 1, "a number of features from 1").value_or(1)
             : 256;
-    const auto width = static_cast<int64_t>(wider * static_cast<double>(2 * 4 * *hidden / 3));
+    const int64_t two_thirds = int64_t{2} * 4 * *hidden / 3;
+    const auto width = static_cast<int64_t>(wider * static_cast<double>(two_thirds));
     put("ffn-hidden-size", type, {std::to_string((width + multiple - 1) / multiple * multiple)});
   }
 

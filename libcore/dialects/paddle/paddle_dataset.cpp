@@ -209,7 +209,7 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
   if (!pairs.empty()) return pairs.front();
   const std::string& stem = arrays.front();
   const fs::path beside = cache.empty() ? fs::path(stem).parent_path() : fs::path(cache);
-  const std::string prefix = (beside / made_name(stem)).string();
+  std::string prefix = (beside / made_name(stem)).string();
   const auto is_made = [&] { return file_exists(prefix + ".bin") && file_exists(prefix + ".idx"); };
   while (!is_made() && !make_or_wait(stem, prefix)) {
   }

@@ -48,7 +48,7 @@ std::optional<std::string> newest_numbered(const std::string& output) {
   int64_t most = -1;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(output, error)) {
-    const std::string name = entry.path().filename().string(), path = output + "/" + name;
+    const std::string name = entry.path().filename().string(), path = concat(output, "/", name);
     const auto number = name.starts_with(kHead) ? parse_int(name.substr(kHead.size())) : std::nullopt;
     if (!number || *number <= most) continue;
     if (!file_exists(path + "/" + kIndexFile) && !file_exists(path + "/config.json")) continue;
@@ -61,7 +61,7 @@ std::optional<std::string> newest_numbered(const std::string& output) {
 /// What the output folder has to go on from.
 std::optional<std::string> to_go_on_from(const std::string& output) {
   if (latest_checkpoint(output)) return output;
-  const auto newest = newest_numbered(output);
+  auto newest = newest_numbered(output);
   if (newest && !file_exists(*newest + "/" + kIndexFile))
     fail(ErrorKind::kUsage, *newest,
          ": is the newest checkpoint of --output-dir, but another tool's: it has weights, and no state that "
@@ -138,7 +138,7 @@ void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
   if (paddle.eval_batch) count_evaluations(*paddle.eval_batch, config, options);
   if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;
-  options.rule([names = PaddleNames(paddle), &config](Problems& problems) {
+  options.rule([names = static_cast<const PaddleNames&>(paddle), &config](Problems& problems) {
     names.check_sharding(config.parallel.data, problems);
   });
   if (paddle.disable_tqdm) set_quiet(true);

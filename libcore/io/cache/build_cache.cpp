@@ -117,7 +117,7 @@ void make_own_folders(const fs::path& folder) {
 }  // namespace
 
 std::string cache_folder() {
-  if (const std::string folder = environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
+  if (std::string folder = environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
   if (const std::string folder = environment("XDG_CACHE_HOME"); folder.starts_with('/'))
     return folder + "/megalith";
   const std::string home = environment("HOME");

@@ -64,7 +64,7 @@ PlacedFiles::PlacedFiles(size_t memory)
 
 PlacedFiles::~PlacedFiles() = default;
 
-size_t PlacedFiles::create(std::string path, uint64_t size) {
+size_t PlacedFiles::create(const std::string& path, uint64_t size) {
   const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL, path));
   return add(file.fd, {.path = path, .open_path = path}, size);
 }

@@ -24,6 +24,7 @@ class AtomicFile;
 /// follow: it waits for bytes that are still to come and gets recent ones from the memory that the disk gets
 /// them from. Files that it creates have their names from the beginning, because they are made in an
 /// AtomicDirectory, which also syncs them. Throws kIo.
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final
 class PlacedFiles final : public PendingFiles {
  public:
   /// `memory`: bytes of buffers that are filled, written, and not yet read by the reader that follows.
@@ -33,7 +34,7 @@ class PlacedFiles final : public PendingFiles {
   PlacedFiles& operator=(const PlacedFiles&) = delete;
 
   /// A new file of `size` zeros; kIo when the disk has no room for it. Returns its number.
-  size_t create(std::string path, uint64_t size);
+  size_t create(const std::string& path, uint64_t size);
   /// Adds a file that exists, is empty, and that only this writes; naming and syncing it stay the caller's.
   size_t fill(const AtomicFile& file, uint64_t size);
   /// Writes small parts at once, through the page cache; over others too.

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 /// folder is that folder.
 fs::path real_output(const std::string& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
+  fs::path real = fs::canonical(path, error);
   if (!error && fs::is_directory(real, error)) return real;
   return (fs::path(path) / "").parent_path();
 }

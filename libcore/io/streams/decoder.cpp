@@ -26,9 +26,9 @@ constexpr std::array<Magic, 4> kMagics = {{{"\x1f\x8b", Compression::kGzip},
 std::unique_ptr<Decoder> make_decoder(std::string_view head) {
   for (const Magic& magic : kMagics) {
     if (!head.starts_with(magic.bytes)) continue;
-    static const Plugin plugin("libmegalith_decoder.so");
+    static const Plugin kPlugin("libmegalith_decoder.so");
     return std::unique_ptr<Decoder>(
-        plugin.function<Decoder*(Compression)>("megalith_decoder")(magic.compression));
+        kPlugin.function<Decoder*(Compression)>("megalith_decoder")(magic.compression));
   }
   return nullptr;
 }

@@ -20,7 +20,7 @@ constexpr std::string_view kBlanks = " \t\r\n";
 
 /// The first of two characters in [at, end), or end.
 const char* find_either(const char* at, const char* end, char one, char other) {
-  constexpr int kStep = Bytes16::kBytes;
+  constexpr ptrdiff_t kStep = Bytes16::kBytes;
   const auto hits = [&](const char* from) {
     const Bytes16 x = Bytes16::load(from);
     return x.is(one) | x.is(other);

@@ -5,8 +5,8 @@
 namespace megalith::cpu {
 
 std::unique_ptr<Products> make_products() {
-  static const Plugin plugin("libmegalith_onednn.so");
-  return std::unique_ptr<Products>(plugin.function<Products*()>("megalith_onednn_products")());
+  static const Plugin kPlugin("libmegalith_onednn.so");
+  return std::unique_ptr<Products>(kPlugin.function<Products*()>("megalith_onednn_products")());
 }
 
 }  // namespace megalith::cpu

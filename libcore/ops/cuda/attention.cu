@@ -174,6 +174,7 @@ struct SoftmaxRows {
 
 /// Scores become probabilities relative to the new maxima, in shared memory; the output so far is rescaled.
 template <class T>
+// NOLINTNEXTLINE(readability-function-size): eight arguments in registers
 __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key, int64_t past,
                        const HeadMask& mask, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {

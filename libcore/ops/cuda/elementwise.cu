@@ -227,6 +227,7 @@ void launch_gelu(cudaStream_t stream, Storage storage, void* y, const void* x, b
   });
 }
 
+// NOLINTNEXTLINE(readability-function-size): as its kernel has them
 void launch_gelu_grad(cudaStream_t stream, Storage storage, void* dx, const void* dy, const void* x,
                       bool tanh_form, int64_t n) {
   with_activation(storage, [&](auto element) {

@@ -13,11 +13,11 @@ void normal_blocks_generic(const NormalNumbers& of, uint64_t first_block, float*
 }
 
 void NormalNumbers::fill(std::span<float> out, int64_t first) const {
-  static const auto make = select(
+  static const auto kMake = select(
       chosen_isa(), Implementations<MakeNormalBlocks>{.generic = normal_blocks_generic,
                                                       .avx2 = MEGALITH_IF_SIMD(normal_blocks_avx2),
                                                       .avx512 = MEGALITH_IF_SIMD(normal_blocks_avx512)});
-  constexpr int64_t kRun = 4 * kNormalLanes;
+  constexpr int64_t kRun = int64_t{4} * kNormalLanes;
   const auto end = first + static_cast<int64_t>(out.size());
   const int64_t runs = (end + kRun - 1) / kRun;
 #ifdef _OPENMP
@@ -25,7 +25,7 @@ void NormalNumbers::fill(std::span<float> out, int64_t first) const {
 #endif
   for (int64_t run = first / kRun; run < runs; ++run) {
     float numbers[kRun];
-    make(*this, static_cast<uint64_t>(run * kNormalLanes), numbers);
+    kMake(*this, static_cast<uint64_t>(run * kNormalLanes), numbers);
     const int64_t from = std::max(first, run * kRun), to = std::min(end, (run + 1) * kRun);
     std::copy(numbers + (from - run * kRun), numbers + (to - run * kRun), out.begin() + (from - first));
   }

@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-constexpr int kLanes = kNormalLanes;
-constexpr double kTwo52 = 0x1p52;
+inline constexpr int kLanes = kNormalLanes;
+inline constexpr double kTwo52 = 0x1p52;
 
 inline double double_of(uint64_t bits) {
   return __builtin_bit_cast(double, bits);
@@ -32,7 +32,7 @@ inline double to_double(uint64_t x) {
 }
 
 /// philox() of base/random.h in each lane.
-void philox_lanes(uint32_t (&words)[4][kLanes], uint32_t key0, uint32_t key1) {
+inline void philox_lanes(uint32_t (&words)[4][kLanes], uint32_t key0, uint32_t key1) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   for (int round = 0; round < 10; ++round, key0 += kWeyl0, key1 += kWeyl1)
@@ -76,8 +76,8 @@ inline double cos_of(double t) {
 }
 
 /// Box-Muller: of two words of random bits two independent standard normal numbers.
-void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&second)[kLanes], double (&a)[kLanes],
-                  double (&b)[kLanes]) {
+inline void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&second)[kLanes],
+                         double (&a)[kLanes], double (&b)[kLanes]) {
   for (int i = 0; i < kLanes; ++i) {
     const double u = (to_double(first[i]) + 1) * 0x1p-32;  // in (0, 1]
     const double radius = __builtin_sqrt(-2 * log_of(u));
@@ -96,7 +96,7 @@ void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&second)[kLan
   }
 }
 
-void make_normal_blocks(const NormalNumbers& of, uint64_t first_block, float* out) {
+inline void make_normal_blocks(const NormalNumbers& of, uint64_t first_block, float* out) {
   uint32_t words[4][kLanes];
   for (int i = 0; i < kLanes; ++i) {
     const uint64_t block = first_block + static_cast<uint64_t>(i);

@@ -15,14 +15,14 @@ namespace {
 constexpr char kPlugin[] = "libmegalith_gloo.so";
 
 std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
-  static const Plugin plugin(
+  static const Plugin kGloo(
       kPlugin, {.folders = own_library_folders(),
                 .if_missing = "ranks that are processes need it, and it is built where Gloo is: install the "
                               "package libgloo-dev and build Megalith again, or run the ranks as threads of "
                               "one process (--nproc)",
                 .if_library_missing = "install the package libgloo-dev"});
   std::unique_ptr<Mesh> mesh;
-  plugin.function<void(const MeshOptions&, std::unique_ptr<Mesh>&)>("megalith_connect_gloo")(options, mesh);
+  kGloo.function<void(const MeshOptions&, std::unique_ptr<Mesh>&)>("megalith_connect_gloo")(options, mesh);
   return mesh;
 }
 

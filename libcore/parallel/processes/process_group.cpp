@@ -188,9 +188,9 @@ void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const
   if (waited == Waited::kLeft) text = waits_for_ever(names_of(ranks));
   if (world_->stopped())
     throw Aborted(concat(place(), ": stopped while it waited for ", names_of(ranks), ": ", world_->why()));
-  const Error error(ErrorKind::kComm, concat(place(), ": ", text));
-  world_->stop(error.what());
-  throw error;
+  const std::string message = concat(place(), ": ", text);
+  world_->stop(message);
+  throw Error(ErrorKind::kComm, message);
 }
 
 // ---- greetings

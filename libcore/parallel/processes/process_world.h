@@ -95,8 +95,8 @@ class ProcessWorld {
 
   MeshBuffer::Outcome wait(Wait);
   void interrupt_late_waits();
-  void watch(int peer);
-  void lost(int peer);
+  void watch(int rank);
+  void lost(int rank);
   void leave();
   /// Stops this rank only, at `calls_end`; false when it had been stopped already.
   bool stop_here(const std::string& why, Time calls_end);

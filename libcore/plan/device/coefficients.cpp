@@ -121,8 +121,8 @@ std::span<const CoefficientInfo> coefficient_table() {
 }
 
 const Coefficients& fitted_coefficients() {
-  static const Coefficients all_runs = fit();
-  return all_runs;
+  static const Coefficients kAllRuns = fit();
+  return kAllRuns;
 }
 
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted) {

@@ -187,8 +187,8 @@ std::vector<std::string> accelerator_names() {
 }
 
 const Accelerator& find_accelerator(const std::string& name) {
-  static const AcceleratorList list = AcceleratorList::installed();
-  return list.find(name);
+  static const AcceleratorList kList = AcceleratorList::installed();
+  return kList.find(name);
 }
 
 Accelerator measure_this_machine() {

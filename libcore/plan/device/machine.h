@@ -50,8 +50,8 @@ class AcceleratorList {
   struct ShortName {
     std::string name, whole, where;  // `where`: "gpus.yaml:27"
   };
-  const ShortName* short_name(const std::string& folded) const;
-  const Accelerator* device(const std::string& folded, const std::string& asked) const;
+  const ShortName* short_name(const std::string& wanted) const;
+  const Accelerator* device(const std::string& wanted, const std::string& asked) const;
 
   std::vector<Accelerator> devices_;
   std::vector<ShortName> short_names_;

@@ -153,8 +153,9 @@ void refuse_unpriced(const LogArguments& in, const LoggedKind& kind,
   }
   for (const auto& [name, value] : in.all()) {
     if (!kind.experts || !name.starts_with("moe_") || is_known_of_experts(name, ignored)) continue;
-    const auto plain = std::find_if(std::begin(kPlainOfExperts), std::end(kPlainOfExperts),
-                                    [&](const PlainArgument& one) { return name == one.name; });
+    const auto plain =
+        std::find_if(std::begin(kPlainOfExperts), std::end(kPlainOfExperts),
+                     [&wanted = name](const PlainArgument& one) { return wanted == one.name; });
     if (!is_plain(value, plain == std::end(kPlainOfExperts) ? PlainArgument{""} : *plain)) in.unpriced(name);
   }
 }

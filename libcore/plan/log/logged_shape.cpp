@@ -38,33 +38,33 @@ void take_attention(const LogArguments& in, ModelShape& m) {
 
 }  // namespace
 
-ModelShape logged_shape(const LogArguments& in, ModelShape m) {
-  m.layers = in.number("num_layers", m.layers);
-  m.hidden = in.number("hidden_size", m.hidden);
-  m.heads = in.number("num_attention_heads", m.heads);
-  m.ffn_hidden = in.number("ffn_hidden_size", m.ffn_hidden);
-  m.seq_length = in.number("seq_length", m.seq_length);
-  m.max_positions = in.number("max_position_embeddings", m.max_positions);
-  m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
-  m.swiglu = in.flag("swiglu", m.swiglu);
-  m.untied_head = in.flag("untie_embeddings_and_output_weights", m.untied_head);
-  m.linear_bias = in.flag("add_bias_linear", m.linear_bias);
+ModelShape logged_shape(const LogArguments& in, ModelShape base) {
+  base.layers = in.number("num_layers", base.layers);
+  base.hidden = in.number("hidden_size", base.hidden);
+  base.heads = in.number("num_attention_heads", base.heads);
+  base.ffn_hidden = in.number("ffn_hidden_size", base.ffn_hidden);
+  base.seq_length = in.number("seq_length", base.seq_length);
+  base.max_positions = in.number("max_position_embeddings", base.max_positions);
+  base.vocab_size = in.number("padded_vocab_size", static_cast<int>(base.vocab_size));
+  base.swiglu = in.flag("swiglu", base.swiglu);
+  base.untied_head = in.flag("untie_embeddings_and_output_weights", base.untied_head);
+  base.linear_bias = in.flag("add_bias_linear", base.linear_bias);
   if (in.has("add_bias_linear") || in.has("add_qkv_bias"))
-    m.qkv_bias = m.linear_bias || in.flag("add_qkv_bias", false);
-  m.qk_layernorm = in.flag("qk_layernorm", m.qk_layernorm);
-  m.norm = in.choice("normalization", m.norm);
-  m.position = in.choice("position_embedding_type", m.position);
-  m.attention_dropout = in.share("attention_dropout", m.attention_dropout);
-  m.hidden_dropout = in.share("hidden_dropout", m.hidden_dropout);
-  m.predicted = in.number("mtp_num_layers", m.predicted);
-  take_attention(in, m);
+    base.qkv_bias = base.linear_bias || in.flag("add_qkv_bias", false);
+  base.qk_layernorm = in.flag("qk_layernorm", base.qk_layernorm);
+  base.norm = in.choice("normalization", base.norm);
+  base.position = in.choice("position_embedding_type", base.position);
+  base.attention_dropout = in.share("attention_dropout", base.attention_dropout);
+  base.hidden_dropout = in.share("hidden_dropout", base.hidden_dropout);
+  base.predicted = in.number("mtp_num_layers", base.predicted);
+  take_attention(in, base);
   Problems unread, problems;
-  take_experts(in, m, unread);
+  take_experts(in, base, unread);
   unread.throw_if_any(ErrorKind::kData);
-  m.finish();
-  m.validate(problems);
+  base.finish();
+  base.validate(problems);
   if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", join(problems.list(), "\n"));
-  return m;
+  return base;
 }
 
 }  // namespace megalith

@@ -7,6 +7,6 @@ namespace megalith {
 
 /// The model of a logged run: `base` with what the log's arguments name, by the rules of the options of the
 /// same names. kData, with every complaint, when it breaks them.
-ModelShape logged_shape(const LogArguments&, ModelShape base);
+ModelShape logged_shape(const LogArguments& in, ModelShape base);
 
 }  // namespace megalith

@@ -127,7 +127,7 @@ DeviceRates calibrated(const DeviceProfile& profile, const CalibrationTarget& pl
   check_possible(profile, plan, path);
   const std::vector<ProfilePoint> points = points_for(profile, plan);
   const std::vector<FittedRate> rates = fitted_rates(plan.before, profile.dtype != "fp32", plan.attention);
-  const DeviceRates fitted = fit_rates(points, plan.before, rates, price);
+  DeviceRates fitted = fit_rates(points, plan.before, rates, price);
   check_bounds(rates, plan, fitted, path);
   std::vector<double> seconds(points.size());
   price(points, plan.before, seconds);

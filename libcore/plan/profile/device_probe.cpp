@@ -36,8 +36,7 @@ float scale_of(const ProfilePoint& point) {
 }  // namespace
 
 DeviceProbe::DeviceProbe(Backend& backend, DType dtype, size_t bytes)
-    : backend_(backend),
-      stream_(backend.make_stream()),
+    : stream_(backend.make_stream()),
       dtype_(dtype),
       bytes_(aligned(bytes)),
       inputs_(backend.allocate(bytes_)),

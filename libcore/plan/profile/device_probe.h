@@ -36,7 +36,6 @@ class DeviceProbe {
   AttentionGrad gradient(const Attention& of);  // which has run
   void call(const Op&);
 
-  Backend& backend_;
   Stream stream_;
   DType dtype_;
   size_t bytes_;

@@ -85,7 +85,7 @@ double work_of(const ProfilePoint& point) {
 
 double median(std::vector<double> values, double at = 0.5) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(at * static_cast<double>(values.size() - 1)))];
 }
 
 /// One point on its way.

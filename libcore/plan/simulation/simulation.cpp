@@ -29,6 +29,7 @@ class Exchange {
   struct Route {
     std::string link;
     int from, to;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
     auto operator<=>(const Route&) const = default;
   };
   /// A message that leaves at `now` and takes the link for `seconds`, and `latency` more to arrive.

@@ -93,7 +93,7 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::
                                  MergeRanks ranks, std::optional<CharacterIds> characters)
     : BytePairEncoder(byte_ids, arrays_of(merges, ranks)) {
   characters_ = std::move(characters);
-  std::vector<uint32_t> byte_ranks(256 * 256);
+  std::vector<uint32_t> byte_ranks(size_t{256} * 256);
   for (size_t pair = 0; pair < byte_ranks.size(); ++pair)
     byte_ranks[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
   arrays_.byte_ranks = SharedArray(std::move(byte_ranks));
@@ -113,7 +113,7 @@ bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
   // Without one looking for a pair might never end.
   const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
   return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
-         arrays.byte_ranks.size() == 256 * 256 &&
+         arrays.byte_ranks.size() == size_t{256} * 256 &&
          std::all_of(arrays.merged.begin(), arrays.merged.end(), is_id) &&
          std::all_of(arrays.byte_ranks.begin(), arrays.byte_ranks.end(), is_rank) &&
          std::any_of(arrays.buckets.begin(), arrays.buckets.end(), ends) &&

@@ -11,9 +11,9 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kPlaces = 16;
-constexpr int kPlaceBits = 4;
-constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
+inline constexpr size_t kPlaces = 16;
+inline constexpr int kPlaceBits = 4;
+inline constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
 static_assert(PieceKey::kLongest < kPlaces);
 
 /// A piece that is being merged. The symbols stay where their first bytes are; a bit of `alive` says which

@@ -104,7 +104,7 @@ class Renderer {
   Value filter(const Expr& expr);
   Value default_of(const Expr& expr, const Value& value);
   Value to_json(const Expr& expr, const Value& value);
-  std::optional<Json> number_in(const std::string& text, int line) const;
+  std::optional<Json> number_in(const std::string& given, int line) const;
   Value to_integer(const Expr& expr, const Value& value);
   Value end_of(const Expr& expr, const Value& value);
   int64_t length(const Value& value, int line);

@@ -144,7 +144,7 @@ std::string python_float(double value) {
     const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format).ptr;
     return std::string(buffer.data(), end);
   };
-  const std::string scientific = print(std::chars_format::scientific);
+  std::string scientific = print(std::chars_format::scientific);
   const std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 1);
   const int64_t exponent = *parse_int(digits.starts_with('+') ? digits.substr(1) : digits);
   if (exponent < -4 || exponent >= 16) return scientific;
@@ -187,9 +187,9 @@ std::string strip(std::string_view text, const std::optional<std::string>& chara
 }
 
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
-                               int64_t max_count) {
+                               int64_t max) {
   std::vector<std::string> out;
-  const auto may_cut = [&] { return max_count < 0 || static_cast<int64_t>(out.size()) < max_count; };
+  const auto may_cut = [&] { return max < 0 || static_cast<int64_t>(out.size()) < max; };
   if (separator) {
     for (size_t found = find_text(text, *separator); found != std::string_view::npos && may_cut();
          found = find_text(text, *separator)) {
@@ -208,9 +208,9 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
   }
 }
 
-std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max_count) {
+std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max) {
   std::string out;
-  const auto may = [&] { return max_count < 0 || max_count-- > 0; };
+  const auto may = [&] { return max < 0 || max-- > 0; };
   while (out.size() <= kMaxText) {
     const size_t found = from.empty() ? 0 : find_text(text, from);
     if (found == std::string_view::npos || !may()) break;

@@ -73,7 +73,7 @@ void measure(const Json& json, int depth, Extent& extent) {
     }
   } else if (json.is_object()) {
     for (const auto& [key, member] : json.as_object()) {
-      extent.bytes += sizeof key + key.size();
+      extent.bytes += sizeof(std::string) + key.size();
       measure(member, depth + 1, extent);
       if (extent.too_much()) return;
     }

@@ -21,7 +21,7 @@ constexpr size_t kSeedsAtOnce = 1024;
 /// Where this thread looks first for its working memory.
 size_t thread_number() {
   static std::atomic<size_t> next{0};
-  thread_local const size_t number = next++;
+  thread_local size_t number = next++;
   return number;
 }
 

@@ -17,6 +17,8 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
+// By value as their overloads: std::apply() would fit a reference better.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 Tokens apply(const TokenDecoder::ByteLevel&, Tokens tokens) {
   std::string bytes;
   for (const std::string& token : tokens) bytes += from_byte_alphabet(token).value_or(token);
@@ -28,6 +30,7 @@ Tokens apply(const TokenDecoder::Fuse&, Tokens tokens) {
   for (const std::string& token : tokens) all += token;
   return {all};
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 std::optional<char> byte_of(const std::string& token) {
   const auto digit = [](char c) -> int {

@@ -48,8 +48,8 @@ BlockClasses::BlockClasses(KindSet letters, bool cased) {
 }
 
 const BlockClasses& plain_classes() {
-  static const BlockClasses classes(KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter));
-  return classes;
+  static const BlockClasses kClasses(KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter));
+  return kClasses;
 }
 
 size_t refuse_endless_piece(std::string_view utf8, std::span<uint32_t>) {

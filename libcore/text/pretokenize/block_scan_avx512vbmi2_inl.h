@@ -45,7 +45,7 @@ class Avx512 {
     const __m512i places = _mm512_maskz_compress_epi8(bits, iota());
     const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
     // maskz: without, GCC 12 warns of its own headers.
-    const auto store = [&](int i, __m128i sixteen) {
+    const auto store = [&](size_t i, __m128i sixteen) {
       _mm512_storeu_si512(out + 16 * i, _mm512_add_epi32(base, _mm512_maskz_cvtepu8_epi32(0xFFFF, sixteen)));
     };
     store(0, _mm512_maskz_extracti32x4_epi32(0xF, places, 0));

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kBlock = 64;
+inline constexpr size_t kBlock = 64;
 
 /// One bit for each byte of a block: the class of the character that it belongs to, and more.
 struct Block {

@@ -268,7 +268,7 @@ const char* match_by(const char* at, const Window& text) {
 }
 
 const std::vector<Known>& known_patterns() {
-  static const std::vector<Known> known = {
+  static const std::vector<Known> kKnown = {
       {"gpt-2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
        find_gpt2},
       {"llama-3",
@@ -293,7 +293,7 @@ const std::vector<Known>& known_patterns() {
        R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kDeepSeek3>, nullptr},
   };
-  return known;
+  return kKnown;
 }
 
 /// A set of characters: [a-z\p{N}], \p{L}, \s.

@@ -5,13 +5,13 @@ namespace megalith {
 const BlockClasses& word_classes(WordPattern pattern) {
   constexpr KindSet kWithMarks =
       KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter, CharKind::kMark);
-  static const BlockClasses with_marks(kWithMarks), cased(kWithMarks, true);
+  static const BlockClasses kMarked(kWithMarks), kCased(kWithMarks, true);
   switch (pattern) {
     case WordPattern::kQwen35:
-      return with_marks;
+      return kMarked;
     case WordPattern::kO200k:
     case WordPattern::kTekken:
-      return cased;
+      return kCased;
     default:
       return plain_classes();
   }

@@ -230,8 +230,8 @@ class WordStarts {
   int digits_ = 0;                // of the number at the end of the block before
 };
 
-constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};
-constexpr WordRules kCasedO200k = {3, true, true}, kCasedTekken = {1, false, true};
+inline constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};
+inline constexpr WordRules kCasedO200k = {3, true, true}, kCasedTekken = {1, false, true};
 
 template <class Simd, const WordRules& kRules, WordPattern kPattern>
 size_t find_words_by(std::string_view utf8, std::span<uint32_t> ends) {

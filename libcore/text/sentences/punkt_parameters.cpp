@@ -119,7 +119,7 @@ std::string find_punkt_folder(const std::string& language) {
   const std::vector<std::string> folders = data_folders();
   std::string instead;
   for (const std::string& folder : folders) {
-    const std::string found = folder + "/tokenizers/punkt_tab/" + language;
+    std::string found = concat(folder, "/tokenizers/punkt_tab/", language);
     if (fs::is_directory(found)) return found;
     instead += near_miss(folder + "/tokenizers/", language);
   }

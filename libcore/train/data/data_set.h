@@ -29,8 +29,9 @@ struct SampleSource {
 
   SampleSource() = default;
   template <class Read>
+  // NOLINTNEXTLINE(google-explicit-constructor): the usual kind
   requires std::invocable<const Read&, int64_t, const SampleView&> SampleSource(Read reader)
-      : read(std::move(reader)) {}  // NOLINT(google-explicit-constructor): the usual kind
+      : read(std::move(reader)) {}
 };
 
 /// One split. Empty (size 0): there is none.

@@ -26,7 +26,7 @@ constexpr const char* kIteration = "iter_";  // what the names of an iteration's
 std::string others_in(const std::string& root) {
   std::vector<std::string> paths;
   for (const std::string& name : iteration_folders_in(root))
-    if (const std::string path = root + "/" + name; file_exists(path + "/" + kIndexFile))
+    if (const std::string path = concat(root, "/", name); file_exists(path + "/" + kIndexFile))
       paths.push_back(path);
   return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
 }
@@ -133,7 +133,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
 }
 
 std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
-  const std::string state = config.finetune ? "--no-finetune" : "";
+  std::string state = config.finetune ? "--no-finetune" : "";
   const std::string and_state = state.empty() ? "" : " " + state;
   if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;
   if (config.number) return concat("--load ", config.save, " in place of --checkpoint ", *config.number);

@@ -93,7 +93,9 @@ ConstView Optimizer::with_rate(Stream& stream, ConstView scalars, double rate) {
 void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars) {
   for (const auto& [where, decay, rate] : ranges_) {
     const View value = store_.values().rows(where.begin, where.end);
-    const auto state = [&](View flat) { return flat.rows(where.at, where.at + where.elements()); };
+    const auto state = [&range = where](View flat) {
+      return flat.rows(range.at, range.at + range.elements());
+    };
     run(stream, AdamW{.master = masters_ ? state(masters_) : value,
                       .m = state(m_),
                       .v = state(v_),

@@ -58,7 +58,10 @@ class TorchFileTest : public testing::Test {
 TEST_F(TorchFileTest, GivesTensorsOfAnyStride) {
   EXPECT_EQ(read(torch_zip(with_tensor(kSquare)))[5], 5);
   const std::vector<float> turned = read(torch_zip(with_tensor({.extents = {4, 4}, .strides = {1, 4}})));
-  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(turned[i], static_cast<float>(i % 4 * 4 + i / 4));
+  for (size_t i = 0; i < 16; ++i) {
+    const size_t row = i / 4, column = i % 4;
+    EXPECT_EQ(turned[i], static_cast<float>(column * 4 + row));
+  }
   EXPECT_EQ(read(torch_zip(with_tensor({.extents = {2, 5}, .strides = {1, 0}, .offset = 3}))),
             (std::vector<float>{3, 3, 3, 3, 3, 4, 4, 4, 4, 4}));
   EXPECT_EQ(read(torch_zip(with_tensor({.extents = {}, .strides = {}, .offset = 7}))), std::vector<float>{7});

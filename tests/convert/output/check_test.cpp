@@ -183,11 +183,11 @@ TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
         found += line.substr(at, line.find(" not finite") - at);
     return found;
   };
-  const std::pair<const char*, MegatronLayout> kCases[] = {{"gpt2", {.tensor = 1, .pipeline = 1}},
-                                                           {"gpt2", {.tensor = 1, .pipeline = 2}},
-                                                           {"llama", {.tensor = 2, .pipeline = 1}},
-                                                           {"llama", {.tensor = 2, .pipeline = 3}}};
-  for (const auto& [family, layout] : kCases) {
+  const std::pair<const char*, MegatronLayout> cases[] = {{"gpt2", {.tensor = 1, .pipeline = 1}},
+                                                          {"gpt2", {.tensor = 1, .pipeline = 2}},
+                                                          {"llama", {.tensor = 2, .pipeline = 1}},
+                                                          {"llama", {.tensor = 2, .pipeline = 3}}};
+  for (const auto& [family, layout] : cases) {
     SCOPED_TRACE(concat(family, ' ', layout.tensor, ' ', layout.pipeline));
     const ModelSource source(convert_golden(family));
     const ModelConfig& config = source.config();

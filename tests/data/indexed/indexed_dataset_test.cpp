@@ -374,6 +374,16 @@ TEST(Sidecar, ComesBackAsWritten) {
   EXPECT_EQ(s->options, options);
 }
 
+// tests/data/goldens/preprocessed.json was written by megalith-preprocess of commit 489c7940, member by
+// member.
+TEST(Sidecar, KeepsTheBytesOfAnEarlierVersion) {
+  const TempDir dir;
+  const std::string golden = read_file(test::test_data("data/goldens/preprocessed.json"));
+  write_file(dir / "c.json", golden);
+  make_sidecar(dir / "c", *read_sidecar(dir / "c"))->commit();
+  EXPECT_EQ(read_file(dir / "c.json"), golden);
+}
+
 TEST(Sidecar, LeavesACorpusOfThatNameAlone) {
   const TempDir dir;
   write_file(dir / "c.json", "{\"text\": \"a corpus\"}\n");

@@ -398,7 +398,7 @@ TEST_F(PreprocessTest, SkipsBadLinesByReasonAndKeepsThem) {
             "x\n{\"text\":[\"\\n\",null]}\n");
   EXPECT_EQ(summary.skipped(), 6);
   EXPECT_EQ(summary.blank_lines, 1);
-  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kWrongType)], 2);
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kWrongType)].count, 2);
   EXPECT_TRUE(logged("6 of 9 lines skipped"));
   EXPECT_TRUE(logged("2 value is not text: " + path + ":2:9, " + path + ":9:15"));
 }
@@ -408,7 +408,7 @@ TEST_F(PreprocessTest, NamesOnlyTheFirstPlacesOfAReason) {
   for (int i = 0; i < 20000; ++i) contents += "x\n";
   const std::string path = input("a", contents);
   config_.on_error = OnError::kSkip;
-  EXPECT_EQ(run().faults[static_cast<size_t>(DocumentFault::kSyntax)], 20000);
+  EXPECT_EQ(run().faults[static_cast<size_t>(DocumentFault::kSyntax)].count, 20000);
   EXPECT_TRUE(logged("20,000 malformed JSON: " + path + ":1:1, " + path + ":2:1, " + path + ":3:1, " + path +
                      ":4:1, " + path + ":5:1, …"));
   expect_dataset("text", {});
@@ -431,7 +431,7 @@ TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
   const PreprocessSummary summary = run();
   expect_dataset("text", {{"1"}, {"3"}});
   expect_dataset("t", {{"a"}, {"c"}});
-  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kRefused)], 1);
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kRefused)].count, 1);
   EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n");
   EXPECT_TRUE(logged("1 refused by the tokenizer: " + path + ":2:1"));
 }
@@ -445,7 +445,7 @@ TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   config_.on_error = OnError::kSkip;
   const PreprocessSummary summary = run();
   expect_dataset("text", {{"1"}, {"12345"}});
-  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kTooLong)], 1);
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kTooLong)].count, 1);
 }
 
 TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {

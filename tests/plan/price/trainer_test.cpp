@@ -23,8 +23,9 @@ TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
   parallel.data = parallel.world = parallel.local_world = 1;
   const TrainerAnswer answer = ask_trainer(p, c);
   ASSERT_TRUE(answer.rank) << answer.refusal;
-  EXPECT_EQ(answer.rank->estimate.allocated(),
-            static_cast<double>(run_memory({p.model, parallel, train}).total()));
+  EXPECT_EQ(
+      answer.rank->estimate.allocated(),
+      static_cast<double>(run_memory({static_cast<const ModelConfig&>(p.model), parallel, train}).total()));
 }
 
 TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {

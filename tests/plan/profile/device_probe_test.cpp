@@ -49,9 +49,10 @@ TEST(DeviceProbe, TellsWhatItsOpsCost) {
   attention.sequence = 16;
   attention.heads = 2;
   attention.head = 32;
-  EXPECT_EQ(probe.priced(attention).flops, 4.0 * (16 * 17 / 2) * 2 * 32);  // pairs that the mask leaves
+  constexpr int kPairs = 16 * 17 / 2;  // that the mask leaves
+  EXPECT_EQ(probe.priced(attention).flops, 4.0 * kPairs * 2 * 32);
   attention.kind = ProfiledKind::kAttentionGradient;
-  EXPECT_EQ(probe.priced(attention).flops, 10.0 * (16 * 17 / 2) * 2 * 32);
+  EXPECT_EQ(probe.priced(attention).flops, 10.0 * kPairs * 2 * 32);
 }
 
 // A hundred runs of each would take a hundred times as long as one of each.

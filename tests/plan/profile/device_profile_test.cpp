@@ -80,7 +80,7 @@ TEST(DeviceProfile, RefusesNumbersThatNoMeasurementHas) {
       {"bytes", 1e300, ", wanted a number above 0 and below 1e+30"},
       {"spread", -0.1, ", wanted a number from 0 and below 1e+06"}};
   for (const auto& [name, value, wanted] : kNumbers)
-    expect(complaint([&](Json& json) { point(json, 0).set(name, value); }),
+    expect(complaint([&key = name, &number = value](Json& json) { point(json, 0).set(key, number); }),
            concat("points[0].", name, " is ", Json(value).dump(), wanted));
   expect(complaint([](Json& json) { json.set("threads", 1.5); }), "threads is 1.5, wanted a whole number");
 }

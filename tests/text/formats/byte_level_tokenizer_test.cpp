@@ -73,10 +73,11 @@ TEST(ByteLevelTokenizer, GivesTheSameIdsForWhateverTextIsExpected) {
 /// Pretokens of all sizes around that of a giant, of one letter, of a period, of blanks, with borders and
 /// without.
 std::string giants(std::mt19937& random) {
-  static const std::vector<std::string> kinds = {"a", "he", "-", " ", "\u65e5\u672c", "\u0434a", "x\u6c34he"};
+  static const std::vector<std::string> kKinds = {"a",       "he",       "-", " ", "\u65e5\u672c",
+                                                  "\u0434a", "x\u6c34he"};
   std::string text;
   while (text.size() < 2'000'000) {
-    const std::string& kind = kinds[random() % kinds.size()];
+    const std::string& kind = kKinds[random() % kKinds.size()];
     const size_t most = random() % 3 == 0 ? 10 : random() % 2 == 0 ? 70'000 : 300'000;
     for (size_t n = 1 + random() % most / kind.size(); n > 0; --n) text += kind;
     if (random() % 2 == 0) text += " the ";

@@ -232,7 +232,8 @@ TEST_F(HfJson, RefusesAddedTokensThatLackAMember) {
   read();
   const Json good = root_, whole = token("", 0);
   for (const auto& [member, value] : whole.as_object()) {
-    std::erase_if(added().as_array()[1].as_object(), [&](const auto& one) { return one.first == member; });
+    std::erase_if(added().as_array()[1].as_object(),
+                  [&lacked = member](const auto& one) { return one.first == lacked; });
     expect_refusal({"no added_tokens[1]." + member});
     added().as_array()[1].set(member + "X", value);
     expect_refusal({"no added_tokens[1]." + member});

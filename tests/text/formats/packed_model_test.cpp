@@ -284,9 +284,9 @@ void write_tiktoken(const test::TempDir& dir) {
 }
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<std::string> seven = {"<unk>", "<s>",   "</s>",  "<mask>",
-                                                 "<pad>", "<cls>", "<sep>", "<|user|>"};
-  static const std::vector<Kind> all = {
+  static const std::vector<std::string> kSeven = {"<unk>", "<s>",   "</s>",  "<mask>",
+                                                  "<pad>", "<cls>", "<sep>", "<|user|>"};
+  static const std::vector<Kind> kAll = {
       {"gpt2",
        {"vocab.json", "merges.txt"},
        write_gpt2,
@@ -307,8 +307,8 @@ const std::vector<Kind>& kinds() {
        [](const test::TempDir& dir, const std::vector<std::string>& special) -> std::unique_ptr<Tokenizer> {
          return make_tiktoken_tokenizer(dir / "ranks", {.special_tokens = 20, .special = special});
        },
-       seven}};
-  return all;
+       kSeven}};
+  return kAll;
 }
 
 class KeptTokenizer : public testing::TestWithParam<size_t> {

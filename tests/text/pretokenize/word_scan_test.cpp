@@ -1,6 +1,7 @@
 #include "libcore/text/pretokenize/word_scan.h"
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/text/pretokenize/split_pattern.h"
 #include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
@@ -15,7 +16,7 @@ struct Pattern {
 };
 
 const std::vector<Pattern>& patterns() {
-  static const std::vector<Pattern> all = {
+  static const std::vector<Pattern> kAll = {
       {"llama-3", WordPattern::kLlama3,
        *split_pattern(
            R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
@@ -34,7 +35,7 @@ const std::vector<Pattern>& patterns() {
       {"tekken", WordPattern::kTekken,
        *split_pattern(
            R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)")}};
-  return all;
+  return kAll;
 }
 
 /// Those by blocks that this processor runs.
@@ -172,10 +173,10 @@ TEST(WordScan, CutsRandomTextsAsTheDefinitionDoes) {
     return static_cast<uint32_t>(first + random() % (last - first));
   };
   constexpr std::string_view kTypical = "ast 'rvemlldE \n\t09!.B \r\n12";
-  const std::string kCased[] = {"a",        "B",        "C",        "/",        "\n",       "!",
-                                "'s",       "'L",       "l",        " ",        "1",        "\xE4\xB8\xAD",
-                                "\xCC\x81", "\xD0\x96", "\xD0\xB8", "\xCA\xB0", "\xC7\x85", "\xE2\x9D\xA4",
-                                "\r"};
+  const std::string cased[] = {"a",        "B",        "C",        "/",        "\n",       "!",
+                               "'s",       "'L",       "l",        " ",        "1",        "\xE4\xB8\xAD",
+                               "\xCC\x81", "\xD0\x96", "\xD0\xB8", "\xCA\xB0", "\xC7\x85", "\xE2\x9D\xA4",
+                               "\r"};
   for (int round = 0; round < 8000; ++round) {
     std::string text;
     const size_t kind = random() % 8, size = 1 + random() % 400;
@@ -187,7 +188,7 @@ TEST(WordScan, CutsRandomTextsAsTheDefinitionDoes) {
       else if (kind < 4)  // long runs
         text += std::string(1 + random() % (random() % 8 == 0 ? 200 : 5), " \n\t 1a!'"[random() % 8]);
       else if (kind < 5)  // cases, marks and tails
-        text += kCased[random() % std::size(kCased)];
+        text += cased[random() % std::size(cased)];
       else
         text += random() % 3 == 0 ? std::string(1 + random() % 3, " 'sx1\n!"[random() % 7])
                                   : utf8(kind == 5   ? pick(0x80u, 0x800u)

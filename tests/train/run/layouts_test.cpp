@@ -226,7 +226,7 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
                                                    {kLlama, "tp2_sp_pp2_dp2_zero1"}}) {
     SCOPED_TRACE(std::string(family.name) + " " + name);
     const auto layout = std::find_if(layouts().begin(), layouts().end(),
-                                     [&](const Layout& candidate) { return candidate.name == name; });
+                                     [&wanted = name](const Layout& one) { return one.name == wanted; });
     ASSERT_NE(layout, layouts().end());
     const Curve curve = in_fp16(config_of(family, *layout)), &one = whole[family.name];
     EXPECT_EQ(curve.skipped, one.skipped);

@@ -209,7 +209,6 @@ struct Kernels {
   void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
 };
 
-// NOLINTNEXTLINE(readability-identifier-naming): constants, but not constexpr
 extern const Kernels kKernelsGeneric, kKernelsAvx2, kKernelsAvx512, kKernelsAvx512Bf16;
 
 }  // namespace megalith::cpu

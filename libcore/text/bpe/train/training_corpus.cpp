@@ -18,8 +18,8 @@ namespace megalith {
 namespace {
 
 void count_text(std::string_view utf8, PieceCounts& counts) {
-  static const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
-  for_each_pretoken(find, utf8, [&](std::string_view piece) { counts.add(piece); });
+  static const FindPretokens kFind = pretokenizer(PretokenPattern::kGpt2);
+  for_each_pretoken(kFind, utf8, [&](std::string_view piece) { counts.add(piece); });
 }
 
 struct Worker {

@@ -5,9 +5,9 @@
 namespace megalith {
 
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(const std::string& type, const std::string& path) {
-  static const Plugin plugin("libmegalith_sentencepiece.so");
-  const auto make =
-      plugin.function<Tokenizer*(const std::string&, const std::string&)>("megalith_sentencepiece_tokenizer");
+  static const Plugin kPlugin("libmegalith_sentencepiece.so");
+  const auto make = kPlugin.function<Tokenizer*(const std::string&, const std::string&)>(
+      "megalith_sentencepiece_tokenizer");
   return std::unique_ptr<Tokenizer>(make(type, path));
 }
 

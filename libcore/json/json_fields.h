@@ -1,0 +1,141 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "libcore/json/json.h"
+
+/// State that is saved as JSON and read back is declared once, in the form that options have
+/// (options/fields.h), without their help:
+///
+///   struct Mark {
+///     int64_t lines = 0;
+///     uint64_t hash = 0;
+///     template <class V>
+///     void fields(V&& v) {
+///       v("lines", lines);
+///       v("xxh64", Hex64{hash});
+///     }
+///   };
+///
+/// A member is a bool, an int64_t, a uint64_t, a std::string, a Json, an enumeration (its number), a Hex64, a
+/// struct with fields() of its own, or a std::vector, std::array or NamedFields of these.
+namespace megalith {
+
+/// A number that is written as 16 hexadecimal digits.
+struct Hex64 {
+  uint64_t& value;
+};
+
+/// An object whose members' names are data.
+template <class T>
+using NamedFields = std::vector<std::pair<std::string, T>>;
+
+/// A visitor that adds the fields to `object`, in the order of their declaration.
+class FieldWriter {
+ public:
+  explicit FieldWriter(Json& object) : object_(object) {}
+  template <class T>
+  void operator()(const char* name, T&& member) {
+    object_.set(name, saved(member));
+  }
+
+ private:
+  static Json saved(Hex64 number);
+  template <class T>
+  static Json saved(std::vector<T>& values) {
+    Json array = Json::array();
+    for (T& value : values) array.push_back(saved(value));
+    return array;
+  }
+  template <class T, size_t N>
+  static Json saved(std::array<T, N>& values) {
+    Json array = Json::array();
+    for (T& value : values) array.push_back(saved(value));
+    return array;
+  }
+  template <class T>
+  static Json saved(NamedFields<T>& members) {
+    Json object = Json::object();
+    for (auto& [name, value] : members) object.set(name, saved(value));
+    return object;
+  }
+  template <class T>
+  static Json saved(T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      return static_cast<int64_t>(value);
+    } else if constexpr (std::is_constructible_v<Json, T>) {
+      return value;
+    } else {
+      Json object = Json::object();
+      value.fields(FieldWriter(object));
+      return object;
+    }
+  }
+
+  Json& object_;
+};
+
+/// A visitor that sets the fields to what `object` has; its other members are left alone.
+class FieldReader {
+ public:
+  explicit FieldReader(const Json& object) : object_(object) {}
+  template <class T>
+  void operator()(const char* name, T&& member) {
+    read(object_[name], member);
+  }
+
+ private:
+  static void read(const Json& value, bool& out);
+  static void read(const Json& value, int64_t& out);
+  static void read(const Json& value, uint64_t& out);
+  static void read(const Json& value, std::string& out);
+  static void read(const Json& value, Json& out);
+  static void read(const Json& value, Hex64 out);
+  template <class T>
+  static void read(const Json& value, std::vector<T>& out) {
+    out.clear();
+    for (const Json& element : value.as_array()) read(element, out.emplace_back());
+  }
+  /// Where an earlier version knew fewer, the last ones stay.
+  template <class T, size_t N>
+  static void read(const Json& value, std::array<T, N>& out) {
+    const Json::Array& elements = value.as_array();
+    for (size_t i = 0; i < N && i < elements.size(); ++i) read(elements[i], out[i]);
+  }
+  template <class T>
+  static void read(const Json& value, NamedFields<T>& out) {
+    out.clear();
+    for (const auto& [name, member] : value.as_object()) read(member, out.emplace_back(name, T{}).second);
+  }
+  template <class T>
+  static void read(const Json& value, T& out) {
+    if constexpr (std::is_enum_v<T>)
+      out = static_cast<T>(value.as_int());
+    else
+      out.fields(FieldReader(value));
+  }
+
+  const Json& object_;
+};
+
+/// Adds the fields of `state` to `object`, in the order of their declaration.
+template <class T>
+void add_fields(Json& object, T state) {
+  state.fields(FieldWriter(object));
+}
+
+/// The state that an object holds; members that are no fields are left alone. Throws kData when one is
+/// missing or of another type.
+template <class T>
+T read_fields(const Json& object) {
+  T state;
+  state.fields(FieldReader(object));
+  return state;
+}
+
+}  // namespace megalith
