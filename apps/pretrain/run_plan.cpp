@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "apps/plan_dialects.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -18,19 +19,23 @@ namespace {
 /// A training command as the planner reads it.
 struct Reader {
   PlanCommand command;
+  PlanDialects dialects;
   LaunchConfig launch;  // is not planned, but stands in the command line
   Options options{"autoplan", "Rank the ways to cut a model over devices, before paying for them."};
 
   Reader(const std::vector<std::string>& words, bool trains_here) {
     command.trains_here = trains_here;
     command.add_to(options);
+    dialects.add_to(options);
     options.add("Processes", launch);
     // What there is to say of the words, the program has said when it read them; what a run ignores, it says
     // itself, and that is not what a plan ignores.
-    std::optional<Muted> said(std::in_place);
-    options.read(words);
-    if (!trains_here) said.reset();
-    command.check(options);
+    {
+      const Muted said;
+      options.read(words);
+      if (trains_here) dialects.check(command, options);
+    }
+    if (!trains_here) dialects.check(command, options);
   }
 };
 

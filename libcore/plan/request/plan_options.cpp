@@ -225,12 +225,10 @@ void check_files(const PlanCommand& command, const std::string& config_file) {
 void PlanCommand::add_to(Options& options) {
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
-  options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
-  options.translate(translate_mindformers);
   add_fates(options, trains_here);
 }
 
-void PlanCommand::check(Options& options) {
+void PlanCommand::check(Options& options, std::vector<std::string> groups) {
   set_aside_contradicted(train, options);
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     plan.hf = hf_config_file(plan.hf);
@@ -238,16 +236,17 @@ void PlanCommand::check(Options& options) {
     if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
     options.adopt(to_json(shape), plan.hf, {"Model"});
   }
-  if (!paddle.model.empty()) {
-    const std::string file = paddle.model + "/config.json";
+  if (!model_folder.empty()) {
+    const std::string file = model_folder + "/config.json";
     const ModelConfig shape = file_exists(file) ? parse_hf_config(load_own_small(file), file).config
-                                                : ModelSource(paddle.model).config();
-    options.adopt(to_json(shape), paddle.model, {"Model"});
+                                                : ModelSource(model_folder).config();
+    options.adopt(to_json(shape), model_folder, {"Model"});
   }
   if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});
-  options.check({"Planning", "Model", "Tokenizer", "PaddleNLP's names", "MindFormers"});
+  groups.insert(groups.end(), {"Planning", "Model", "Tokenizer"});
+  options.check(groups);
 }
 
 void PlanOptions::validate(Problems& problems) const {

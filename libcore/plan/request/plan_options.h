@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/data_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
-#include "libcore/dialects/mindformers/run_file.h"
-#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/options/cli.h"
 #include "libcore/plan/device/machine.h"
 #include "libcore/plan/launch/launch.h"
@@ -161,14 +161,20 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
-  PaddleConfig paddle;
-  MindFormersRun mindformers;
   bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
   bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
   size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
 
+  /// What a program puts here between read() and check(), where its command line has other names for it: a
+  /// model whose shape is planned, and a number of data-parallel ranks with the option that says it (0:
+  /// none).
+  std::string model_folder;
+  std::pair<const char*, int> data_ranks = {"", 0};
+
   void add_to(Options&);
-  void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint
+  /// After reading: takes the shape of --hf. `groups`: the program's own among those that matter. kUsage with
+  /// every complaint.
+  void check(Options&, std::vector<std::string> groups = {});
 };
 
 /// The problem of a command line. `given` says whether an option stands in it: those sizes are kept, the

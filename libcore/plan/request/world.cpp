@@ -163,9 +163,9 @@ struct ToldSize {
 
 ToldSize told_data_ranks(const PlanCommand& command, const Options& given) {
   const int data = given.given("data-parallel-size") ? command.parallel.data : 0;
-  const int degree = std::max(command.paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+  const auto& [degree_option, degree] = command.data_ranks;
   const std::string of_data = source_of("--data-parallel-size", data);
-  const std::string of_degree = source_of("--sharding-parallel-degree", degree);
+  const std::string of_degree = source_of(degree_option, degree);
   if (data > 0 && degree > 0 && data != degree)
     fail(ErrorKind::kUsage, of_degree, " and ", of_data,
          " contradict each other: --sharding cuts over all data-parallel ranks; leave one of them out");

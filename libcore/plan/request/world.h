@@ -18,8 +18,8 @@ struct GivenWorld {
 /// when two of them contradict each other, kData for a cluster's file that says something else.
 GivenWorld take_world(PlanCommand&, const Options& given);
 
-/// --data-parallel-size, or PaddleNLP's --sharding-parallel-degree, which counts the same ranks: where one is
-/// given, the other sizes are searched with it. Where no world was told, it makes one with the sizes that the
+/// --data-parallel-size, or PlanCommand::data_ranks, which counts the same ranks: where one is given, the
+/// other sizes are searched with it. Where no world was told, it makes one with the sizes that the
 /// command line has or leaves at 1, and those are then all fixed. kUsage when it cannot be, and when the two
 /// differ.
 void take_data_ranks(PlanCommand&, const Options& given, GivenWorld&, Fixed&);

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+
+#include "libcore/dialects/mindformers/run_file.h"
+#include "libcore/dialects/paddle/paddle_config.h"
+#include "libcore/plan/request/plan_options.h"
+
+namespace megalith {
+
+/// Other tools' names for what a plan is asked: training scripts are planned with the executable swapped.
+struct PlanDialects {
+  PaddleConfig paddle;
+  MindFormersRun mindformers;
+
+  void add_to(Options& options) {
+    options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
+  }
+  /// PlanCommand::check() with what they say.
+  void check(PlanCommand& command, Options& options) const {
+    command.model_folder = paddle.model;
+    const int degree = std::max(paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+    command.data_ranks = {"--sharding-parallel-degree", degree};
+    command.check(options, {"PaddleNLP's names", "MindFormers"});
+  }
+};
+
+}  // namespace megalith
