@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/plan/request/plan_options.h"
@@ -13,8 +14,10 @@ struct PlanDialects {
   PaddleConfig paddle;
   MindFormersRun mindformers;
 
-  void add_to(Options& options) {
+  /// `of`: the program whose command lines are planned.
+  void add_to(Options& options, Program of) {
     options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
+    options.fates(fates_in(of));
   }
   /// PlanCommand::check() with what they say.
   void check(PlanCommand& command, Options& options) const {

@@ -2,6 +2,7 @@
 #include "apps/training_app.h"
 #include "libcore/base/log.h"
 #include "libcore/dialects/axolotl/axolotl.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
 
@@ -26,7 +27,7 @@ void add_notes(Options& options) {
 
 /// What other tools' scripts and files say in words of their own.
 void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config) {
-  options.add("PaddleNLP", paddle).translate(translate_axolotl);
+  options.add("PaddleNLP", paddle).fates(fates_in(kFinetune)).translate(translate_axolotl);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
     if (folder.empty()) folder = paddle.tensorboard(config.run.checkpoint.save);

@@ -26,7 +26,7 @@ struct Reader {
   Reader(const std::vector<std::string>& words, bool trains_here) {
     command.trains_here = trains_here;
     command.add_to(options);
-    dialects.add_to(options);
+    dialects.add_to(options, trains_here ? kPretrain : kAutoplan);
     options.add("Processes", launch);
     // What there is to say of the words, the program has said when it read them; what a run ignores, it says
     // itself, and that is not what a plan ignores.

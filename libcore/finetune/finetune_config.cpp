@@ -18,39 +18,8 @@ namespace {
 // Stands for a number of steps that only the data tell, so that the rules about steps can be checked.
 constexpr int64_t kStepsFromData = int64_t{1} << 40;
 
-constexpr IgnoredOption kIgnored[] = {
-    {"dataset-num-proc", IgnoredOption::kOne},
-    {"trust-remote-code", IgnoredOption::kMaybeOne},
-    {"overwrite-cache", IgnoredOption::kMaybeOne},
-    {"plot-loss", IgnoredOption::kMaybeOne},
-    {"ddp-timeout", IgnoredOption::kOne},
-    {"per-device-eval-batch-size", IgnoredOption::kOne},
-    {"preprocessing-num-workers", IgnoredOption::kOne},
-    {"disable-tqdm", IgnoredOption::kMaybeOne},
-    {"dataloader-num-workers", IgnoredOption::kOne},
-    {"fp16-opt-level", IgnoredOption::kOne},
-    {"model-type", IgnoredOption::kOne},
-    {"use-flash-attention", IgnoredOption::kMaybeOne},
-    {"use-fused-rms-norm", IgnoredOption::kMaybeOne},
-};
-
-constexpr RefusedOption kRefused[] = {
-    {"p-tuning", "give --lora True, or --prefix-tuning"},
-    {"ptuning", "give --lora True"},
-    {"prompt-tuning", "give --lora True"},
-    {"load-in-4bit", "give --qlora: 8 bits"},
-    {"quantization-bit", "give --qlora: 8 bits"},
-    {"template", "the model's own chat template is used; give --chat-template FILE for another"},
-    {"use-dora", "leave it out"},
-    {"lora-bias", "leave it out"},
-    {"modules-to-save", "leave it out: only the adapter is trained"},
-    {"data-path", "give --data with records; megalith-pretrain trains on token datasets"},
-    {"deepspeed", "give --sharding stage1 or stage2"},
-    {"fsdp", "give --sharding stage1 or stage2"},
-};
-
 /// What stands in for training from the beginning.
-constexpr RefusedOption kForPretraining[] = {
+constexpr WithdrawnOption kForPretraining[] = {
     {"load",
      "give --model DIR to begin with; a run goes on from its own --output-dir, or from "
      "--resume-from-checkpoint"},
@@ -189,7 +158,7 @@ void FinetuneConfig::add_to(Options& options) {
     check_combinations(problems);
     if (preference.wanted) check_preferences(problems);
   });
-  options.withdraw(kForPretraining).ignore(kIgnored).refuse(kRefused);
+  options.withdraw(kForPretraining);
 }
 
 // transformers takes true for the newest checkpoint of the output folder, too, and evaluates what was asked

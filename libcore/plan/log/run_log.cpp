@@ -7,7 +7,6 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/plan/launch/launch.h"
-#include "libcore/plan/log/fates.h"
 #include "libcore/plan/log/log_arguments.h"
 #include "libcore/plan/log/logged_shape.h"
 #include "libcore/plan/report/plan_text.h"
@@ -114,11 +113,8 @@ void take_software(const LogArguments& in, Software& software) {
 
 /// What moves memory or time and has no price.
 void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
-  std::vector<std::string> ignored;
-  for (const IgnoredOption& option : ignored_expert_options()) ignored.push_back(json_key(option.name));
   const bool narrow = p.half() && p.precision != Precision::kHalf;
-  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow},
-                  ignored);
+  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow});
   constexpr char kGroup[] = "microbatch_group_size_per_vp_stage";
   if (c.chunks > 1 && in.number(kGroup, c.pipeline) != c.pipeline) in.unpriced(kGroup);
 }

@@ -13,7 +13,6 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/json/small_json.h"
-#include "libcore/plan/log/fates.h"
 #include "libcore/plan/log/link_log.h"
 #include "libcore/plan/log/run_log.h"
 #include "libcore/plan/price/kernel_rates.h"
@@ -225,7 +224,6 @@ void check_files(const PlanCommand& command, const std::string& config_file) {
 void PlanCommand::add_to(Options& options) {
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
-  add_fates(options, trains_here);
 }
 
 void PlanCommand::check(Options& options, std::vector<std::string> groups) {

@@ -98,7 +98,7 @@ struct PlanOptions : PlanTarget {
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
-      "Cut what --data-parallel-sharding-strategy says, as --sharding does.");
+      "Cut what --data-parallel-sharding-strategy says, as --sharding does.", alias({"use-custom-fsdp"}));
     v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",
       one_of({"no_shard", "optim", "optim_grads", "optim_grads_params"}), default_text("no_shard"));
     v("pipeline-model-parallel-layout", pipeline_layout,
