@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/plan/launch/launch.h"
@@ -159,8 +160,7 @@ MegatronLog parse_run_log(const std::string& text, const std::string& path) {
   if (steps.empty())
     fail(ErrorKind::kData, path, ": no line has \"", kStepTime, "\"; it is no training log of Megatron-LM");
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 5));
-  std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
-  log.seconds = steps[steps.size() / 2];
+  log.seconds = quantile(std::move(steps), 0.5);
   return log;
 }
 
