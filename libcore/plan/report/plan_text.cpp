@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/base/text_table.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/report/scaling_text.h"
@@ -15,45 +16,10 @@
 namespace megalith {
 namespace {
 
-using Row = std::vector<std::string>;
+using Row = TextTable::Row;
 
 std::string gigabytes(double bytes) {
   return format_fixed(bytes / 1e9, 2);
-}
-
-constexpr size_t kGap = 2;  // blanks between columns
-
-/// Columns [begin, end) of a table after its first one, which names the row.
-std::string aligned_part(const std::vector<Row>& rows, const std::vector<size_t>& width, size_t begin,
-                         size_t end) {
-  std::string out;
-  for (const Row& row : rows) {
-    const auto cell = [&](size_t i) { return std::string(width[i] - row[i].size(), ' ') + row[i]; };
-    out += cell(0);
-    for (size_t i = begin; i < std::min(end, row.size()); ++i) out += std::string(kGap, ' ') + cell(i);
-    out += '\n';
-  }
-  return out;
-}
-
-/// Columns as wide as their widest cell, numbers to the right. A table that is wider than `columns` goes on
-/// below with the columns that did not fit.
-std::string aligned(const std::vector<Row>& rows, size_t columns) {
-  std::vector<size_t> width;
-  for (const Row& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i == width.size()) width.push_back(0);
-      width[i] = std::max(width[i], row[i].size());
-    }
-  std::string out;
-  for (size_t begin = 1, end = 1; begin < width.size(); begin = end) {
-    size_t used = width[0];
-    do {
-      used += kGap + width[end++];
-    } while (end < width.size() && (columns == 0 || used + kGap + width[end] <= columns));
-    out += aligned_part(rows, width, begin, end);
-  }
-  return out;
 }
 
 /// Lines that are longer than `columns` broken, commands so that a shell still takes them.
@@ -112,7 +78,7 @@ std::string ranked_table(const Report& r) {
                      r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"});
     insert_experts(p, table.back(), std::to_string(c.expert), std::to_string(c.expert_tensor));
   }
-  return aligned(table, r.columns);
+  return table_text({.rows = table}, r.columns);
 }
 
 struct EstimateColumn {
@@ -168,7 +134,8 @@ std::string estimate_table(const Report& r, const Candidate& c) {
     before = std::move(row);
     ++stage;
   }
-  return aligned(table, r.columns) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
+  return table_text({.rows = table}, r.columns) +
+         (alike.empty() ? "" : "as the stage before: " + alike + '\n');
 }
 
 std::string time_line(const StepTime& time) {
@@ -220,7 +187,7 @@ std::string sensitivity_table(const Report& r) {
   for (const Sensitivity& s : r.sensitivities)
     table.push_back({s.what, seconds_text(s.less), seconds_text(s.more),
                      concat(s.winner_less + 1, ", ", s.winner_more + 1)});
-  return aligned(table, r.columns);
+  return table_text({.rows = table}, r.columns);
 }
 
 std::string front_table(const Report& r) {
@@ -233,7 +200,7 @@ std::string front_table(const Report& r) {
                      r.gpu_hour > 0 ? format_count(static_cast<int64_t>(t.cost)) : "-",
                      launch_options(r.problem, plan.candidate)});
   }
-  return aligned(table, r.columns);
+  return table_text({.rows = table}, r.columns);
 }
 
 void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
@@ -431,10 +398,10 @@ std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWor
          seconds_text(world.step.rest()), seconds_text(world.plan->time.total()),
          format_count(static_cast<int64_t>(speed.tokens)), format_fixed(100 * speed.utilisation, 1)});
   }
-  return fitted(
-      concat("One step of this version's trainer, simulated on ", p.machine.device.name,
-             "; its parts are those of the stage that works longest\n", aligned(table, columns), lacking),
-      columns);
+  return fitted(concat("One step of this version's trainer, simulated on ", p.machine.device.name,
+                       "; its parts are those of the stage that works longest\n",
+                       table_text({.rows = table}, columns), lacking),
+                columns);
 }
 
 std::string simulation_json(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {
