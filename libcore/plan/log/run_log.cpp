@@ -10,6 +10,7 @@
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/log/log_arguments.h"
 #include "libcore/plan/log/logged_shape.h"
+#include "libcore/plan/price/rules.h"
 #include "libcore/plan/report/plan_text.h"
 
 namespace megalith {

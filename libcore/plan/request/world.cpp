@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/launch/environment.h"
 #include "libcore/options/config_file.h"
-#include "libcore/plan/price/kernel_rates.h"
+#include "libcore/plan/price/rules.h"
 
 namespace megalith {
 namespace {
