@@ -10,7 +10,6 @@
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/plan/price/trainer.h"
-#include "libcore/plan/report/plan_text.h"
 #include "libcore/plan/search/explain.h"
 
 namespace megalith {

@@ -12,6 +12,9 @@ namespace megalith {
 std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 enum class Launcher { kTorchrun, kSrun, kMpirun };
+inline std::vector<std::pair<const char*, Launcher>> enum_names(Launcher) {
+  return {{"torchrun", Launcher::kTorchrun}, {"srun", Launcher::kSrun}, {"mpirun", Launcher::kMpirun}};
+}
 
 /// One command line that starts Megatron-LM's pretrain_gpt.py or our program with the cut on all machines.
 std::string launch_line(const PlanProblem&, const Candidate&, Launcher, bool ours);

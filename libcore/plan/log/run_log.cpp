@@ -11,7 +11,7 @@
 #include "libcore/plan/log/log_arguments.h"
 #include "libcore/plan/log/logged_shape.h"
 #include "libcore/plan/price/rules.h"
-#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/plan_json.h"
 
 namespace megalith {
 namespace {

@@ -6,6 +6,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch.h"
+#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/simulation/timeline.h"
 
 namespace megalith {
