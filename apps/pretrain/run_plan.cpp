@@ -9,6 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/explain.h"
 
@@ -43,22 +44,16 @@ Json value_of(const std::string& word) {
   return word;
 }
 
-/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; without the precision, because that is
-/// the run's own choice, and without what overlaps, because that is no choice here.
-Json as_options(const std::string& flags) {
+/// What the plan decided, by the names of JSON.
+Json decided_options(const PlanProblem& problem, const Candidate& cut) {
   Json json = Json::object();
-  std::string name;
-  const auto told = [](const std::string& option) {
-    return option != "--bf16" && !option.starts_with("--overlap-") && !option.starts_with("--tp-comm-");
-  };
-  for (const std::string& word : split(flags, ' ')) {
-    if (word.starts_with("--") && !told(word)) continue;
-    if (word.starts_with("--")) {
-      name = json_key(word.substr(2));
-      json.set(name, true);
-    } else if (!word.empty()) {
-      json.set(name, name == "pipeline_layers" ? Json(Json::Array{word}) : value_of(word));
-    }
+  for (const LaunchOption& option : cut_options(problem, cut, true)) {
+    if (!option.decided) continue;
+    const std::string name = json_key(option.name);
+    if (name == "pipeline_layers")
+      json.set(name, Json::Array{option.value});
+    else
+      json.set(name, option.value.empty() ? Json(true) : value_of(option.value));
   }
   return json;
 }
@@ -144,8 +139,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,
          ": this trainer runs none of the ", result.plans.size(),
          " best layouts; of the best: ", choice.refusal);
-  return {as_options(launch_options(problem, choice.plan->candidate, true)),
-          reasons(problem, result, choice)};
+  return {decided_options(problem, choice.plan->candidate), reasons(problem, result, choice)};
 }
 
 PlanAnswer plan_alone(const std::vector<std::string>& words) {

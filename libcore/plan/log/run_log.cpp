@@ -7,7 +7,7 @@
 #include "libcore/base/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/log/log_arguments.h"
 #include "libcore/plan/log/logged_shape.h"
 #include "libcore/plan/price/rules.h"

@@ -6,6 +6,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/scaling_text.h"
 

@@ -6,7 +6,9 @@
 
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/shape/model_options.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
