@@ -5,7 +5,7 @@
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/plan_command.h"
 
 namespace megalith {
 

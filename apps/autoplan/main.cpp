@@ -7,7 +7,7 @@
 #include "apps/manual_notes.h"
 #include "apps/plan_dialects.h"
 #include "libcore/base/terminal.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/answer.h"
 
 namespace {
 
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     profile.refuse_alone();
     command.counts_servers = !processes.task_type.empty();
     dialects.check(command, options);
-    const PlanAnswer plans = answer(command, plan_request(command, options));
+    const PlanAnswer plans = answer(plan_request(command));
     std::cout << plans.text;
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   });

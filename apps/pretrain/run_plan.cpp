@@ -121,8 +121,8 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     told.push_back(std::to_string(size));
   }
   Reader reader(told, true);
-  if (!reader.options.given("gpu")) reader.command.plan.gpu = "local";
-  PlanRequest request = plan_request(reader.command, reader.options);
+  if (!reader.command.gives("gpu")) reader.command.plan.gpu = "local";
+  PlanRequest request = plan_request(reader.command);
   PlanProblem& problem = request.problem;
   // Whatever it is planned for, the run computes in what its own options say.
   const TrainConfig& train = reader.command.train;
@@ -144,7 +144,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
 
 PlanAnswer plan_alone(const std::vector<std::string>& words) {
   Reader reader(words, false);
-  return answer(reader.command, plan_request(reader.command, reader.options));
+  return answer(plan_request(reader.command));
 }
 
 }  // namespace megalith

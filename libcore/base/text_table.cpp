@@ -41,7 +41,7 @@ class Printer {
   }
 
  private:
-  /// Of a line that has `before` characters when the column `begin` begins.
+  /// The line has `before` characters where the column `begin` begins.
   size_t end_of_part(size_t begin, size_t before, size_t columns) const {
     size_t end = begin + 1;
     for (size_t used = before + widths_[begin]; end < widths_.size(); ++end) {

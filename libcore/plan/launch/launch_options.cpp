@@ -47,7 +47,7 @@ class Writer {
     if (c_.counts_embedding) decide("account-for-embedding-in-pipeline-split");
     if (c_.counts_head) decide("account-for-loss-in-pipeline-split");
   }
-  /// Of stages that differ.
+  /// Stages with as many layers each need no options.
   void add_stages() {
     const int first = stage_layers(p_, c_, 0), last = stage_layers(p_, c_, c_.pipeline - 1);
     bool even = first == last, middle_even = c_.pipeline > 2;

@@ -8,7 +8,7 @@ namespace {
 
 // "Belief": as in layer_price.cpp. "Guide": NVIDIA, Matrix Multiplication Background User's Guide.
 
-/// Of the longer of both: host and device wait for each other where they take as long. Belief.
+/// Part of the longer time that host and device wait for each other where they take as long. Belief.
 constexpr double kTogether = 0.06;
 /// Elements of 16 bits in 128 bytes, of which an A100's products take multiples best. Guide.
 constexpr double kAlignedElements = 64;

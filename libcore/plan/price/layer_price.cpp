@@ -390,7 +390,7 @@ struct Pricer : KernelRates {
     const double h = m.hidden;
     out.kept_embedding = n * (kTokenId + (has_dropout(m) ? kMask * h * share : 0));
     out.kept_head = 2 * e * n * h * share;  // what its norm and its product begin with
-    // Of a prediction also the token before and an embedding, each before and after its norm.
+    // A prediction also keeps the token before and an embedding, each before and after its norm.
     if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + 4 * e * n * h * share);
     const double copies = w.fused_cross_entropy
                               ? kFusedLossKept

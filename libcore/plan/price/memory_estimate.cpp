@@ -19,7 +19,7 @@ constexpr double kMessages = 4;
 /// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), of closed forms only:
 /// the trainer's own count (trainer.h) says what fits.
 constexpr double kProcessorWorkspace = 16.0 * (1 << 20);
-/// Of the allocator's slack, what is left of it with expandable segments. Belief.
+/// Part of the allocator's slack that is left with expandable segments. Belief.
 constexpr double kExpandableSlack = 0.1;
 
 /// Chunks of a microbatch that stage `stage` holds at its fullest.

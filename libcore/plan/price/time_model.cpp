@@ -16,7 +16,7 @@ constexpr double kZeroBubble = 1.0 / 3, kZeroBubbleV = 0.1, kVHalf = 0.5, kVMin 
 
 constexpr double kFp32 = 4;  // bytes
 /// Bytes that a step of the optimizer moves for a parameter: masters and moments read and written (24), the
-/// weight written, gradients scaled. Of a 16-bit model without its gradient, which passes memory twice.
+/// weight written, gradients scaled. A 16-bit model's gradient is not among them and passes memory twice.
 /// Belief: the coefficient optimizer_traffic was fitted beside it.
 constexpr double kMixedStep = 30, kGradientPasses = 2, kFp32Step = 36;
 /// Seconds of a step on a processor for data and log. Belief.
