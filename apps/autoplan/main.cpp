@@ -5,8 +5,9 @@
 #include "apps/app.h"
 #include "apps/autoplan/profile_command.h"
 #include "apps/manual_notes.h"
+#include "apps/plan_dialects.h"
 #include "libcore/base/terminal.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/answer.h"
 
 namespace {
 
@@ -30,6 +31,8 @@ int main(int argc, char** argv) {
     if (::isatty(STDOUT_FILENO) == 1) command.columns = columns_of(STDOUT_FILENO);
     Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
     command.add_to(options);
+    PlanDialects dialects;
+    dialects.add_to(options, kAutoplan);
     ProfileCommand profile;
     Processes processes;
     options.add("Measuring a device", profile).add("Processes", processes);
@@ -61,8 +64,8 @@ int main(int argc, char** argv) {
     }
     profile.refuse_alone();
     command.counts_servers = !processes.task_type.empty();
-    command.check(options);
-    const PlanAnswer plans = answer(command, plan_request(command, options));
+    dialects.check(command, options);
+    const PlanAnswer plans = answer(plan_request(command));
     std::cout << plans.text;
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   });

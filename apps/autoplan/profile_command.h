@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libcore/options/cli.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/plan_command.h"
 
 namespace megalith {
 

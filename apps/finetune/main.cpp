@@ -1,6 +1,9 @@
 #include "apps/app.h"
 #include "apps/training_app.h"
 #include "libcore/base/log.h"
+#include "libcore/dialects/axolotl/axolotl.h"
+#include "libcore/dialects/megatron/fates.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
 
 namespace megalith {
@@ -22,6 +25,16 @@ void add_notes(Options& options) {
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }
 
+/// What other tools' scripts and files say in words of their own.
+void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config) {
+  options.add("PaddleNLP", paddle).fates(fates_in(kFinetune)).translate(translate_axolotl);
+  options.derive([&] {
+    std::string& folder = config.run.train.tensorboard;
+    if (folder.empty()) folder = paddle.tensorboard(config.run.checkpoint.save);
+  });
+  options.rule([&](Problems& problems) { paddle.check_sharding(config.run.parallel.data, problems); });
+}
+
 /// What the command lacks to go on from the checkpoints that its run left; empty: nothing.
 std::string lacks(const FinetuneConfig& config) {
   if (config.schedule.overwrite) return "--no-overwrite-output-dir";
@@ -34,6 +47,8 @@ int run_tuning(int argc, char** argv) {
   TrainingApp app(argc, argv);
   Options options("finetune", "Tune a GPT or LLaMA model on questions and answers: all parameters, or LoRA.");
   config.add_to(options);
+  PaddleNames paddle;
+  add_dialects(options, paddle, config);
   add_notes(options);
   if (!app.read(options)) return 0;
   app.plan(config.run.parallel);

@@ -4,18 +4,8 @@
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/data/preprocess/preprocess.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/options/cli.h"
-
-namespace {
-
-/// Options of old scripts that need nothing here, because workers share one input without temporary files and
-/// always keep its order.
-constexpr megalith::IgnoredOption kAccepted[] = {
-    {"partitions", megalith::IgnoredOption::kOne},
-    {"keep-sequential-samples", megalith::IgnoredOption::kNone},
-};
-
-}  // namespace
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
@@ -23,7 +13,7 @@ int main(int argc, char** argv) {
     PreprocessConfig config;
     TokenizerConfig tokenizer;
     Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
-    options.add("Input and output", config).add("Tokenizer", tokenizer).ignore(kAccepted);
+    options.add("Input and output", config).add("Tokenizer", tokenizer).fates(fates_in(kPreprocess));
     options
         .epilog(
             "megalith-preprocess --input corpus.jsonl --output-prefix corpus \\\n"

@@ -13,6 +13,7 @@
 #include "libcore/base/standard_streams.h"
 #include "libcore/convert/sources/model_files.h"
 #include "libcore/data/samples/sample_order.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/mindformers/run_file.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/dialects/paddle/paddle_run.h"
@@ -102,7 +103,7 @@ struct Command {
   void add_to(Options& options, PlanTarget& target) {
     options.add("Planning", target).add("PaddleNLP's names", paddle);
     options.add("MindFormers", mindformers).add("Running", running);
-    options.translate(translate_mindformers);
+    options.fates(fates_in(kPretrain)).translate(translate_mindformers);
     options.rule([this](Problems& problems) { check_run(config, problems); });
   }
   /// With what is read under PaddleNLP's names alone.

@@ -4,12 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "apps/plan_dialects.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/price/trainer.h"
-#include "libcore/plan/report/plan_text.h"
 #include "libcore/plan/search/explain.h"
 
 namespace megalith {
@@ -18,19 +19,23 @@ namespace {
 /// A training command as the planner reads it.
 struct Reader {
   PlanCommand command;
+  PlanDialects dialects;
   LaunchConfig launch;  // is not planned, but stands in the command line
   Options options{"autoplan", "Rank the ways to cut a model over devices, before paying for them."};
 
   Reader(const std::vector<std::string>& words, bool trains_here) {
     command.trains_here = trains_here;
     command.add_to(options);
+    dialects.add_to(options, trains_here ? kPretrain : kAutoplan);
     options.add("Processes", launch);
     // What there is to say of the words, the program has said when it read them; what a run ignores, it says
     // itself, and that is not what a plan ignores.
-    std::optional<Muted> said(std::in_place);
-    options.read(words);
-    if (!trains_here) said.reset();
-    command.check(options);
+    {
+      const Muted said;
+      options.read(words);
+      if (trains_here) dialects.check(command, options);
+    }
+    if (!trains_here) dialects.check(command, options);
   }
 };
 
@@ -39,22 +44,16 @@ Json value_of(const std::string& word) {
   return word;
 }
 
-/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; without the precision, because that is
-/// the run's own choice, and without what overlaps, because that is no choice here.
-Json as_options(const std::string& flags) {
+/// What the plan decided, by the names of JSON.
+Json decided_options(const PlanProblem& problem, const Candidate& cut) {
   Json json = Json::object();
-  std::string name;
-  const auto told = [](const std::string& option) {
-    return option != "--bf16" && !option.starts_with("--overlap-") && !option.starts_with("--tp-comm-");
-  };
-  for (const std::string& word : split(flags, ' ')) {
-    if (word.starts_with("--") && !told(word)) continue;
-    if (word.starts_with("--")) {
-      name = json_key(word.substr(2));
-      json.set(name, true);
-    } else if (!word.empty()) {
-      json.set(name, name == "pipeline_layers" ? Json(Json::Array{word}) : value_of(word));
-    }
+  for (const LaunchOption& option : cut_options(problem, cut, true)) {
+    if (!option.decided) continue;
+    const std::string name = json_key(option.name);
+    if (name == "pipeline_layers")
+      json.set(name, Json::Array{option.value});
+    else
+      json.set(name, option.value.empty() ? Json(true) : value_of(option.value));
   }
   return json;
 }
@@ -122,8 +121,8 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     told.push_back(std::to_string(size));
   }
   Reader reader(told, true);
-  if (!reader.options.given("gpu")) reader.command.plan.gpu = "local";
-  PlanRequest request = plan_request(reader.command, reader.options);
+  if (!reader.command.gives("gpu")) reader.command.plan.gpu = "local";
+  PlanRequest request = plan_request(reader.command);
   PlanProblem& problem = request.problem;
   // Whatever it is planned for, the run computes in what its own options say.
   const TrainConfig& train = reader.command.train;
@@ -140,13 +139,12 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,
          ": this trainer runs none of the ", result.plans.size(),
          " best layouts; of the best: ", choice.refusal);
-  return {as_options(launch_options(problem, choice.plan->candidate, true)),
-          reasons(problem, result, choice)};
+  return {decided_options(problem, choice.plan->candidate), reasons(problem, result, choice)};
 }
 
 PlanAnswer plan_alone(const std::vector<std::string>& words) {
   Reader reader(words, false);
-  return answer(reader.command, plan_request(reader.command, reader.options));
+  return answer(plan_request(reader.command));
 }
 
 }  // namespace megalith

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libcore/json/json.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/answer.h"
 
 namespace megalith {
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/quantile.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -196,12 +197,6 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 std::string chart_svg(const ChartNames& names, const std::vector<ChartSeries>& series) {
@@ -218,7 +213,8 @@ ChartPoints smoothed(const ChartPoints& points) {
 }
 
 ChartPoints running_medians(const ChartPoints& points) {
-  return around_each(points, AtEnds::kCutOneSide, median);
+  return around_each(points, AtEnds::kCutOneSide,
+                     [](std::vector<double> values) { return quantile(std::move(values), 0.5); });
 }
 
 std::optional<double> last_logged_mean(const ChartPoints& points, int64_t interval, LoggedStretch stretch) {

@@ -33,7 +33,6 @@ void PretrainConfig::add_to(Options& options) {
     train.finish(parallel);
   });
   options.rule([this](Problems& problems) { validate_together(problems); });
-  options.ignore(ignored_megatron_options()).refuse(refused_megatron_options());
 }
 
 void PretrainConfig::finish() {

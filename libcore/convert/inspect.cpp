@@ -1,12 +1,11 @@
 #include "libcore/convert/inspect.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/base/text_table.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/torch/torch_file.h"
@@ -18,57 +17,8 @@ namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
-using Line = std::vector<std::string>;
-constexpr std::string_view kGap = "  ", kIndent = "    ";
 
-struct Table {
-  std::vector<Line> lines;
-  std::vector<size_t> numbers = {};  // the columns that are aligned to the right
-};
-
-// The columns at which lines are broken that would be longer than `columns`; 0: none is.
-std::vector<size_t> breaks_of(const std::vector<size_t>& widths, size_t columns) {
-  std::vector<size_t> breaks;
-  size_t used = 0;
-  for (size_t i = 0; i < widths.size(); ++i) {
-    if (i > 0 && columns != 0 && used + widths[i] > columns) {
-      breaks.push_back(i);
-      used = kIndent.size();
-    }
-    used += widths[i] + kGap.size();
-  }
-  return breaks;
-}
-
-// Columns as wide as their widest cell. A line that is longer than `columns` goes on below, indented, so that
-// what is said of one tensor stays together.
-std::string aligned(const Table& table, size_t columns) {
-  std::vector<size_t> widths(table.lines.front().size());
-  for (const Line& line : table.lines)
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  const std::vector<size_t> breaks = breaks_of(widths, columns);
-  const auto among = [](const std::vector<size_t>& list, size_t i) {
-    return std::find(list.begin(), list.end(), i) != list.end();
-  };
-  std::string text;
-  const auto end_line = [&text] {
-    text.resize(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  };
-  for (const Line& line : table.lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      if (among(breaks, i)) {
-        end_line();
-        text += kIndent;
-      }
-      const std::string blanks(widths[i] - line[i].size(), ' ');
-      text += among(table.numbers, i) ? blanks + line[i] : line[i] + blanks;
-      text += kGap;
-    }
-    end_line();
-  }
-  return text;
-}
+constexpr auto kBroken = TextTable::Wide::kRowsBroken;  // what is said of one tensor stays together
 
 Json extents_of(const Shape& shape) {
   Json extents = Json::array();
@@ -139,15 +89,17 @@ std::string text_of(const Json& value) {
 }  // namespace
 
 std::string table_of(const OutputPlan& plan, size_t columns) {
-  Table table{.lines = {{"tensor", "from", "shape", "type", "bytes", "how"}}, .numbers = {4}};
+  TextTable table{.rows = {{"tensor", "from", "shape", "type", "bytes", "how"}},
+                  .texts = {0, 1, 2, 3, 5},
+                  .wide = kBroken};
   std::string text;
   for (const OutputFile& file : plan) {
-    table.lines.resize(1);
+    table.rows.resize(1);
     for (const OutputTensor& t : file.tensors)
-      table.lines.push_back({t.name, t.recipe.source.empty() ? "-" : t.recipe.source, concat(t.shape),
-                             std::string(name_of(t.storage)), format_count(static_cast<int64_t>(t.bytes())),
-                             t.recipe.how});
-    text += file.name + "\n" + aligned(table, columns);
+      table.rows.push_back({t.name, t.recipe.source.empty() ? "-" : t.recipe.source, concat(t.shape),
+                            std::string(name_of(t.storage)), format_count(static_cast<int64_t>(t.bytes())),
+                            t.recipe.how});
+    text += file.name + "\n" + table_text(table, columns);
   }
   return text + concat(format_count(elements_of(plan)), " elements, ",
                        format_count(static_cast<int64_t>(bytes_of(plan))), " bytes\n");
@@ -177,18 +129,18 @@ Json inspect(const std::string& path, const SourceOptions& options) {
 }
 
 std::string inspect_text(const Json& inspected, size_t columns) {
-  std::vector<Line> facts;
-  Table tensors{.lines = {{"tensor", "shape", "type", "elements"}}, .numbers = {3}};
+  TextTable facts{.rows = {}, .texts = {0, 1}, .wide = kBroken};
+  TextTable tensors{.rows = {{"tensor", "shape", "type", "elements"}}, .texts = {0, 1, 2}, .wide = kBroken};
   for (const auto& [name, value] : inspected.as_object()) {
     if (name == "tensors" || name == "config") continue;
-    facts.push_back({name, text_of(value)});
+    facts.rows.push_back({name, text_of(value)});
   }
   if (const Json* config = inspected.find("config"))
-    for (const auto& [name, value] : config->as_object()) facts.push_back({name, text_of(value)});
+    for (const auto& [name, value] : config->as_object()) facts.rows.push_back({name, text_of(value)});
   for (const Json& tensor : inspected["tensors"].as_array())
-    tensors.lines.push_back({tensor["name"].as_string(), tensor["shape"].dump(), tensor["dtype"].as_string(),
-                             format_count(tensor["elements"].as_int())});
-  return aligned({facts}, columns) + "\n" + aligned(tensors, columns);
+    tensors.rows.push_back({tensor["name"].as_string(), tensor["shape"].dump(), tensor["dtype"].as_string(),
+                            format_count(tensor["elements"].as_int())});
+  return table_text(facts, columns) + "\n" + table_text(tensors, columns);
 }
 
 }  // namespace megalith

@@ -150,16 +150,15 @@ Json agreed_options(FinetuneConfig& config) {
   };
   TuningDataOptions data = config.data;
   MethodOptions method = config.method;
-  PaddleNames paddle = config.paddle;
+  ScheduleOptions schedule = config.schedule;
   for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter,
-                            &paddle.resume_from, &paddle.logging_dir})
+                            &schedule.resume_from})
     if (!path->empty()) *path = "given";  // may be called otherwise elsewhere
   add(to_json(fields_of(data)));
   add(to_json(fields_of(method)));
-  add(to_json(fields_of(config.schedule)));
+  add(to_json(fields_of(schedule)));
   add(to_json(fields_of(config.generation)));
   add(to_json(fields_of(config.preference)));
-  add(to_json(fields_of(paddle)));
   all.set("num-epochs", config.schedule.epochs);
   all.set("output-dir", "given");
   return all;

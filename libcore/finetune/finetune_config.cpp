@@ -9,7 +9,6 @@
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/convert/sources/model_files.h"
-#include "libcore/dialects/axolotl/axolotl.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/train/run/run_rules.h"
 
@@ -19,39 +18,8 @@ namespace {
 // Stands for a number of steps that only the data tell, so that the rules about steps can be checked.
 constexpr int64_t kStepsFromData = int64_t{1} << 40;
 
-constexpr IgnoredOption kIgnored[] = {
-    {"dataset-num-proc", IgnoredOption::kOne},
-    {"trust-remote-code", IgnoredOption::kMaybeOne},
-    {"overwrite-cache", IgnoredOption::kMaybeOne},
-    {"plot-loss", IgnoredOption::kMaybeOne},
-    {"ddp-timeout", IgnoredOption::kOne},
-    {"per-device-eval-batch-size", IgnoredOption::kOne},
-    {"preprocessing-num-workers", IgnoredOption::kOne},
-    {"disable-tqdm", IgnoredOption::kMaybeOne},
-    {"dataloader-num-workers", IgnoredOption::kOne},
-    {"fp16-opt-level", IgnoredOption::kOne},
-    {"model-type", IgnoredOption::kOne},
-    {"use-flash-attention", IgnoredOption::kMaybeOne},
-    {"use-fused-rms-norm", IgnoredOption::kMaybeOne},
-};
-
-constexpr RefusedOption kRefused[] = {
-    {"p-tuning", "give --lora True, or --prefix-tuning"},
-    {"ptuning", "give --lora True"},
-    {"prompt-tuning", "give --lora True"},
-    {"load-in-4bit", "give --qlora: 8 bits"},
-    {"quantization-bit", "give --qlora: 8 bits"},
-    {"template", "the model's own chat template is used; give --chat-template FILE for another"},
-    {"use-dora", "leave it out"},
-    {"lora-bias", "leave it out"},
-    {"modules-to-save", "leave it out: only the adapter is trained"},
-    {"data-path", "give --data with records; megalith-pretrain trains on token datasets"},
-    {"deepspeed", "give --sharding stage1 or stage2"},
-    {"fsdp", "give --sharding stage1 or stage2"},
-};
-
 /// What stands in for training from the beginning.
-constexpr RefusedOption kForPretraining[] = {
+constexpr WithdrawnOption kForPretraining[] = {
     {"load",
      "give --model DIR to begin with; a run goes on from its own --output-dir, or from "
      "--resume-from-checkpoint"},
@@ -168,7 +136,6 @@ FinetuneConfig::FinetuneConfig() {
 void FinetuneConfig::add_to(Options& options) {
   options.add("Model and data", data).add("Method", method).add("Schedule", schedule);
   options.add("Answers", generation).add("Preferences", preference);
-  options.add("PaddleNLP", paddle);
   options.add("Training", run.train).add("Parallelism", run.parallel).add("Tokenizer", run.tokenizer);
   options.add("Checkpoints", run.checkpoint);
   options.derive([this, &options] {
@@ -183,7 +150,6 @@ void FinetuneConfig::add_to(Options& options) {
     if (schedule.only_model) run.checkpoint.save_optim = false;
     if (!schedule.pipeline_config.empty())
       options.note_ignored("--pipeline-parallel-config " + join(schedule.pipeline_config, " "));
-    if (run.train.tensorboard.empty()) run.train.tensorboard = paddle.tensorboard(run.checkpoint.save);
     run.train.finish(run.parallel);
   });
   options.rule([this](Problems& problems) {
@@ -191,19 +157,18 @@ void FinetuneConfig::add_to(Options& options) {
     check_folders(problems);
     check_combinations(problems);
     if (preference.wanted) check_preferences(problems);
-    paddle.check_sharding(run.parallel.data, problems);
   });
-  options.withdraw(kForPretraining).ignore(kIgnored).refuse(kRefused).translate(translate_axolotl);
+  options.withdraw(kForPretraining);
 }
 
 // transformers takes true for the newest checkpoint of the output folder, too, and evaluates what was asked
 // for and no checkpoint that happens to lie there.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
-  if (paddle.resume_from.empty() && !schedule.do_train) return {{}, false};
+  if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
-    if (paddle.resume_from == word)
+    if (schedule.resume_from == word)
       return {schedule.overwrite ? "" : run.checkpoint.save, !schedule.do_train && !schedule.overwrite};
-  return {paddle.resume_from, true};
+  return {schedule.resume_from, true};
 }
 
 void FinetuneConfig::check_folders(Problems& problems) const {
@@ -213,7 +178,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
                  " contradict each other; give one of them");
   check_replaced(problems);
   if (schedule.overwrite && resume().wanted)
-    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
+    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", schedule.resume_from,
                  " contradict each other; give one of them");
   if (!traits_of(run.checkpoint.format).native)
     problems.add(

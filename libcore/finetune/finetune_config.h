@@ -7,7 +7,6 @@
 #include "libcore/base/text.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/convert/output/adapter.h"
-#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
 #include "libcore/io/run/run_files.h"
@@ -144,7 +143,7 @@ struct ScheduleOptions {
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
   double threshold = 0;
-  std::string metric = "eval_loss", output;
+  std::string metric = "eval_loss", output, resume_from;
   std::vector<std::string> pipeline_config;
 
   template <class V>
@@ -165,6 +164,8 @@ struct ScheduleOptions {
     v("early-stopping-patience", patience, "End after so many evaluations that were no better; 0: never.",
       at_least(0));
     v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
+    v("resume-from-checkpoint", resume_from,
+      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
     v("save-only-model", only_model, "As --no-save-optim.", unlisted());
     v("pipeline-parallel-config", pipeline_config,
@@ -224,7 +225,6 @@ struct FinetuneConfig {
   ScheduleOptions schedule;
   AnswerOptions generation;
   PairOptions preference;
-  PaddleNames paddle;
   PretrainConfig run;
   bool steps_given = false;  // by the user
 

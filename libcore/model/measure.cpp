@@ -29,8 +29,8 @@ class SilentComm final : public Communicator {
   std::vector<std::string> exchange(std::string_view mine) override {
     return std::vector<std::string>(static_cast<size_t>(size_), std::string(mine));
   }
-  std::unique_ptr<Communicator> split(const std::string& name, int, int) override {
-    return make_self_comm(name);
+  std::unique_ptr<Communicator> split(const GroupName& name, int, int) override {
+    return make_self_comm(name.text);
   }
   void abort(const std::string&) override {}
 

@@ -141,20 +141,13 @@ Options& Options::derive(std::function<void()> step) {
   return *this;
 }
 
-Options& Options::ignore(std::span<const IgnoredOption> options) {
-  for (const IgnoredOption& option : options)
-    state_->table.ignored.emplace(option_key(option.name), option.values);
+Options& Options::fates(std::span<const OptionFate> options) {
+  state_->table.fates.insert(state_->table.fates.end(), options.begin(), options.end());
   return *this;
 }
 
-Options& Options::refuse(std::span<const RefusedOption> options) {
-  for (const RefusedOption& option : options)
-    state_->table.refused.emplace(option_key(option.name), option.remedy);
-  return *this;
-}
-
-Options& Options::withdraw(std::span<const RefusedOption> options) {
-  for (const RefusedOption& option : options) {
+Options& Options::withdraw(std::span<const WithdrawnOption> options) {
+  for (const WithdrawnOption& option : options) {
     Entry& entry = state_->entries[state_->index(option.name)];
     entry.field.unlisted = true;
     entry.remedy = option.remedy;
@@ -202,14 +195,15 @@ void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
-    const std::string* remedy = match ? nullptr : table.find_refused(option.key);
-    const bool is_ignored = !match && table.find_ignored(option.key);
-    if (!match && !remedy && !is_ignored)
+    const OptionFate* fate = match ? nullptr : table.find_fate(option.key);
+    if (!match && !fate)
       problems.add(option.where, ": unknown option ", quote(option.key),
                    ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
     if (option.is_null) continue;  // a key without a value is not given
-    if (is_ignored) ignored.push_back(option.key);
-    if (remedy) problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
+    if (fate && refuses(*fate, option.words))
+      problems.add(option.where, ": ", option.key, " is not supported; ", fate->remedy);
+    else if (fate)
+      ignored.push_back(option.key);
     if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
@@ -430,7 +424,10 @@ AppDoc Options::State::document() const {
              .version = MEGALITH_VERSION,
              .groups = {},
              .environment = environment,
-             .files = files};
+             .files = files,
+             .fates = {}};
+  for (const OptionFate& fate : table.fates)
+    if (!table.find(std::string(fate.name))) doc.fates.push_back(fate);
   for (size_t g = 0; g < groups.size(); ++g) {
     GroupDoc group{.name = groups[g].name, .options = {}};
     for (const Entry& entry : entries) {

@@ -9,25 +9,15 @@
 #include <vector>
 
 #include "libcore/options/config_file.h"
+#include "libcore/options/fate.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
 
-/// An option that other tools' scripts give and that changes nothing here.
-struct IgnoredOption {
-  enum Values { kNone, kOne, kMaybeOne, kSeveral };
-  const char* name;
-  Values values = kNone;
+/// A field of a shared struct that an app always refuses.
+struct WithdrawnOption {
+  const char *name, *remedy;  // what to do instead
 };
-std::span<const IgnoredOption>
-ignored_megatron_options();  // of Megatron-LM's and PaddleNLP's training commands
-
-/// An option of other tools that would change the result and is not supported.
-struct RefusedOption {
-  const char* name;    // "moe-*": every name that begins so
-  const char* remedy;  // what to do instead
-};
-std::span<const RefusedOption> refused_megatron_options();
 
 /// A name that a manual page explains.
 struct NoteDoc {
@@ -70,16 +60,13 @@ class Options {
   Options& rule(std::function<void(Problems&)> rule);
   /// Fills values that depend on several groups; runs in check() after the structs' finish().
   Options& derive(std::function<void()> step);
-  /// Options to accept and name once in the log.
-  Options& ignore(std::span<const IgnoredOption> options);
+  /// Options of other tools, each of which is named once in the log or rejected with its remedy. A field of
+  /// the same name comes first.
+  Options& fates(std::span<const OptionFate> options);
   /// Words for that line of the log, of a field whose values change nothing; before check() writes it.
   void note_ignored(std::string words);
-  /// Options that are rejected with their remedy. Like the ignored ones they give way to a field of the same
-  /// name, so that an app can obey one that others cannot.
-  Options& refuse(std::span<const RefusedOption> options);
-  /// Fields of a shared struct that this app always refuses, after they were added: no list of options has
-  /// them, and they are rejected with their remedy.
-  Options& withdraw(std::span<const RefusedOption> options);
+  /// Fields that were added: no list of options has them any more, and they are rejected with their remedy.
+  Options& withdraw(std::span<const WithdrawnOption> options);
   /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
   Options& translate(std::function<void(FileTranslation&)> translator);
   /// Asked about an option that is unknown here: "; megalith-convert has it", or nothing.

@@ -34,22 +34,8 @@ const OptionMatch* OptionTable::find(const std::string& name) const {
   return found == spellings.end() ? nullptr : &found->second;
 }
 
-const IgnoredOption::Values* OptionTable::find_ignored(const std::string& name) const {
-  const std::string key = option_key(name);
-  auto found = ignored.find(key);
-  if (found == ignored.end() && key.starts_with("no-")) {
-    found = ignored.find(key.substr(3));
-    if (found != ignored.end() && found->second != IgnoredOption::kMaybeOne) found = ignored.end();
-  }
-  return found == ignored.end() ? nullptr : &found->second;
-}
-
-const std::string* OptionTable::find_refused(const std::string& name) const {
-  const std::string key = option_key(name);
-  for (const auto& [pattern, remedy] : refused)
-    if (pattern.ends_with('*') ? key.starts_with(pattern.substr(0, pattern.size() - 1)) : key == pattern)
-      return &remedy;
-  return nullptr;
+const OptionFate* OptionTable::find_fate(const std::string& name) const {
+  return megalith::find_fate(fates, option_key(name));
 }
 
 namespace {
@@ -148,12 +134,7 @@ class OptionTaker {
     const std::string name = word.substr(2, equals - 2);
     adjacent_ = equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
     if (const OptionMatch* match = table_.find(name)) return take(*match, name, args);
-    if (const auto* values = table_.find_ignored(name)) return ignore(name, *values, args);
-    if (const std::string* remedy = table_.find_refused(name)) {
-      problems_.add("--", name, " is not supported; ", *remedy);
-      skip_values(args);
-      return {};
-    }
+    if (const OptionFate* fate = table_.find_fate(name)) return meet(name, *fate, args);
     return unknown("--" + name, args);
   }
 
@@ -175,8 +156,11 @@ class OptionTaker {
 
   /// Passes over what are probably the values of an option that is not taken, since each would else be one
   /// more complaint.
-  static void skip_values(std::vector<std::string>& args) {
-    while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());
+  static std::vector<std::string> skip_values(std::vector<std::string>& args) {
+    const auto end = std::find_if(args.begin(), args.end(), [](const auto& a) { return a.starts_with("-"); });
+    std::vector<std::string> values(args.begin(), end);
+    args.erase(args.begin(), end);
+    return values;
   }
 
   std::vector<po::option> take(const OptionMatch& match, const std::string& name,
@@ -243,24 +227,38 @@ class OptionTaker {
         !is_option(word.substr(at)))
       return;
     const std::string next = word.substr(at + 2, word.find('=', at) - at - 2);
-    if (!table_.find(next) && !table_.find_ignored(next)) return;
+    if (!table_.find(next) && !table_.find_fate(next)) return;
     warn(quote(word), " was read as two words; put a blank before the \"\\\" at the end of the line",
          name.empty() ? std::string() : " of --" + name);
     args.front() = word.substr(0, at);
     args.insert(args.begin() + 1, word.substr(at));
   }
 
-  std::vector<po::option> ignore(const std::string& name, IgnoredOption::Values values,
-                                 std::vector<std::string>& args) {
-    out_.ignored.push_back("--" + name);
-    if (adjacent_ || values == IgnoredOption::kNone || args.empty()) return {};
+  /// Names the option in the log, or refuses it.
+  std::vector<po::option> meet(const std::string& name, const OptionFate& fate,
+                               std::vector<std::string>& args) {
+    std::vector<std::string> words;
+    if (adjacent_)
+      words.push_back(*adjacent_);
+    else if (fate.remedy.empty())
+      pass_over(name, fate.values, args);
+    else
+      words = skip_values(args);
+    if (refuses(fate, words))
+      problems_.add("--", name, " is not supported; ", fate.remedy);
+    else
+      out_.ignored.push_back("--" + name);
+    return {};
+  }
+
+  void pass_over(const std::string& name, OptionFate::Values values, std::vector<std::string>& args) const {
+    if (values == OptionFate::kNone || args.empty()) return;
     unglue(name, args);
-    if (values == IgnoredOption::kMaybeOne && !is_flag_value(args.front())) return {};
+    if (values == OptionFate::kMaybeOne && !is_flag_value(args.front())) return;
     do {
       if (args.empty() || is_option(args.front())) break;
       args.erase(args.begin());
-    } while (values == IgnoredOption::kSeveral);
-    return {};
+    } while (values == OptionFate::kSeveral);
   }
 
   const OptionTable& table_;

@@ -20,15 +20,13 @@ struct OptionMatch {
 struct OptionTable {
   std::vector<const Field*> fields;
   std::map<std::string, OptionMatch, std::less<>> spellings;
-  std::map<std::string, IgnoredOption::Values, std::less<>> ignored;
+  std::vector<OptionFate> fates = {};                             // of names that no field has
   std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
-  std::map<std::string, std::string, std::less<>> refused;        // name or "prefix*", what to do instead
 
   /// Throws kInternal when a spelling is taken.
   void add(const Field& field);
   const OptionMatch* find(const std::string& name) const;
-  const IgnoredOption::Values* find_ignored(const std::string& name) const;
-  const std::string* find_refused(const std::string& name) const;
+  const OptionFate* find_fate(const std::string& name) const;
   /// "; did you mean "PREFIXnum-layers"?", or nothing.
   std::string did_you_mean(const std::string& name, const std::string& prefix) const;
 };

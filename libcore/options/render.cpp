@@ -141,6 +141,35 @@ std::string cell(const std::string& text) {
 }
 }  // namespace
 
+namespace {
+std::string spelling(const OptionFate& fate) {
+  const std::string head = fate.values == OptionFate::kMaybeOne ? "`--[no-]" : "`--";
+  return concat(head, fate.name,
+                fate.plain.empty() ? "`" : concat("` but for ", join(split(fate.plain, '|'), ", ")));
+}
+
+/// Other tools' options: those without effect by tool, those that are refused by what to do instead, each in
+/// the order in which the first of them is told.
+std::string fates_text(const AppDoc& app) {
+  std::vector<std::pair<std::string_view, std::string>> tools, remedies;
+  for (const OptionFate& fate : app.fates) {
+    auto& lists = fate.remedy.empty() ? tools : remedies;
+    const std::string_view key = fate.remedy.empty() ? fate.tool : fate.remedy;
+    auto list = std::find_if(lists.begin(), lists.end(), [&](const auto& one) { return one.first == key; });
+    if (list == lists.end()) list = lists.insert(list, {key, {}});
+    list->second += (list->second.empty() ? "" : ", ") + spelling(fate);
+  }
+  if (app.fates.empty()) return {};
+  std::string out = "\n### " + app.name + ": options of other tools\n";
+  for (const auto& [tool, names] : tools)
+    out += concat("\nOf ", tool, ", without effect and named in the log: ", names, ".\n");
+  if (!remedies.empty()) out += "\n| refused | instead |\n|---|---|\n";
+  for (const auto& [remedy, names] : remedies)
+    out += concat("| ", cell(names), " | ", cell(std::string(remedy)), " |\n");
+  return out;
+}
+}  // namespace
+
 std::string render_markdown(const AppDoc& app) {
   std::string out = "## " + app.name + "\n\n" + app.purpose + "\n\n```\n" + app.usage + "\n```\n";
   for (const GroupDoc& group : app.groups) {
@@ -152,6 +181,7 @@ std::string render_markdown(const AppDoc& app) {
       out += "| `" + spelling + "` | " + cell(option.help) + " | " + cell(option.note) + " |\n";
     }
   }
+  out += fates_text(app);
   return app.epilog.empty() ? out : out + "\n```\n" + app.epilog + "```\n";
 }
 

@@ -28,6 +28,7 @@ struct AppDoc {
   std::string name, purpose, usage, epilog, version;  // name as typed: "megalith-merge"
   std::vector<GroupDoc> groups;
   std::vector<NoteDoc> environment = {}, files = {};
+  std::vector<OptionFate> fates = {};  // of other tools' options; in Markdown only
 };
 
 /// `default_value` is the text of the value that the field was declared with.

@@ -11,6 +11,27 @@ namespace megalith {
 
 enum class Reduce { kSum, kMax };  // kMax: NaN when any rank has NaN
 
+/// What a group is for, of those that a run's ranks work in (parallel/groups.h).
+enum class GroupRole {
+  kOther,
+  kWorld,
+  kTensor,
+  kContext,
+  kContextReversed,
+  kData,
+  kPipelineForward,
+  kPipelineBackward,
+  kEmbedding
+};
+
+/// A group's name, for messages, and what it is for.
+struct GroupName {
+  // NOLINTNEXTLINE(google-explicit-constructor): a name alone is one, too
+  GroupName(const char* name, GroupRole purpose = GroupRole::kOther) : text(name), role(purpose) {}
+  std::string text;
+  GroupRole role;
+};
+
 /// A group of ranks. Size 1 is a group: every call then copies or does nothing.
 ///
 /// Tensor calls enqueue on the Stream; a View is valid until its work is done. A communicator is used from
@@ -52,7 +73,7 @@ class Communicator {
   virtual std::vector<std::string> exchange(std::string_view mine) = 0;
   /// A new group of the ranks that give the same color, in the order of (key, rank here), as MPI_Comm_split
   /// makes it. Collective, done on return.
-  virtual std::unique_ptr<Communicator> split(const std::string& name, int color, int key) = 0;
+  virtual std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) = 0;
   /// Wakes every peer that waits, in this group and in all others of the run, because what they wait for will
   /// not come; they throw this message.
   virtual void abort(const std::string& why) = 0;

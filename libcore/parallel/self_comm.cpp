@@ -24,8 +24,8 @@ class SelfComm final : public Communicator {
   void send(Stream&, ConstView, int peer) override { refuse("send to", peer); }
   void recv(Stream&, View, int peer) override { refuse("receive from", peer); }
   std::vector<std::string> exchange(std::string_view mine) override { return {std::string(mine)}; }
-  std::unique_ptr<Communicator> split(const std::string& name, int, int) override {
-    return make_self_comm(name);
+  std::unique_ptr<Communicator> split(const GroupName& name, int, int) override {
+    return make_self_comm(name.text);
   }
   void abort(const std::string&) override {}
 

@@ -6,9 +6,9 @@
 #include <sched.h>
 
 #include "libcore/base/text.h"
-#include "libcore/config/launch_config.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/io/files/file.h"
-#include "libcore/options/command_line.h"
+#include "libcore/options/cli.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
@@ -28,6 +28,7 @@ PretrainConfig given(const std::string& line, std::vector<std::string>* logged =
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
+  options.fates(fates_in(kPretrain));
   EXPECT_FALSE(options.read(words(line)));
   const test::LogLines log;
   options.check();
@@ -535,18 +536,6 @@ TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
   EXPECT_EQ(options.source("swiglu"), "checkpoint iter_0000100");
 }
 
-/// What a word after this option would be to us: "one", "several" or "none" of its values.
-std::string values_of(IgnoredOption::Values values) {
-  switch (values) {
-    case IgnoredOption::kOne:
-      return "one";
-    case IgnoredOption::kSeveral:
-      return "several";
-    default:
-      return "none";
-  }
-}
-
 TEST(PretrainConfig,
      SurvivesExtremeNumbers) {  // undefined arithmetic would end the test under the sanitizers
   PretrainConfig any;
@@ -564,38 +553,6 @@ TEST(PretrainConfig,
       line += " --" + numbers[random() % numbers.size()] + ' ' + extremes[random() % extremes.size()];
     complaint(line);  // fails when the Error is of another kind than usage
   }
-}
-
-// tests/config/goldens/megatron_options.json: every option of Megatron-LM core 0.12's pretrain_gpt.py
-// (tools/golden/megatron_options.py).
-TEST(PretrainConfig, KnowsMegatronsOptionsWithTheirDefaults) {
-  PretrainConfig config;
-  LaunchConfig launch;
-  const std::vector<Field> fields = fields_of(config), launch_fields = fields_of(launch);
-  OptionTable table;
-  for (const auto* group : {&fields, &launch_fields})
-    for (const Field& field : *group) table.add(field);
-  for (const auto& [name, values] : ignored_megatron_options()) table.ignored.emplace(name, values);
-  for (const auto& [name, remedy] : refused_megatron_options()) table.refused.emplace(name, remedy);
-  int compared = 0;
-  const Json options = Json::load(test::test_data("config/goldens/megatron_options.json"));
-  for (const Json& option : options.as_array()) {
-    const std::string& name = option["option"].as_string();
-    SCOPED_TRACE(name);
-    if (const OptionMatch* match = table.find(name)) {
-      const Field& field = *table.fields[match->field];
-      EXPECT_EQ(option["values"], Json(is_flag(field) ? "none" : takes_several(field) ? "several" : "one"));
-      if (option["default"].is_null() || name == "ckpt-format") continue;  // our own format is the default
-      EXPECT_TRUE(differences({field}, Json(Json::Object{{json_key(field.name), option["default"]}})).empty())
-          << "ours " << field_text(field) << ", Megatron's " << option["default"].dump();
-      ++compared;
-    } else if (const auto* values = table.find_ignored(name)) {
-      EXPECT_EQ(option["values"], Json(values_of(*values)));
-    } else {
-      EXPECT_TRUE(table.find_refused(name)) << "unknown";
-    }
-  }
-  EXPECT_GT(compared, 25);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(Options, TellWhatWasGivenAsWords) {
 
 // What an app can never do has no place in its lists of options, and is named by whoever tries.
 TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
-  constexpr RefusedOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
+  constexpr WithdrawnOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
   const auto message = [&](const std::vector<std::string>& arguments) -> std::string {
     Paint paint;
     Options options("paint", "Paint a wall.");
@@ -113,7 +113,7 @@ TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
 }
 
 TEST(Options, ThatAreWithdrawnHaveToBeThere) {
-  constexpr RefusedOption kUnknown[] = {{"varnish", "leave it out"}};
+  constexpr WithdrawnOption kUnknown[] = {{"varnish", "leave it out"}};
   Paint paint;
   Options options("paint", "Paint a wall.");
   options.add("Painting", paint);
@@ -128,13 +128,13 @@ TEST(Options, ThatAreWithdrawnHaveToBeThere) {
 
 // A key without a value is not given, as LLaMA-Factory's files have it ("deepspeed: null").
 TEST(Options, RefuseNoKeyThatIsNull) {
-  constexpr RefusedOption kRefused[] = {{"varnish", "leave it out"}};
+  constexpr OptionFate kFates[] = {{.name = "varnish", .remedy = "leave it out"}};
   const test::TempDir dir;
   const auto read = [&](const std::string& yaml) {
     write_file(dir / "p.yaml", yaml);
     Paint paint;
     Options options("paint", "Paint a wall.");
-    options.add("Painting", paint).refuse(kRefused);
+    options.add("Painting", paint).fates(kFates);
     options.read({"w", "--config", dir / "p.yaml"});
     options.check();
     return paint.coats;
@@ -316,9 +316,10 @@ TEST(Options, RefuseWhatDoesNotFit) {
 TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
   Paint paint;
   Options options("paint", "Paint a wall.");
-  const IgnoredOption ignored[] = {
-      {"ladder", IgnoredOption::kOne}, {"whistle"}, {"radio", IgnoredOption::kMaybeOne}};
-  options.add("Painting", paint).ignore(ignored);
+  const OptionFate ignored[] = {{.name = "ladder", .values = OptionFate::kOne},
+                                {.name = "whistle"},
+                                {.name = "radio", .values = OptionFate::kMaybeOne}};
+  options.add("Painting", paint).fates(ignored);
   LogLines log;
   ASSERT_FALSE(
       options.read({"--ladder", "tall", "--whistle", "w", "--radio", "1", "--no-radio", "--coats", "2"}));
@@ -327,6 +328,51 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
   EXPECT_EQ(paint.coats, 2);
   EXPECT_EQ(log.lines,
             std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
+}
+
+/// What becomes of one option, given with a value on the command line or in a file: what was ignored, or the
+/// complaint.
+std::string fate_of(std::span<const OptionFate> fates, const std::string& name, const std::string& value,
+                    bool in_file) {
+  const test::TempDir dir;
+  write_file(dir / "p.yaml", name + ": " + value + '\n');
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).fates(fates);
+  const LogLines log;
+  options.read(in_file ? std::vector<std::string>{"w", "--config", dir / "p.yaml"}
+                       : std::vector<std::string>{"w", "--" + name, value});
+  try {
+    options.check();
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    return said.substr(said.find(name));
+  }
+  EXPECT_EQ(paint.wall, "w");
+  return log.lines.empty() ? "taken" : log.lines.front().substr(log.lines.front().find(name));
+}
+
+// A name that is ignored, of a family that is refused, was refused in a file and ignored on the command line.
+TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
+  constexpr OptionFate kFates[] = {
+      {.name = "frame-*", .remedy = "leave it out"},
+      {.name = "frame-width", .values = OptionFate::kOne},
+      {.name = "frame-kind", .remedy = "give none", .plain = "none|plain"},
+      {.name = "coats", .remedy = "a field comes first"},
+  };
+  for (const bool in_file : {false, true}) {
+    const auto fate = [&](const char* name, const char* value) {
+      return fate_of(kFates, name, value, in_file);
+    };
+    EXPECT_EQ(fate("frame-width", "3"), "frame-width");
+    EXPECT_EQ(fate("frame_width", "3"), "frame_width");
+    EXPECT_EQ(fate("frame-depth", "3"), "frame-depth is not supported; leave it out");
+    EXPECT_EQ(fate("frame-depth", "false"), "frame-depth");
+    EXPECT_EQ(fate("frame-kind", "gilded"), "frame-kind is not supported; give none");
+    EXPECT_EQ(fate("frame-kind", "Plain"), "frame-kind");
+    EXPECT_EQ(fate("coats", "3"), "taken");
+    EXPECT_TRUE(fate("fra", "3").starts_with("fra\"")) << "unknown";
+  }
 }
 
 TEST(Options, SplitWordsThatAMissingBlankJoined) {

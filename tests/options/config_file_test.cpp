@@ -117,6 +117,8 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
+  constexpr OptionFate kFates[] = {{.name = "transformer-impl", .values = OptionFate::kOne}};
+  options.fates(kFates);
   ASSERT_FALSE(options.read({"--num-layers", "3", "--config", folder / "run.yaml"}));
   options.check();
   EXPECT_EQ(config.model.layers, 3);

@@ -2,6 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/model/measure.h"
+#include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
 #include "libcore/plan/search/search.h"
 #include "tests/plan/problems.h"

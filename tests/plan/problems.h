@@ -1,5 +1,6 @@
 #pragma once
 
+#include "libcore/plan/price/rules.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/search.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/config/goldens/megatron_options.json: the options of Megatron-LM's pretrain_gpt.py with their defaults.
+"""Writes tests/dialects/megatron/goldens/megatron_options.json: the options of Megatron-LM's pretrain_gpt.py with their defaults.
 
-  tools/golden/megatron_options.py arguments.py > tests/config/goldens/megatron_options.json
+  tools/golden/megatron_options.py arguments.py > tests/dialects/megatron/goldens/megatron_options.json
 arguments.py: megatron/training/arguments.py of Megatron-LM at tag core_v0.12.0 (d580efc68a9f). It is read, not run.
 Groups for other models (BERT, T5, RETRO, vision, retrieval) and for inference are left out.
 """

@@ -22,7 +22,7 @@ class Translator {
     std::vector<FileOption> read;
     std::swap(read, file_.options);
     for (const FileOption& option : read)
-      if (is_combined_key(option.path())) keys_.emplace(option.path(), option);
+      if (is_combined(find_fate(run_keys(), option.path()))) keys_.emplace(option.path(), option);
     alone_ = flag("use_parallel") == false;
     for (const FileOption& option : read) take(option);
     parallel();
@@ -38,29 +38,31 @@ class Translator {
   }
 
  private:
+  static bool is_combined(const RunKey* key) { return key && key->use == KeyUse::kCombined; }
+
   void take(const FileOption& option) {
     const std::string path = option.path();
-    if (const FixedKey* fixed = fixed_key(path)) return check(option, *fixed);
-    if (is_combined_key(path)) return;
+    const RunKey* const key = find_fate(run_keys(), path);
+    if (key && !key->remedy.empty()) return check(option, *key);
+    if (is_combined(key)) return;
     const bool alone = alone_ && option.group == "parallel_config";
-    if (const char* own = renamed_key(path))
-      return alone || option.is_empty() ? name(path) : put(own, option);
-    if (in_named_group(option) || (is_named_key(path) && !file_.knows(option.key)))
+    if (key && key->use == KeyUse::kRenamed)
+      return alone || option.is_empty() ? name(path) : put(key->option, option);
+    if (key && (key->use == KeyUse::kForeign || !file_.knows(option.key)))
       name(path);
     else
       file_.options.push_back(option);
   }
 
-  void check(const FileOption& option, const FixedKey& fixed) {
-    const bool good = option.is_empty() || std::any_of(fixed.values.begin(), fixed.values.end(),
-                                                       [&](const auto& value) { return is(&option, value); });
-    if (!good && trains_)
-      file_.problems.add(option.where, ": ", fixed.path, " is ", quote(join(option.words, " ")),
-                         ", which is not supported; ", fixed.remedy);
-    else if (!is_combined_key(fixed.path))
-      name(fixed.path);
+  void check(const FileOption& option, const RunKey& key) {
+    const std::string path = option.path();
+    if (!option.is_empty() && refuses(key, option.words) && trains_)
+      file_.problems.add(option.where, ": ", path, " is ", quote(join(option.words, " ")),
+                         ", which is not supported; ", key.remedy);
+    else if (!is_combined(&key))
+      name(path);
     else if (trains_)
-      obeyed_.insert(fixed.path);
+      obeyed_.insert(path);
   }
 
   void refuse(const FileOption& option, const char* wanted) {

@@ -11,14 +11,12 @@ namespace megalith {
 /// What PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) have in common, by names of
 /// their own. docs/from-paddlenlp.md.
 struct PaddleNames {
-  std::string resume_from, logging_dir;
+  std::string logging_dir;
   std::vector<std::string> report_to;
   std::optional<int> sharding_degree, data_degree;
 
   template <class V>
   void fields(V&& v) {
-    v("resume-from-checkpoint", resume_from,
-      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("report-to", report_to,
       "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
       metavar("NAME"), offers({"tensorboard", "visualdl", "all", "none"}));
@@ -43,7 +41,7 @@ struct PaddleNames {
 struct PaddleConfig : PaddleNames {
   std::string model;                      // its shape, its tokenizer and, to continue, its weights
   std::optional<bool> continue_training;  // unset: no
-  std::string input_dir, output_dir;
+  std::string input_dir, output_dir, resume_from;
   bool overwrite = false;  // begin anew even where output_dir has checkpoints
   std::optional<bool> do_train, do_eval, do_predict;
   std::optional<int> eval_batch;  // samples of a rank in a batch of an evaluation
@@ -70,6 +68,8 @@ struct PaddleConfig : PaddleNames {
       "Samples that a rank adds to each batch of an evaluation: --eval-iters counts batches of as many.",
       at_least(1), unlisted());
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
+    v("resume-from-checkpoint", resume_from,
+      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     PaddleNames::fields(v);
   }
   void validate(Problems&) const;

@@ -67,7 +67,7 @@ class ProcessComm final : public Communicator {
     guarded(*group_, [&](ProcessGroup& group) { all = group.exchange(mine); });
     return all;
   }
-  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override;
+  std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) override;
   void abort(const std::string& why) override { group_->world()->stop(why); }
 
  private:
@@ -97,14 +97,14 @@ class ProcessComm final : public Communicator {
 
 /// The members of a color agree on the max number that any rank has free: those of other colors may take
 /// the same, since they have no member in common.
-std::unique_ptr<Communicator> ProcessComm::split(const std::string& name, int color, int key) {
+std::unique_ptr<Communicator> ProcessComm::split(const GroupName& name, int color, int key) {
   struct Offer {
     Wish wish;
     int group;
   };
   ProcessWorld& world = *group_->world();
   const Offer mine{{color, key, rank()}, world.next_group()};
-  ProcessGroup::Members made{mine.group, name, {}, 0};
+  ProcessGroup::Members made{mine.group, name.text, {}, 0};
   std::vector<Wish> wishes;
   for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
     Offer offer{};

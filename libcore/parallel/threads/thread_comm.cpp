@@ -156,7 +156,7 @@ class ThreadComm final : public Communicator {
     });
     return all;
   }
-  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override;
+  std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) override;
   void abort(const std::string& why) override { me_.group->world()->abort(why); }
 
  private:
@@ -192,7 +192,7 @@ std::vector<Wish> ThreadComm::members(int color, int key) {
   return members_of(color, all);
 }
 
-std::unique_ptr<Communicator> ThreadComm::split(const std::string& name, int color, int key) {
+std::unique_ptr<Communicator> ThreadComm::split(const GroupName& name, int color, int key) {
   const std::vector<Wish> chosen = members(color, key);
   std::vector<int> world_ranks;
   int place = 0;
@@ -203,7 +203,7 @@ std::unique_ptr<Communicator> ThreadComm::split(const std::string& name, int col
   std::unique_ptr<Communicator> made;
   guarded(me_, [&](const Caller& me) {
     if (place == 0)
-      me.group->give(me.rank, std::make_shared<ThreadGroup>(me.group->world(), name, world_ranks));
+      me.group->give(me.rank, std::make_shared<ThreadGroup>(me.group->world(), name.text, world_ranks));
     const Visit visit(me, {.name = "split"});
     made = std::make_unique<ThreadComm>(me.group->take(chosen[0].rank), place);
   });

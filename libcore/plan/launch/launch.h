@@ -1,17 +1,17 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libcore/plan/price/candidate.h"
-#include "libcore/plan/shape/model_options.h"
 
 namespace megalith {
 
-/// "--tensor-model-parallel-size 8 …": the cut as Megatron's options, which megalith-pretrain takes too;
-/// `ours`: uneven stages and ZeRO-2 in our trainer's words.
-std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
-
 enum class Launcher { kTorchrun, kSrun, kMpirun };
+inline std::vector<std::pair<const char*, Launcher>> enum_names(Launcher) {
+  return {{"torchrun", Launcher::kTorchrun}, {"srun", Launcher::kSrun}, {"mpirun", Launcher::kMpirun}};
+}
 
 /// One command line that starts Megatron-LM's pretrain_gpt.py or our program with the cut on all machines.
 std::string launch_line(const PlanProblem&, const Candidate&, Launcher, bool ours);

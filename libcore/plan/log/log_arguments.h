@@ -55,8 +55,7 @@ struct LoggedKind {
   bool context = false, experts = false, narrow = false;  // ranks share sequences; products below 16 bits
 };
 
-/// Throws for an argument that moves memory or time and whose value is not priced (unpriced()). `ignored`:
-/// names of arguments of experts whose value changes no plan, with "_".
-void refuse_unpriced(const LogArguments&, const LoggedKind&, const std::vector<std::string>& ignored);
+/// Throws for an argument that moves memory or time and whose value is not priced (unpriced()).
+void refuse_unpriced(const LogArguments&, const LoggedKind&);
 
 }  // namespace megalith

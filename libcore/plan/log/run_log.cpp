@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/plan/launch/launch.h"
-#include "libcore/plan/log/fates.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/log/log_arguments.h"
 #include "libcore/plan/log/logged_shape.h"
-#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/price/rules.h"
+#include "libcore/plan/report/plan_json.h"
 
 namespace megalith {
 namespace {
@@ -114,11 +115,8 @@ void take_software(const LogArguments& in, Software& software) {
 
 /// What moves memory or time and has no price.
 void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
-  std::vector<std::string> ignored;
-  for (const IgnoredOption& option : ignored_expert_options()) ignored.push_back(json_key(option.name));
   const bool narrow = p.half() && p.precision != Precision::kHalf;
-  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow},
-                  ignored);
+  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow});
   constexpr char kGroup[] = "microbatch_group_size_per_vp_stage";
   if (c.chunks > 1 && in.number(kGroup, c.pipeline) != c.pipeline) in.unpriced(kGroup);
 }
@@ -163,8 +161,7 @@ MegatronLog parse_run_log(const std::string& text, const std::string& path) {
   if (steps.empty())
     fail(ErrorKind::kData, path, ": no line has \"", kStepTime, "\"; it is no training log of Megatron-LM");
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 5));
-  std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
-  log.seconds = steps[steps.size() / 2];
+  log.seconds = quantile(std::move(steps), 0.5);
   return log;
 }
 

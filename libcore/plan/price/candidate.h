@@ -45,9 +45,6 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// "products in 4 bits" where the device has none of the precision; nullptr: it has them.
-const char* missing_products(const Accelerator&, Precision);
-
 /// What is to be planned.
 struct PlanProblem {
   ModelShape model;  // finish()ed, vocab_size known
@@ -75,22 +72,12 @@ struct PlanProblem {
   double element() const { return half() ? 2 : 4; }  // bytes of an activation
 };
 
-/// Why a candidate is not legal: the rule's id as in docs/planner.md, what is wrong with which numbers, and
-/// the smallest change that makes it legal.
-struct Rejection {
-  const char* rule;
-  std::string reason;
-};
-
-/// Fills data, microbatches and global_batch and checks every rule. Nothing when the candidate is legal.
-std::optional<Rejection> complete(const PlanProblem&, Candidate&);
-/// The same without words: the rule's id, or nullptr when the candidate is legal.
-const char* broken_rule(const PlanProblem&, Candidate&);
-
 /// Ranks that hold the same parameters, of those of which most do: the data and context ranks share all but
 /// the experts, and experts may have several holders where there is one rank of data (expert_data()).
 int holders(const PlanProblem&, const Candidate&);
 
+/// Layers of the model, and the ends that count as one each (L2).
+int counted_layers(const PlanProblem&, const Candidate&);
 /// Layers of a pipeline stage: what the user gave, else first_layers and last_layers, else the same in each,
 /// and where they do not divide, one more in stages before the last.
 int stage_layers(const PlanProblem&, const Candidate&, int stage);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/plan/price/links.h"
 #include "libcore/plan/shape/parameter_count.h"
 
 namespace megalith {

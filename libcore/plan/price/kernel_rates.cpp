@@ -6,16 +6,26 @@
 namespace megalith {
 namespace {
 
-/// Host and device wait for each other where they take as long: then the longer of both is exceeded by so
-/// much.
+// "Belief": as in layer_price.cpp. "Guide": NVIDIA, Matrix Multiplication Background User's Guide.
+
+/// Part of the longer time that host and device wait for each other where they take as long. Belief.
 constexpr double kTogether = 0.06;
+/// Elements of 16 bits in 128 bytes, of which an A100's products take multiples best. Guide.
+constexpr double kAlignedElements = 64;
+/// Outputs of the tiles that cuBLAS cuts a product into: the two of which the large product has the highest
+/// rates. Guide.
+constexpr double kTileRows = 128, kTileColumns = 256, kSmallTileColumns = 128;
+/// Rate of small tiles, of that of large ones: they read their inputs more often. Belief.
+constexpr double kSmallTile = 0.9;
+/// Operations of an element of a product for each step of its depth: a product and a sum.
+constexpr double kMultiplyAdd = 2;
 
 bool aligned(double size) {
-  return std::fmod(size, 64) == 0;
+  return std::fmod(size, kAlignedElements) == 0;
 }
 
 /// How much slower than their average multiprocessor `count` outputs of rows x columns are when they are cut
-/// into tiles of 128 x 256 or 128 x 128.
+/// into tiles.
 double wave_share(const KernelRates& r, double rows, double columns, double count) {
   if (r.cpu()) return 1;
   const auto share_of = [&](double tile_rows, double tile_columns) {
@@ -23,8 +33,8 @@ double wave_share(const KernelRates& r, double rows, double columns, double coun
     const double ideal = count * (rows * columns) / (tile_rows * tile_columns) / r.d.multiprocessors;
     return ideal / std::ceil(tiles / r.d.multiprocessors);
   };
-  constexpr double kSmallTile = 0.9;  // of the rate of the large one: less reuse
-  const double best = std::max(share_of(128, 256), kSmallTile * share_of(128, 128));
+  const double best =
+      std::max(share_of(kTileRows, kTileColumns), kSmallTile * share_of(kTileRows, kSmallTileColumns));
   return 1 / (1 - r.k.wave_weight + r.k.wave_weight / std::min(best, 1.0));
 }
 
@@ -76,13 +86,13 @@ double KernelRates::product(double rows, double columns, double depth, double fl
   double rate = flops * wave_share(*this, rows, columns, 1) * depth_share(*this, depth);
   if (!cpu() && !(aligned(rows) && aligned(columns) && aligned(depth))) rate *= k.misaligned_rate;
   const double bytes = e * (rows * depth + depth * columns + rows * columns);
-  return smooth_max(2 * rows * columns * depth / rate, bytes / bandwidth) + gap();
+  return smooth_max(kMultiplyAdd * rows * columns * depth / rate, bytes / bandwidth) + gap();
 }
 
 double KernelRates::grouped_product(double rows, double columns, double depth, double count) const {
   const double rate = product_flops() * wave_share(*this, rows, columns, count) * depth_share(*this, depth);
   const double bytes = e * (rows * depth + depth * columns + rows * columns);
-  return smooth_max(count * 2 * rows * columns * depth / rate, count * bytes / bandwidth) + gap();
+  return smooth_max(count * kMultiplyAdd * rows * columns * depth / rate, count * bytes / bandwidth) + gap();
 }
 
 double KernelRates::flash_rate(double channels) const {

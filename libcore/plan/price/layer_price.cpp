@@ -7,13 +7,94 @@
 #include "libcore/ops/linear.h"
 #include "libcore/plan/price/expert_price.h"
 #include "libcore/plan/price/kernel_rates.h"
+#include "libcore/plan/price/links.h"
 
 namespace megalith {
 namespace {
 
+/// What the forward and the backward pass have of something.
+struct Passes {
+  double forward, backward;
+  double of(bool is_forward) const { return is_forward ? forward : backward; }
+};
+
+// Numbers of this file that are neither on a data sheet nor fitted (device/coefficients.cpp). "Count": what
+// the operator reads, writes or computes by its definition. "Belief": an estimate that was made before any
+// fit and kept because the measured runs agree with it (docs/planner.md, "How far off"); the coefficient that
+// it is multiplied by was fitted beside it. A pass over a tensor reads or writes each of its elements once.
+
+constexpr double kFp32 = 4;  // bytes
+
+// Products below 16 bits.
+constexpr double kCopiesBelow16Bits = 2;     // bytes: an 8-bit copy in each of two orders; count
+constexpr Passes kTensorsBelow16Bits{1, 2};  // inputs, and in the backward pass their gradients; count
+
+// Attention. A causal mask leaves half of the scores, which kernels that keep none of them compute alone.
+constexpr Passes kFlashWork{1, 2.5};         // of two masked products: five (Dao 2023, arXiv 2307.08691)
+constexpr Passes kKeptWork{2, 4};            // the same without a mask: two products, then four; count
+constexpr Passes kKeptKernels{4, 8};         // kernels: products, softmax, dropout; count
+constexpr Passes kSoftmaxPasses{4, 7};       // over the scores, of products and a joined softmax; count
+constexpr Passes kDropoutPasses{2.5, 2.5};   // one read, one written, a mask of a byte; count
+constexpr int kJoinedSoftmaxTokens = 16384;  // most that Megatron's joined kernel takes (rule F1)
+constexpr int kJoinedSoftmaxHeads = 4;       // it takes multiples of so many heads * samples (rule F1)
+constexpr int kMatrixChannels = 8;    // channels of 16 bits in the 16-byte words of the matrix units; count
+constexpr double kLogSumExp = kFp32;  // bytes of a head and token that kernels without scores keep; count
+
+// Work that memory bounds: passes over activations, of which a layer has two norms and two residual sums.
+constexpr double kNorms = 2, kResiduals = 2;
+constexpr Passes kNormPasses{2, 4};  // by one kernel, with the residual's gradient; count
+constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // more by PyTorch's operators, in fp32; belief
+constexpr Passes kResidualPasses{3, 2};    // of the sum; dropout reads or writes a mask of a byte; count
+constexpr double kRotaryPasses = 2;        // by one kernel; count
+constexpr double kEagerRotaryPasses = 10;  // by PyTorch's operators: halves, two products, their sum; belief
+constexpr Passes kRotaryShare{1, 1.2};     // of these, in each pass; belief
+constexpr Passes kEagerActivationPasses{2, 4};  // more where PyTorch has an operator for each step; count
+constexpr double kCopyPasses = 2;      // of the projection that is taken apart or put together; count
+constexpr double kElementKernels = 6;  // two norms, two sums, rotation, activation; count
+constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;  // row, result, gradient; fp32 sum; count
+
+// Kernels that the host starts for a layer's forward pass. Beliefs: the host's time for one of them
+// (host_launch) was fitted with these numbers in place, so that their proportions matter and not their sum.
+constexpr double kLayerKernels = 12;  // products, their biases, views that copy
+constexpr double kFusedNormKernels = 2, kEagerNormKernels = 14;
+constexpr double kFusedActivationKernels = 1, kEagerActivationKernels = 4;
+constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // of both sums, with dropout and without
+constexpr double kFusedRotaryKernels = 2, kEagerRotaryKernels = 14;
+constexpr double kFlashKernels = 4, kJoinedSoftmaxKernels = 6, kTorchSoftmaxKernels = 16;
+constexpr double kTensorKernels = 8;    // collectives of the tensor ranks, and what waits for them
+constexpr double kCastKernels = 12;     // products below 16 bits: casts, scales
+constexpr double kLatentKernels = 10;   // four more products, two norms, heads put together
+constexpr Passes kPassKernels{1, 1.7};  // of the sum, in each pass
+
+// What ranks exchange.
+constexpr double kHalvesOfAllReduce = 2;  // a scatter and a gather, around each block; count
+constexpr double kWeightGradients = 0.5;  // of the backward products: they run beside an exchange; count
+constexpr double kPartOfOverlap = 0.5;    // of tensor_overlap, which such an exchange reaches; belief
+constexpr double kKeysAndValues = 2;      // count
+constexpr Passes kContextRounds{1, 2};    // keys and values, and again with their gradients; count
+
+// The logits of the head, in bytes of one that pass memory in a step, and that are kept.
+constexpr double kFusedLossBytes = 8;        // belief
+constexpr double kTorchLossBytes = 32;       // belief
+constexpr double kMegatronLossBytes = 20;    // belief
+constexpr double kFusedLossKept = 4;         // one copy in fp32; count
+constexpr double kTorchLossKept = 6;         // more than logit_copies: in fp32 and in 16 bits; count
+constexpr double kFp32LossKept = 2 * kFp32;  // logits and their gradient; count
+constexpr double kRowsLossKept = kFp32;      // the gradient takes the logits' place; model/head.cpp
+
+// Bytes that a layer keeps for its backward pass: Korthikanti et al. 2022 (arXiv 2205.05198), table 2.
+constexpr double kMask = 1;                      // of dropout, an element
+constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, an element: an fp32
+                                                 // and a 16-bit one, of which eager_kept is fitted; count
+constexpr double kEverySecond = 0.5;             // products that torchtitan's selective-op keeps
+constexpr double kTokenId = 8;                   // bytes of an input of the embedding (int64)
+constexpr double kScoreTransients = 3;           // a layer's raw scores and two gradients of them; count
+constexpr double kGathered = 2;  // a layer's input with all tensor ranks' parts, and its gradient
+
 bool has_dropout(const ModelConfig& m) {
   return m.hidden_dropout > 0;
 }
+
 /// Prices one LayerShape. n: tokens of a microbatch on a device before any cut along the sequence by the
 /// tensor ranks.
 struct Pricer : KernelRates {
@@ -54,7 +135,8 @@ struct Pricer : KernelRates {
   }
   double linears_forward() const {
     const auto one = [&](double out, double in) { return layer_product(out, in); };
-    return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) + narrowing(1);
+    return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) +
+           narrowing(kTensorsBelow16Bits.forward);
   }
   /// A product's gradients.
   double both(double out, double in) const {
@@ -62,7 +144,8 @@ struct Pricer : KernelRates {
   }
   double linears_backward() const {
     const auto one = [&](double out, double in) { return both(out, in); };
-    return sum_inputs(one) + both(m.hidden, attended()) + block(false) + narrowing(2);
+    return sum_inputs(one) + both(m.hidden, attended()) + block(false) +
+           narrowing(kTensorsBelow16Bits.backward);
   }
   /// The products of the dense block, or of the shared experts.
   double block(bool forward) const {
@@ -70,83 +153,87 @@ struct Pricer : KernelRates {
                    : both(gates() * ffn(), m.hidden) + both(m.hidden, ffn());
   }
   double gates() const { return megalith::gates(m); }
-  /// Casts of the products' inputs to 8 bits and less: read, and written in both orders.
-  double narrowing(double times) const {
+  /// Casts of the products' inputs to 8 bits and less: read, and written in both orders. The hidden width is
+  /// the input of two of them.
+  double narrowing(double tensors) const {
     if (!narrow()) return 0;
-    return times * stream(n * (2 * m.hidden + q() + ffn()) * (e + 2));
+    return tensors * stream(n * (2 * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
   }
 
-  double attention_flops() const {  // two products, half of them masked
-    return n * m.seq_length * (q() + attended());
-  }
+  double masked_flops() const { return n * m.seq_length * (q() + attended()); }  // of both products
   /// Channels of a head, the mean of both products.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
-  /// Passes over the scores in memory; the first number is for a kernel that scales, masks and normalises at
-  /// once.
+  /// Passes over the scores in memory.
   double score_passes(bool forward) const {
     const double drop = m.attention_dropout > 0 ? 1 : 0;
-    const double fused = forward ? 4 + 2.5 * drop : 7 + 2.5 * drop;
-    return fused + (joined_softmax() ? 0 : k.torch_passes);
+    const double joined = kSoftmaxPasses.of(forward) + kDropoutPasses.of(forward) * drop;
+    return joined + (joined_softmax() ? 0 : k.torch_passes);
   }
   /// F1: whether one kernel scales, masks and normalises the scores.
   bool joined_softmax() const {
-    return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= 16384 &&
-           m.heads / s.tensor * s.micro_batch % 4 == 0;
+    return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= kJoinedSoftmaxTokens &&
+           m.heads / s.tensor * s.micro_batch % kJoinedSoftmaxHeads == 0;
   }
   /// The matrix units take rows of whole 16-byte words: a head of 108 or 150 channels of 16 bits starts
   /// between two, and its products run on the vector units, at the data sheet's fp32 rate.
   double score_flops() const {
-    return cpu() || !p.half() || m.kv_channels % 8 == 0 ? peak : k.vector_rate * d.float_flops;
+    return cpu() || !p.half() || m.kv_channels % kMatrixChannels == 0 ? peak : k.vector_rate * d.float_flops;
   }
   double attention(bool forward) const {
     if (!keeps_scores()) {
       const double rate = peak * flash_rate(channels()) * (forward ? 1 : k.flash_backward);
-      return (forward ? 1 : 2.5) * attention_flops() / rate + gap();
+      return kFlashWork.of(forward) * masked_flops() / rate + gap();
     }
     const double depth = channels() / (channels() + k.head_half_depth);
-    const double products = (forward ? 2 : 4) * attention_flops() / (score_flops() * depth);
-    return products + score_passes(forward) * scores() * e / bandwidth + (forward ? 4 : 8) * gap();
+    const double products = kKeptWork.of(forward) * masked_flops() / (score_flops() * depth);
+    return products + score_passes(forward) * scores() * e / bandwidth + kKeptKernels.of(forward) * gap();
   }
 
   double norm_bytes(bool forward) const {  // two norms, of an element of the hidden size
-    const double fused = forward ? 2 * e : 4 * e;
-    return 2 * ((w.fused_norm && !w.cast_norm) || w.compiled ? fused : forward ? 2 * e + 32 : 4 * e + 76);
+    const double fused = kNormPasses.of(forward) * e;
+    const bool eager = !(w.fused_norm && !w.cast_norm) && !w.compiled;
+    return kNorms * (eager ? fused + kEagerNormBytes.of(forward) : fused);
   }
   double residual_bytes(bool forward) const {
-    return forward ? 2 * (3 * e + has_dropout(m)) : 2 * (2 * e + has_dropout(m));
+    return kResiduals * (kResidualPasses.of(forward) * e + (has_dropout(m) ? kMask : 0));
   }
   double rotary_bytes(bool forward) const {
     if (m.position != PositionEmbedding::kRope) return 0;
-    return (forward ? 1.0 : 1.2) * (w.fused_rope || w.compiled ? 2 * e : 10 * e);
+    return kRotaryShare.of(forward) *
+           (w.fused_rope || w.compiled ? kRotaryPasses * e : kEagerRotaryPasses * e);
   }
   double activation_bytes(bool forward) const {  // of an element of the feed-forward size
+    // The gates read and the result written; the gates and a gradient read, and the gates' gradients written.
     const double fused = forward ? gates() + 1 : 2 * gates() + 1;
-    return e * (fused + (w.fused_activation || w.compiled ? 0 : forward ? 2 : 4));
+    return e * (fused + (w.fused_activation || w.compiled ? 0 : kEagerActivationPasses.of(forward)));
   }
   /// The projection is taken apart, and its gradient put together, in memory, but for kernels that read it
   /// whole.
-  double copy_bytes() const { return w.attention == AttentionKernel::kFused ? 0 : 2 * e; }
+  double copy_bytes() const { return w.attention == AttentionKernel::kFused ? 0 : kCopyPasses * e; }
   double elementwise(bool forward) const {
     return (n * share * m.hidden * (norm_bytes(forward) + residual_bytes(forward)) +
             n * (q() + kv()) * rotary_bytes(forward) + n * qkv() * copy_bytes() +
             n * ffn() * activation_bytes(forward)) /
                bandwidth +
-           6 * gap();
+           kElementKernels * gap();
   }
 
   /// Kernels that the host starts for a layer. Its time hides behind the device's, or the other way round.
   double launches(bool forward) const {
-    double count = 12;
-    count += w.fused_norm && !w.cast_norm ? 2 : 14;
-    count += w.fused_activation ? 1 : 4;
-    count += has_dropout(m) ? 4 : 2;
-    count += m.position == PositionEmbedding::kRope ? (w.fused_rope ? 2 : 14) : 0;
-    count += !keeps_scores() ? 4 : joined_softmax() ? 6 : 16;
-    count += s.tensor > 1 ? 8 : 0;
-    count += narrow() ? 12 : 0;
-    count += m.latent_attention ? 10 : 0;  // four more products, two norms, heads put together
+    double count = kLayerKernels;
+    count += w.fused_norm && !w.cast_norm ? kFusedNormKernels : kEagerNormKernels;
+    count += w.fused_activation ? kFusedActivationKernels : kEagerActivationKernels;
+    count += has_dropout(m) ? kDropoutKernels : kResidualKernels;
+    if (m.position == PositionEmbedding::kRope)
+      count += w.fused_rope ? kFusedRotaryKernels : kEagerRotaryKernels;
+    count += !keeps_scores()    ? kFlashKernels
+             : joined_softmax() ? kJoinedSoftmaxKernels
+                                : kTorchSoftmaxKernels;
+    count += s.tensor > 1 ? kTensorKernels : 0;
+    count += narrow() ? kCastKernels : 0;
+    count += m.latent_attention ? kLatentKernels : 0;
     count += experts.launches;
-    return count * (w.compiled ? k.compiled_share : 1) * (forward ? 1 : 1.7);
+    return count * (w.compiled ? k.compiled_share : 1) * kPassKernels.of(forward);
   }
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
@@ -157,18 +244,19 @@ struct Pricer : KernelRates {
       return exchanged - hidden * std::min(exchanged, work);
     };
     // Around attention, and around the dense block or the shared experts.
-    const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = 2 * blocks * one;
+    const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = kHalvesOfAllReduce * blocks * one;
     const double gathered = s.sequence ? blocks * one : 0;  // inputs of the weights' gradients, once more
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
     if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
     // The gradient's reduction runs beside the weights' gradients.
-    return exposed(all, 0.5 * linears_backward(), 0.5 * k.tensor_overlap) + gathered;
+    return exposed(all, kWeightGradients * linears_backward(), kPartOfOverlap * k.tensor_overlap) + gathered;
   }
   double context_comm(bool forward) const {
     if (s.context == 1) return 0;
     const Link link = group_link(p, s.context, s.tensor);
-    const double bytes = 2 * e * n * kv() * (s.context - 1);
-    const double sent = (forward ? 1 : 2) * (bytes / link.bandwidth + (s.context - 1) * link.latency);
+    const double bytes = kKeysAndValues * e * n * kv() * (s.context - 1);
+    const double sent =
+        kContextRounds.of(forward) * (bytes / link.bandwidth + (s.context - 1) * link.latency);
     const double hidden = k.context_overlap * std::min(sent, attention(forward));
     return sent - hidden;
   }
@@ -177,16 +265,18 @@ struct Pricer : KernelRates {
   /// Columns of the logits that a device works on.
   double logit_columns() const { return w.gathered_logits ? vocab() * s.tensor : vocab(); }
   double head() const {  // forward and both gradients, and the softmax over the logits
-    const double copies = w.fused_cross_entropy ? 8 : w.torch_loss ? 32 : 20;
+    const double moved = w.fused_cross_entropy ? kFusedLossBytes
+                         : w.torch_loss        ? kTorchLossBytes
+                                               : kMegatronLossBytes;
     const double gather =
         w.gathered_logits ? ring_seconds(e * n * logit_columns(), s.tensor, group_link(p, s.tensor, 1)) : 0;
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
-           product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * copies) + gather;
+           product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather;
   }
   /// A microbatch's gradients go to the buffer: read and written there, or made apart and then added.
   double accumulation(double parameters) const {
-    const double bytes = p.half() ? w.gradient_bytes : 4;
-    return parameters * (w.fused_gradients ? 2 * bytes : 2 * bytes + 2 * e) / bandwidth;
+    const double both = 2 * (p.half() ? w.gradient_bytes : kFp32);  // read and written
+    return parameters * (w.fused_gradients ? both : both + 2 * e) / bandwidth;
   }
 
   double forward_work() const {
@@ -240,14 +330,14 @@ struct Pricer : KernelRates {
         (n * share * m.hidden * norm_bytes(true) + n * ffn() * activation_bytes(true)) / bandwidth +
         experts.activation;
     out.again_products =
-        with_host(0.5 * (linears_forward() + experts.forward) + elementwise(true), launches(true));
+        with_host(kEverySecond * (linears_forward() + experts.forward) + elementwise(true), launches(true));
     keep(out);
     return out;
   }
 
   /// Layers that predict further tokens, each before the head once more.
   double predictions(const LayerCost& layer) const {
-    const double joined = 2.0 * m.hidden / s.tensor;
+    const double joined = 2.0 * m.hidden / s.tensor;  // the token before and an embedding, side by side
     return layer.seconds() + layer_product(m.hidden, joined) + both(m.hidden, joined) + head();
   }
 
@@ -259,7 +349,7 @@ struct Pricer : KernelRates {
     if (m.plain_layers(m.layers) > 0) out.plain = Pricer(p, s, false).layer(out.parameters.plain_block);
     out.head = head() + accumulation(out.parameters.embedding);
     if (m.predicted > 0) out.head += m.predicted * predictions(out);
-    out.embedding = stream(n * m.hidden * share * (3 * e + 8));
+    out.embedding = stream(n * m.hidden * share * (kEmbeddingPasses * e + kEmbeddingBytes));
     out.message = e * n * m.hidden * share;
     out.sent = out.message;
     if (w.scatters_messages && !s.sequence && s.tensor > 1) {
@@ -270,131 +360,58 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Bytes of a layer for its backward pass, tensor by tensor. Korthikanti et al. 2022, table 2, for GELU
-  /// with dropout.
+  /// Bytes of a layer for its backward pass, tensor by tensor: table 2 is for GELU with dropout.
   void keep(LayerCost& out) const {
     const double h = m.hidden;
-    const double masks = has_dropout(m) ? 2 * h * share : 0;
+    const double masks = has_dropout(m) ? kResiduals * kMask * h * share : 0;
     const double whole = w.keeps_gathered ? 1 : share;
-    const double rows = 2 * e * h * (share + whole) + masks;  // norms' inputs and outputs, two dropout masks
-    const double inner =
-        w.fused_norm || w.compiled ? 0 : k.eager_kept * 12 * h * share;  // copies in eager norms
-    const double core = keeps_scores() ? scores() / n * score_bytes() : 4.0 * m.heads / s.tensor;
+    const double rows = kNorms * e * h * (share + whole) + masks;  // norms' inputs and outputs
+    const double inner = w.fused_norm || w.compiled ? 0 : k.eager_kept * kNormCopies * h * share;
+    const double core = keeps_scores() ? scores() / n * score_bytes() : kLogSumExp * m.heads / s.tensor;
     // PyTorch's rotation makes queries and keys anew, beside the projection that holds the values.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
     // What latent attention compresses to is kept before and after its norm.
     const double ranks = m.latent_attention ? 2.0 * (m.query_rank + m.key_rank) + m.key_rotated : 0;
     const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
-    // 8-bit products keep their inputs in 8 bits.
-    const double saved = narrow() ? 2 * h * share + ffn() : 0;
+    // 8-bit products keep their inputs in 8 bits, a byte less: both norms' results and the activation's.
+    const double saved = narrow() ? kNorms * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() * (w.fused_activation || w.compiled || !m.swiglu ? 1 : 2);
     out.kept = n * (rows + inner + attention_rows + core + inside + activated - saved) + experts.kept;
     out.kept_attention = out.kept - n * core;
-    out.kept_norm_act = out.kept - n * (2 * e * h * share + inner + activated) - experts.kept_act;
-    out.kept_products =
-        n * (2 * e * h * share + e * attended() + 0.5 * (e * qkv() + inside) + 4.0 * m.heads / s.tensor) +
-        0.5 * experts.kept;
+    out.kept_norm_act = out.kept - n * (kNorms * e * h * share + inner + activated) - experts.kept_act;
+    out.kept_products = n * (kNorms * e * h * share + e * attended() + kEverySecond * (e * qkv() + inside) +
+                             kLogSumExp * m.heads / s.tensor) +
+                        kEverySecond * experts.kept;
     out.kept_full = n * e * h * share;
   }
   /// Bytes of what stands before and after the layers, and of what stands only while a layer runs.
   void keep_ends(LayerPrice& out) const {
     const double h = m.hidden;
-    out.kept_embedding = n * (8 + (has_dropout(m) ? h * share : 0));
-    out.kept_head = 2 * e * n * h * share;
+    out.kept_embedding = n * (kTokenId + (has_dropout(m) ? kMask * h * share : 0));
+    out.kept_head = 2 * e * n * h * share;  // what its norm and its product begin with
+    // A prediction also keeps the token before and an embedding, each before and after its norm.
     if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + 4 * e * n * h * share);
-    const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.torch_loss && !w.compiled ? 6 : 0);
+    const double copies = w.fused_cross_entropy
+                              ? kFusedLossKept
+                              : k.logit_copies + (w.torch_loss && !w.compiled ? kTorchLossKept : 0);
     const double rows_at_once = w.head_rows > 0 ? std::min<double>(n, w.head_rows) : n;
-    out.logits = rows_at_once * logit_columns() * (p.half() ? copies : w.head_rows > 0 ? 4 : 8);
-    // While a layer's attention runs: its raw scores, and two gradients of them.
-    out.transient =
-        (s.sequence ? 2 * e * n * h : 0) + (keeps_scores() ? 3 * e * scores() : 0) + experts.transient;
+    out.logits = rows_at_once * logit_columns() *
+                 (p.half()          ? copies
+                  : w.head_rows > 0 ? kRowsLossKept
+                                    : kFp32LossKept);
+    out.transient = (s.sequence ? kGathered * e * n * h : 0) +
+                    (keeps_scores() ? kScoreTransients * e * scores() : 0) + experts.transient;
   }
   double score_bytes() const {  // kept for each element of the scores
-    const double softmax = e, drop = m.attention_dropout > 0 ? 1 + e : 0;
+    const double softmax = e, drop = m.attention_dropout > 0 ? kMask + e : 0;
     const double before = w.attention == AttentionKernel::kFusedSoftmax && w.keeps_softmax_input ? e : 0;
-    return softmax + drop + before + (w.attention == AttentionKernel::kTorch ? 4 : 0);  // PyTorch's in fp32
+    return softmax + drop + before +
+           (w.attention == AttentionKernel::kTorch ? kFp32 : 0);  // PyTorch's softmax
   }
 };
 
-/// A layer that is `share` of the second one and for the rest the first.
-LayerCost between(const LayerCost& first, const LayerCost& second, double share) {
-  constexpr double LayerCost::*kAll[] = {&LayerCost::forward,
-                                         &LayerCost::backward,
-                                         &LayerCost::forward_comm,
-                                         &LayerCost::backward_comm,
-                                         &LayerCost::forward_exchange,
-                                         &LayerCost::backward_exchange,
-                                         &LayerCost::again_attention,
-                                         &LayerCost::again_norm_act,
-                                         &LayerCost::again_products,
-                                         &LayerCost::again_full,
-                                         &LayerCost::kept,
-                                         &LayerCost::kept_attention,
-                                         &LayerCost::kept_norm_act,
-                                         &LayerCost::kept_products,
-                                         &LayerCost::kept_full};
-  static_assert(sizeof(kAll) / sizeof(*kAll) * sizeof(double) == sizeof(LayerCost));
-  LayerCost out;
-  for (const auto part : kAll) out.*part = (1 - share) * first.*part + share * second.*part;
-  return out;
-}
-
-/// One stage after the other; where the user did not name them, those that are alike and follow each other
-/// as one.
-std::vector<Layout::Kind> every_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
-  std::vector<Layout::Kind> kinds;
-  for (int stage = 0; stage < c.pipeline; ++stage) {
-    const Layout::Kind kind = stage_kind(p, c, price, stage);
-    const bool apart = !p.stage_layers.empty() || stage <= 1 || stage == c.pipeline - 1;
-    if (!apart && kinds.back().layers == kind.layers && kinds.back().plain == kind.plain)
-      ++kinds.back().times;
-    else
-      kinds.push_back(kind);
-  }
-  return kinds;
-}
-
-std::vector<Layout::Kind> stage_kinds(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
-  if (!p.stage_layers.empty() || p.model.plain_layers(p.model.layers) > 0) return every_stage(p, c, price);
-  std::vector<Layout::Kind> kinds;
-  const int last = c.pipeline - 1;
-  const auto add = [&](int stage, int times) {
-    if (times > 0) kinds.push_back({stage, stage_layers(p, c, stage), static_cast<double>(times)});
-  };
-  add(0, 1);
-  if (last > 1) {  // the middle stages differ by one layer at most, and the later ones have more
-    const int few = stage_layers(p, c, 1), many = stage_layers(p, c, last - 1), middle = last - 1;
-    const int inside = p.model.layers - stage_layers(p, c, 0) - stage_layers(p, c, last);
-    const int more = many > few ? inside - middle * few : 0;
-    add(1, middle - more);
-    add(last - more, more);
-  }
-  if (last > 0) add(last, 1);
-  return kinds;
-}
-
 }  // namespace
-
-Link group_link(const PlanProblem& p, int ranks, int stride) {
-  const Coefficients& k = *p.coefficients;
-  const Accelerator& d = p.machine.device;
-  const int domain = p.machine.domain();
-  if (ranks * stride <= domain || p.machine.world <= domain)
-    return {k.link_rate * d.link_bandwidth, k.link_latency};
-  const double neighbours = std::max(1, domain / stride);  // ranks of the group on one machine
-  const double machines = ranks / neighbours;
-  const double lost = 1 + k.congestion * (machines > 2 ? std::log2(machines / 2) : 0);
-  return {std::min(k.network_rate * d.network_bandwidth * neighbours / lost, k.link_rate * d.link_bandwidth),
-          k.network_latency};
-}
-
-double ring_seconds(double bytes, int ranks, Link link) {
-  if (ranks <= 1) return 0;
-  const double hops =
-      ranks <= 16 ? ranks - 1.0 : 15 + std::log2(ranks / 16.0);  // long rings give way to trees
-  return (ranks - 1.0) / ranks * bytes / link.bandwidth + hops * link.latency;
-}
 
 double LayerCost::again(Recomputed what) const {
   switch (what) {
@@ -426,31 +443,6 @@ double LayerCost::kept_of(Recomputed what) const {
       return kept_full;
   }
   return kept;
-}
-
-Layout::Kind stage_kind(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage) {
-  Layout::Kind kind{.stage = stage,
-                    .layers = stage_layers(p, c, stage),
-                    .times = 1,
-                    .plain = stage_plain_layers(p, c, stage)};
-  if (kind.plain > 0) kind.mean = between(price, price.plain, static_cast<double>(kind.plain) / kind.layers);
-  return kind;
-}
-
-Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
-  Layout out;
-  out.kinds = stage_kinds(p, c, price);
-  const int last = c.pipeline - 1, stride = c.tensor * c.context * c.data;
-  out.data = group_link(p, c.data * c.context, c.tensor);
-  out.message = group_link(p, 2, stride);
-  if (p.model.has_experts()) out.expert_data = group_link(p, c.expert_data(), c.expert * c.expert_tensor);
-  if (last > 0 && price.parameters.head_copy > 0) {
-    const double bytes = p.half() ? p.software.gradient_bytes : 4;
-    out.tied = 2 * ring_seconds(bytes * price.parameters.head_copy, 2, group_link(p, 2, stride * last));
-  }
-  const double machines = static_cast<double>(p.machine.world) / p.machine.local_world;
-  out.machine_doublings = machines > 1 ? std::log2(machines) : 0;
-  return out;
 }
 
 double op_seconds(const PlanProblem& p, std::string_view op, const Cost& cost) {

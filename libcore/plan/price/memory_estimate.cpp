@@ -6,6 +6,22 @@
 namespace megalith {
 namespace {
 
+// Bytes of a parameter's state in mixed precision: Megatron-LM's README, "Distributed Optimizer".
+constexpr double kMaster = 4, kGradient = 4;          // in fp32
+constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two, in fp32 or in 8 bits
+
+/// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, and the one at work:
+/// Qi et al. 2024 (arXiv 2405.15362).
+constexpr double kVHalf = 2, kVMin = 3;
+
+/// Messages of a pipeline rank at a time: one that comes and one that goes, in each direction.
+constexpr double kMessages = 4;
+/// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), of closed forms only:
+/// the trainer's own count (trainer.h) says what fits.
+constexpr double kProcessorWorkspace = 16.0 * (1 << 20);
+/// Part of the allocator's slack that is left with expandable segments. Belief.
+constexpr double kExpandableSlack = 0.1;
+
 /// Chunks of a microbatch that stage `stage` holds at its fullest.
 double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   const double later_stages = c.pipeline - stage - 1;
@@ -19,16 +35,16 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
     case Schedule::kZeroBubbleV:
       return std::min(total, c.chunks * static_cast<double>(c.pipeline));
     case Schedule::kVHalf:
-      return std::min(total, c.chunks * (c.pipeline / 2.0 + 1));
+      return std::min(total, c.chunks * (c.pipeline / kVHalf + 1));
     case Schedule::kVMin:
-      return std::min(total, c.chunks * (c.pipeline / 3.0 + 1));
+      return std::min(total, c.chunks * (c.pipeline / kVMin + 1));
   }
   return total;
 }
 
-/// For one parameter: fp32 masters of 16-bit models, two moments.
+/// For one parameter: 16-bit models have masters beside their weights.
 double optimizer_bytes(const PlanProblem& p) {
-  return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
+  return (p.half() ? kMaster : 0) + (p.software.adam_8bit ? kEightBitMoments : kMoments);
 }
 
 void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
@@ -42,7 +58,7 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   };
   // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
   estimate.parameters = held(p.element(), Sharding::kParameters);
-  estimate.gradients = held(p.half() ? p.software.gradient_bytes : 4, Sharding::kGradients);
+  estimate.gradients = held(p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
   estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
   // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
   if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
@@ -67,9 +83,9 @@ double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPr
 }
 
 double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
-  const double messages = c.pipeline > 1 ? 4 * price.message : 0;
+  const double messages = c.pipeline > 1 ? kMessages * price.message : 0;
   const double workspace =
-      p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : 16.0 * (1 << 20);
+      p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
   // FSDP holds a layer's parameters while it runs, gathers the next ones', and reduces the gradients of one.
   const double unit = c.sharding == Sharding::kParameters
                           ? (price.parameters.block + price.parameters.experts) *
@@ -124,7 +140,7 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
   estimate.transient = transient_bytes(p, c, price);
   estimate.context = context_bytes(p, c);
   const double slack = p.machine.device.multiprocessors == 0 ? 0
-                       : p.software.expandable_segments      ? 0.1 * p.coefficients->slack
+                       : p.software.expandable_segments      ? kExpandableSlack * p.coefficients->slack
                                                              : p.coefficients->slack;
   const double working = estimate.activations + estimate.logits + estimate.transient;
   estimate.fragmentation = slack * working;

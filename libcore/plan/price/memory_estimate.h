@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "libcore/plan/price/layer_price.h"
+#include "libcore/plan/price/stages.h"
 
 namespace megalith {
 

@@ -8,6 +8,24 @@
 namespace megalith {
 namespace {
 
+// "Belief": as in layer_price.cpp.
+
+/// What other schedules leave of 1F1B's bubble. They part the backward pass in two (Qi et al. 2023, arXiv
+/// 2401.10241), some with two chunks a stage in a V (Qi et al. 2024, arXiv 2405.15362). 0.1 and 0.5: beliefs.
+constexpr double kZeroBubble = 1.0 / 3, kZeroBubbleV = 0.1, kVHalf = 0.5, kVMin = 1;
+
+constexpr double kFp32 = 4;  // bytes
+/// Bytes that a step of the optimizer moves for a parameter: masters and moments read and written (24), the
+/// weight written, gradients scaled. A 16-bit model's gradient is not among them and passes memory twice.
+/// Belief: the coefficient optimizer_traffic was fitted beside it.
+constexpr double kMixedStep = 30, kGradientPasses = 2, kFp32Step = 36;
+/// Seconds of a step on a processor for data and log. Belief.
+constexpr double kProcessorOverhead = 1e-3;
+/// Directions of a pipeline's messages: activations, and their gradients.
+constexpr double kDirections = 2;
+/// Operations of a matrix's parameter and a token: a product and a sum, forward and for both gradients.
+constexpr double kOperations = 6;
+
 /// Layers of a stage of `layers` of which something is run again.
 int layers_again(const Candidate& c, int layers) {
   return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
@@ -32,20 +50,20 @@ struct Assembly {
     const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
     const double stall = p.machine.device.multiprocessors == 0 ? 0 : k.message_stall;
     const double one = price.sent / layout.message.bandwidth + layout.message.latency + price.put_together;
-    return 2.0 * c.chunks * (one + stall) * (1 - hidden);
+    return kDirections * c.chunks * (one + stall) * (1 - hidden);
   }
   double bubble_share() const {
     switch (p.software.schedule) {
       case Schedule::kOneForwardOneBackward:
         return 1.0 / c.chunks;
       case Schedule::kZeroBubble:
-        return 1.0 / 3;
+        return kZeroBubble;
       case Schedule::kZeroBubbleV:
-        return 0.1;
+        return kZeroBubbleV;
       case Schedule::kVHalf:
-        return 0.5;
+        return kVHalf;
       case Schedule::kVMin:
-        return 1;
+        return kVMin;
     }
     return 1;
   }
@@ -67,7 +85,7 @@ struct Assembly {
   }
 
   double gradient_bytes() const {
-    if (!p.half()) return 4;
+    if (!p.half()) return kFp32;
     return p.software.reduced_bytes > 0 ? p.software.reduced_bytes : p.software.gradient_bytes;
   }
 
@@ -117,7 +135,7 @@ struct Assembly {
   }
   /// `cut`: over the ranks that have the same parameters.
   double optimizer(const StageParameters& parameters, bool cut) const {
-    const double bytes = p.half() ? 30 + p.software.gradient_bytes * 2 : 36;
+    const double bytes = p.half() ? kMixedStep + p.software.gradient_bytes * kGradientPasses : kFp32Step;
     const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
                             : parameters.sum();
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
@@ -136,7 +154,7 @@ struct Assembly {
     t.expert_comm = nmb * layers * (layer.forward_exchange + layer.backward_exchange);
     t.bubble = std::max(0.0, all.sum - stage_seconds(c, price, kind)) * bubble_share();
     t.pipeline_comm = messages() * (nmb + (c.pipeline - 1.0) / c.chunks);
-    t.fixed = p.machine.device.multiprocessors == 0 ? 1e-3 : k.step_overhead;
+    t.fixed = p.machine.device.multiprocessors == 0 ? kProcessorOverhead : k.step_overhead;
     return t;
   }
   void wait_for_the_slowest(StepTime& t) const {
@@ -234,7 +252,7 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
   const double matrices = matrix_parameters(m, experts) * (layers - plain) +
                           matrix_parameters(m, false) * plain + 2.0 * m.predicted * m.hidden * m.hidden +
                           head * (1 + m.predicted);
-  return 6 * tokens * matrices + 6 * tokens * m.seq_length * width * layers;
+  return kOperations * tokens * matrices + kOperations * tokens * m.seq_length * width * layers;
 }
 
 double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {

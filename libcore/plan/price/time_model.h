@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/plan/price/layer_price.h"
+#include "libcore/plan/price/stages.h"
 
 namespace megalith {
 

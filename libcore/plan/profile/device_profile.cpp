@@ -31,19 +31,6 @@ std::span<const Size> sizes_of(ProfiledKind kind) {
   return kMatrixSizes;
 }
 
-Json to_json(const ProfilePoint& point) {
-  Json json = Json::object();
-  json.set("kind", enum_name(point.kind));
-  json.set("op", point.op);
-  for (const Size& size : sizes_of(point.kind)) json.set(size.name, point.*size.member);
-  json.set("flops", point.flops);
-  json.set("bytes", point.bytes);
-  json.set("seconds", point.seconds);
-  json.set("spread", point.spread);
-  json.set("samples", point.samples);
-  return json;
-}
-
 /// "p.json: points[3].rows is 1.5, wanted …": of a value of the profile that is being read.
 template <class... Parts>
 [[noreturn]] void refuse(const Json& value, const Parts&... wanted) {
@@ -53,57 +40,100 @@ template <class... Parts>
        ", wanted ", wanted..., "; measure the device again");
 }
 
-/// What a measurement can be: from `low`, or with `above` greater than it, and less than `end`.
-struct Range {
+/// What a member can be beyond its type: a number from `low`, or with `above` greater than it, and less than
+/// `end`; or one of a few words that this version writes.
+struct Rule {
   double low = 0, end = 0;
   bool above = false;
+  std::span<const std::string_view> words = {};
 };
+Rule from(double low, double end) {
+  return {.low = low, .end = end};
+}
+Rule above_zero(double end) {
+  return {.end = end, .above = true};
+}
+constexpr double kMostSize = 2147483648;  // squares of which are no overflow
 
-double number(const Json& value, const Range& range) {
-  const double found = value.is_number() ? value.as_double() : range.end;
-  if (!(range.above ? found > range.low : found >= range.low) || !(found < range.end))
-    refuse(value, "a number ", range.above ? "above " : "from ", format_double(range.low), " and below ",
-           format_double(range.end));
-  return found;
+[[noreturn]] void refuse_other_words(const Json& value, std::span<const std::string_view> known) {
+  refuse(value, "one of ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
 }
 
-int64_t whole(const Json& value, int64_t low) {
-  constexpr int64_t kHigh = int64_t{1} << 31;  // squares of which are no overflow
-  if (!value.is_int() || value.as_int() < low || value.as_int() > kHigh)
-    refuse(value, "a whole number from ", low, " to ", kHigh);
-  return value.as_int();
+void read(const Json& value, std::string& out, const Rule& rule) {
+  const auto& words = rule.words;
+  if (!words.empty() &&
+      (!value.is_string() || std::find(words.begin(), words.end(), value.as_string()) == words.end()))
+    refuse_other_words(value, words);
+  out = value.as_string();
 }
-
-/// One of a few words that this version writes.
-std::string word_of(const Json& value, std::span<const std::string_view> known) {
-  if (!value.is_string() || std::find(known.begin(), known.end(), value.as_string()) == known.end())
-    refuse(value, "one of ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
-  return value.as_string();
+void read(const Json& value, double& out, const Rule& rule) {
+  out = value.is_number() ? value.as_double() : rule.end;
+  if (!(rule.above ? out > rule.low : out >= rule.low) || !(out < rule.end))
+    refuse(value, "a number ", rule.above ? "above " : "from ", format_double(rule.low), " and below ",
+           format_double(rule.end));
 }
-
-ProfiledKind kind_of(const Json& value) {
-  std::vector<std::string> known;
-  for (const auto& [name, kind] : enum_names(ProfiledKind{})) {
-    if (value.is_string() && value.as_string() == name) return kind;
+void read(const Json& value, int64_t& out, const Rule& rule) {
+  const auto low = static_cast<int64_t>(rule.low), most = static_cast<int64_t>(kMostSize);
+  if (!value.is_int() || value.as_int() < low || value.as_int() > most)
+    refuse(value, "a whole number from ", low, " to ", most);
+  out = value.as_int();
+}
+void read(const Json& value, ProfiledKind& out, const Rule&) {
+  std::vector<std::string_view> known;
+  for (const auto& [name, kind] : enum_names(out)) {
+    if (value.is_string() && value.as_string() == name) return void(out = kind);
     known.emplace_back(name);
   }
-  refuse(value, "one of ", join(known, ", "));
+  refuse_other_words(value, known);
 }
 
-ProfilePoint point_of(const Json& json) {
-  constexpr double kMostWork = 1e30, kMostSeconds = 1e6;
-  ProfilePoint point;
-  point.kind = kind_of(json["kind"]);
-  point.op = word_of(json["op"], ops_of(point.kind));
-  for (const Size& size : sizes_of(point.kind)) point.*size.member = whole(json[size.name], 1);
-  const bool works = point.kind != ProfiledKind::kStart;
-  point.flops =
-      number(json["flops"], {.end = kMostWork, .above = works && point.kind != ProfiledKind::kMemory});
-  point.bytes = number(json["bytes"], {.end = kMostWork, .above = works});
-  point.seconds = number(json["seconds"], {.end = kMostSeconds, .above = true});
-  point.spread = number(json["spread"], {.end = 1e6});
-  point.samples = whole(json["samples"], kLeastSamples);
-  return point;
+/// Visitors of a point's and a profile's members, which are listed once for both.
+struct Writer {
+  Json& object;
+  template <class T>
+  void operator()(const char* name, const T& value, const Rule& = {}) const {
+    if constexpr (std::is_enum_v<T>)
+      object.set(name, enum_name(value));
+    else
+      object.set(name, value);
+  }
+};
+struct Reader {
+  const Json& object;
+  template <class T>
+  void operator()(const char* name, T& value, const Rule& rule = {}) const {
+    read(object[name], value, rule);
+  }
+};
+
+template <class Point>
+void visit_point(Point& point, const auto& v) {
+  constexpr double kMostWork = 1e30, kMostSeconds = 1e6, kMostSpread = 1e6;
+  v("kind", point.kind);
+  v("op", point.op, Rule{.words = ops_of(point.kind)});
+  for (const Size& size : sizes_of(point.kind)) v(size.name, point.*size.member, from(1, kMostSize));
+  const bool works = point.kind != ProfiledKind::kStart, computes = point.kind != ProfiledKind::kMemory;
+  v("flops", point.flops, works && computes ? above_zero(kMostWork) : from(0, kMostWork));
+  v("bytes", point.bytes, works ? above_zero(kMostWork) : from(0, kMostWork));
+  v("seconds", point.seconds, above_zero(kMostSeconds));
+  v("spread", point.spread, from(0, kMostSpread));
+  v("samples", point.samples, from(kLeastSamples, kMostSize));
+}
+
+/// `points`: how many there are.
+template <class Profile>
+void visit_profile(Profile& profile, size_t points, const auto& v) {
+  static constexpr std::string_view kBackends[] = {"cpu", "cuda"}, kDTypes[] = {"fp32", "bf16", "fp16"};
+  constexpr double kMostSeconds = 1e9;
+  v("device", profile.device);
+  v("processor", profile.processor);
+  v("backend", profile.backend, Rule{.words = kBackends});
+  v("dtype", profile.dtype, Rule{.words = kDTypes});
+  v("threads", profile.threads, from(1, kMostSize));
+  v("date", profile.date);
+  v("megalith", profile.version);
+  v("seconds", profile.seconds, above_zero(kMostSeconds));
+  v("grid", profile.grid, from(static_cast<double>(points), kMostSize));
 }
 
 /// Two points of one op and size: a file that was put together, of which a fit would make more than it says.
@@ -139,21 +169,11 @@ PointKey key_of(const ProfilePoint& point) {
 }
 
 Json to_json(const DeviceProfile& profile) {
-  Json json = Json::object();
-  json.set("format", kFormat);
-  json.set("version", kVersion);
-  json.set("device", profile.device);
-  json.set("processor", profile.processor);
-  json.set("backend", profile.backend);
-  json.set("dtype", profile.dtype);
-  json.set("threads", profile.threads);
-  json.set("date", profile.date);
-  json.set("megalith", profile.version);
-  json.set("seconds", profile.seconds);
-  json.set("grid", profile.grid);
-  Json points = Json::array();
-  for (const ProfilePoint& point : profile.points) points.push_back(to_json(point));
-  json.set("points", std::move(points));
+  Json json = Json::Object{{"format", kFormat}, {"version", kVersion}};
+  visit_profile(profile, profile.points.size(), Writer{json});
+  Json::Array& points = json.set("points", Json::array()).as_array();
+  for (const ProfilePoint& point : profile.points)
+    visit_point(point, Writer{points.emplace_back(Json::object())});
   return json;
 }
 
@@ -162,27 +182,18 @@ bool is_device_profile(std::string_view text) {
 }
 
 DeviceProfile parse_device_profile(std::string_view text, const std::string& path) {
-  static constexpr std::string_view kBackends[] = {"cpu", "cuda"}, kDTypes[] = {"fp32", "bf16", "fp16"};
   const Json json = Json::parse(text, path);
   const JsonNames names(json, path);
   if (const int64_t version = json["version"].as_int(); version != kVersion)
     fail(ErrorKind::kData, path, ": a profile of version ", version, ", wanted ", kVersion,
          "; measure the device with this megalith-autoplan");
-  DeviceProfile profile{.device = json["device"].as_string(),
-                        .processor = json["processor"].as_string(),
-                        .backend = word_of(json["backend"], kBackends),
-                        .dtype = word_of(json["dtype"], kDTypes),
-                        .date = json["date"].as_string(),
-                        .version = json["megalith"].as_string(),
-                        .threads = whole(json["threads"], 1),
-                        .seconds = number(json["seconds"], {.end = 1e9, .above = true}),
-                        .points = {}};
   const Json::Array& points = json["points"].as_array();
   if (points.size() > kMostPoints)
     fail(ErrorKind::kData, path, ": points has ", points.size(), " points, wanted at most ", kMostPoints,
          "; a fit to more would take minutes");
-  profile.grid = whole(json["grid"], static_cast<int64_t>(points.size()));
-  for (const Json& point : points) profile.points.push_back(point_of(point));
+  DeviceProfile profile;
+  visit_profile(profile, points.size(), Reader{json});
+  for (const Json& point : points) visit_point(profile.points.emplace_back(), Reader{point});
   check_points(profile.points, path);
   return profile;
 }

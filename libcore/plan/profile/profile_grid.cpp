@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
+
+#include "libcore/base/quantile.h"
 
 namespace megalith {
 namespace {
@@ -83,11 +84,6 @@ double work_of(const ProfilePoint& point) {
   return point.flops > 0 ? point.flops : static_cast<double>(point.rows * point.columns);
 }
 
-double median(std::vector<double> values, double at = 0.5) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(std::lround(at * static_cast<double>(values.size() - 1)))];
-}
-
 /// One point on its way.
 struct Probe {
   ProfilePoint point;
@@ -96,7 +92,8 @@ struct Probe {
   std::vector<double> samples = {};
 
   bool measured() const { return static_cast<int64_t>(samples.size()) >= kLeastSamples; }
-  double spread() const { return 0.5 * (median(samples, 0.75) - median(samples, 0.25)) / median(samples); }
+  double median() const { return quantile(samples, 0.5); }
+  double spread() const { return 0.5 * (quantile(samples, 0.75) - quantile(samples, 0.25)) / median(); }
   bool steady() const {
     const auto count = static_cast<double>(samples.size());
     return samples.size() >= kMostSamples ||
@@ -204,7 +201,7 @@ std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, do
   std::vector<ProfilePoint> measured;
   for (Probe& probe : probes) {
     if (!probe.measured()) continue;
-    probe.point.seconds = median(probe.samples);
+    probe.point.seconds = probe.median();
     probe.point.spread = probe.spread();
     probe.point.samples = static_cast<int64_t>(probe.samples.size());
     measured.push_back(std::move(probe.point));

@@ -5,7 +5,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/simulation/timeline.h"
 
 namespace megalith {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/report.h"
 
 namespace megalith {
 

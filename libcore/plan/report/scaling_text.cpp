@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "libcore/base/text.h"
-#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
 
 namespace megalith {
 namespace {

@@ -1,15 +1,11 @@
 #pragma once
 
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/plan_command.h"
 
 namespace megalith {
 
-/// Sizes, recomputation, sharding and the pipeline's cut as far as the command line gives them. kUsage when
-/// they contradict each other or the model, or are not priced.
-void fix_sizes(const PlanCommand&, const Options& given, PlanRequest&);
-
-/// --attention-kernel, or what Megatron's --attention-backend says; of this machine's processor the first.
-/// kUsage when they contradict each other.
-AttentionKernel attention_of(const PlanCommand&, const Options& given);
+/// Sizes, recomputation and sharding as far as the command gives them. kUsage when they contradict each
+/// other, or are not priced.
+Fixed fixed_by(const PlanCommand&);
 
 }  // namespace megalith

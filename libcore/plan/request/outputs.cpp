@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/run/run_files.h"
 
 namespace megalith {
 namespace {
@@ -43,6 +44,23 @@ void refuse_others(const PlanCommand& command, const std::string& mode, bool Out
   if (!others.empty()) fail(ErrorKind::kUsage, mode, " in place of plans; leave out ", others);
 }
 
+/// Throws kUsage when an output is an input, the other output, or no file.
+void check_files(const PlanCommand& command) {
+  const PlanOptions& plan = command.plan;
+  RunFiles files;
+  files.reads("--config", command.given.config_file);
+  files.reads("--cluster", plan.cluster);
+  files.reads("--gpu-file", plan.gpu_files);
+  files.reads("--hf", plan.hf);
+  files.reads("--coefficients", plan.coefficients);
+  files.reads("--verify-log", plan.verify_log);
+  files.reads("--anchor", plan.anchor);
+  files.reads("--calibrate", plan.calibrations);
+  files.writes("--html", plan.html, OutputKind::kStream);
+  files.writes("--trace", command.train.trace, OutputKind::kStream);
+  files.check();
+}
+
 }  // namespace
 
 void check_outputs(const PlanCommand& command) {
@@ -53,6 +71,7 @@ void check_outputs(const PlanCommand& command) {
     refuse_others(command, "--simulate " + plan.simulate + " prints steps", &Output::by_simulation);
   else if (plan.emit != JobKind::kNone)
     refuse_others(command, concat("--emit ", enum_name(plan.emit), " prints a job"), &Output::by_job);
+  check_files(command);
 }
 
 }  // namespace megalith

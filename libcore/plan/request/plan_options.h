@@ -3,20 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "libcore/config/checkpoint_config.h"
-#include "libcore/config/data_config.h"
 #include "libcore/config/parallel_config.h"
-#include "libcore/config/tokenizer_config.h"
-#include "libcore/config/train_config.h"
-#include "libcore/dialects/mindformers/run_file.h"
-#include "libcore/dialects/paddle/paddle_config.h"
-#include "libcore/options/cli.h"
-#include "libcore/plan/device/machine.h"
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/request/plan_target.h"
 #include "libcore/plan/search/search.h"
-#include "libcore/plan/shape/model_shape.h"
 
 namespace megalith {
 
@@ -98,7 +90,7 @@ struct PlanOptions : PlanTarget {
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
-      "Cut what --data-parallel-sharding-strategy says, as --sharding does.");
+      "Cut what --data-parallel-sharding-strategy says, as --sharding does.", alias({"use-custom-fsdp"}));
     v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",
       one_of({"no_shard", "optim", "optim_grads", "optim_grads_params"}), default_text("no_shard"));
     v("pipeline-model-parallel-layout", pipeline_layout,
@@ -150,42 +142,5 @@ struct PlanOptions : PlanTarget {
   }
   void validate(Problems&) const;
 };
-
-/// Everything that `megalith-autoplan` reads: all of a training command, so that its script runs with the
-/// executable swapped, and the planner's own. Only the groups named in check() matter to a plan.
-struct PlanCommand {
-  PlanOptions plan;
-  ModelShape model;
-  ParallelConfig parallel;
-  TrainConfig train;
-  DataConfig data;
-  CheckpointConfig checkpoint;
-  TokenizerConfig tokenizer;
-  PaddleConfig paddle;
-  MindFormersRun mindformers;
-  bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
-  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
-  size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
-
-  void add_to(Options&);
-  void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint
-};
-
-/// The problem of a command line. `given` says whether an option stands in it: those sizes are kept, the
-/// others searched. kUsage when the batch or the devices are contradictory; kDevice when "local" cannot be
-/// measured.
-struct PlanRequest {
-  PlanProblem problem;
-  Fixed fixed;
-};
-PlanRequest plan_request(PlanCommand&, const Options& given);
-
-/// The answer: what goes to stdout, and whether a plan was found. Without one the command ends with kUsage,
-/// and the text or JSON says what lacks.
-struct PlanAnswer {
-  std::string text;
-  bool found = false;
-};
-PlanAnswer answer(const PlanCommand&, const PlanRequest&);
 
 }  // namespace megalith

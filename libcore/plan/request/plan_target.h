@@ -15,6 +15,9 @@ struct PlanTarget {
   std::optional<double> memory_gb;
   int64_t max_global_batch = 0;
 
+  /// This machine's processor is planned for.
+  bool local() const { return gpu == "local"; }
+
   template <class V>
   void fields(V&& v) {
     v("gpu", gpu, "Kind of device that is planned for, or \"local\" for this machine's processor.",

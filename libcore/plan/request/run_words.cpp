@@ -3,92 +3,38 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <vector>
+
+#include "libcore/base/text.h"
 
 namespace megalith {
 namespace {
 
 /// What a plan decides, or writes itself.
-constexpr std::string_view kPlanned[] = {"micro-batch-size",
-                                         "global-batch-size",
-                                         "gradient-accumulation-steps",
-                                         "rampup-batch-size",
-                                         "fp16",
-                                         "bf16",
-                                         "recompute-activations",
-                                         "recompute",
-                                         "trace",
-                                         "recompute-method",
-                                         "recompute-granularity",
-                                         "recompute-num-layers"};
+constexpr std::string_view kPlanned =
+    "micro-batch-size global-batch-size gradient-accumulation-steps rampup-batch-size fp16 bf16 "
+    "recompute-activations recompute trace recompute-method recompute-granularity "
+    "recompute-num-layers";
 
 /// Those of the rest that megatron/training/arguments.py knows by the same name.
-constexpr std::string_view kMegatron[] = {
-    "adam-beta1",
-    "adam-beta2",
-    "adam-eps",
-    "async-save",
-    "clip-grad",
-    "data-cache-path",
-    "data-path",
-    "dataloader-type",
-    "eod-mask-loss",
-    "eval-interval",
-    "eval-iters",
-    "exit-duration-in-mins",
-    "exit-interval",
-    "exit-on-missing-checkpoint",
-    "exit-signal-handler",
-    "finetune",
-    "hysteresis",
-    "initial-loss-scale",
-    "load",
-    "load-optim",
-    "load-rng",
-    "log-interval",
-    "log-straggler",
-    "log-throughput",
-    "loss-scale",
-    "loss-scale-window",
-    "lr",
-    "lr-decay-iters",
-    "lr-decay-samples",
-    "lr-decay-style",
-    "lr-warmup-fraction",
-    "lr-warmup-init",
-    "lr-warmup-iters",
-    "lr-warmup-samples",
-    "merge-file",
-    "min-loss-scale",
-    "min-lr",
-    "mock-data",
-    "optimizer",
-    "override-opt_param-scheduler",
-    "reset-attention-mask",
-    "reset-position-ids",
-    "save",
-    "save-interval",
-    "save-optim",
-    "seed",
-    "split",
-    "tensorboard-dir",
-    "test-data-path",
-    "tiktoken-num-special-tokens",
-    "tiktoken-pattern",
-    "tokenizer-model",
-    "tokenizer-type",
-    "train-data-path",
-    "train-iters",
-    "train-samples",
-    "use-checkpoint-args",
-    "use-checkpoint-opt_param-scheduler",
-    "valid-data-path",
-    "vocab-file",
-    "weight-decay",
-};
+constexpr std::string_view kMegatron =
+    "adam-beta1 adam-beta2 adam-eps async-save clip-grad data-cache-path data-path dataloader-type "
+    "eod-mask-loss eval-interval eval-iters exit-duration-in-mins exit-interval "
+    "exit-on-missing-checkpoint exit-signal-handler finetune hysteresis initial-loss-scale load "
+    "load-optim load-rng log-interval log-straggler log-throughput loss-scale loss-scale-window lr "
+    "lr-decay-iters lr-decay-samples lr-decay-style lr-warmup-fraction lr-warmup-init "
+    "lr-warmup-iters lr-warmup-samples merge-file min-loss-scale min-lr mock-data optimizer "
+    "override-opt_param-scheduler reset-attention-mask reset-position-ids save save-interval "
+    "save-optim seed split tensorboard-dir test-data-path tiktoken-num-special-tokens "
+    "tiktoken-pattern tokenizer-model tokenizer-type train-data-path train-iters train-samples "
+    "use-checkpoint-args use-checkpoint-opt_param-scheduler valid-data-path vocab-file weight-decay";
+/// Those that Megatron has as --no-NAME only; its other flags it has as --NAME only.
+constexpr std::string_view kMegatronsNegatives = "load-optim load-rng save-optim";
 
-template <size_t n>
-bool among(std::string_view name, const std::string_view (&names)[n]) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+/// Whether a name is among those that blanks divide.
+bool among(std::string_view name, std::string_view names) {
+  const std::vector<std::string> all = split(names, ' ');
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 /// "--no-load-optim" is of load-optim.
@@ -98,10 +44,9 @@ std::string_view name_of(std::string_view option) {
   return option;
 }
 
-/// Megatron has a flag for one of both values: --no-load-optim, but --mock-data.
+/// Whether Megatron has this spelling of a flag.
 bool has_flag(std::string_view option) {
-  constexpr std::string_view kOn[] = {"load-optim", "load-rng", "save-optim"};
-  return option.starts_with("--no-") == among(name_of(option), kOn);
+  return option.starts_with("--no-") == among(name_of(option), kMegatronsNegatives);
 }
 
 }  // namespace

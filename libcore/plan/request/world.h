@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/plan_request.h"
 
 namespace megalith {
 
@@ -16,15 +16,12 @@ struct GivenWorld {
 /// The sizes of the command line, else of --cluster's file, else --nproc, else of a launcher's variables
 /// (launch/environment.h). Takes from the cluster's file also what else the command line leaves open. kUsage
 /// when two of them contradict each other, kData for a cluster's file that says something else.
-GivenWorld take_world(PlanCommand&, const Options& given);
+GivenWorld take_world(PlanCommand&);
 
-/// --data-parallel-size, or PaddleNLP's --sharding-parallel-degree, which counts the same ranks: where one is
-/// given, the other sizes are searched with it. Where no world was told, it makes one with the sizes that the
+/// --data-parallel-size, or PlanCommand::data_ranks, which counts the same ranks: where one is given, the
+/// other sizes are searched with it. Where no world was told, it makes one with the sizes that the
 /// command line has or leaves at 1, and those are then all fixed. kUsage when it cannot be, and when the two
 /// differ.
-void take_data_ranks(PlanCommand&, const Options& given, GivenWorld&, Fixed&);
-
-/// The device of --gpu in a world of the sizes told, else of one device; of a machine as many as are linked.
-Machine machine_of(const PlanCommand&, const GivenWorld&);
+void take_data_ranks(PlanRequest&, GivenWorld&);
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/plan/price/rules.h"
 #include "libcore/plan/search/goal.h"
 
 namespace megalith {

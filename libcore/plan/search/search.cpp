@@ -5,7 +5,8 @@
 #include <span>
 #include <tuple>
 
-#include "libcore/plan/price/split.h"
+#include "libcore/plan/search/split.h"
+#include "libcore/plan/price/rules.h"
 #include "libcore/plan/price/trainer.h"
 
 namespace megalith {

@@ -27,7 +27,7 @@ class Exchange {
   explicit Exchange(int ranks) : ranks_(ranks) {}
 
   struct Route {
-    std::string link;
+    GroupRole group;
     int from, to;
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
     auto operator<=>(const Route&) const = default;
@@ -103,17 +103,16 @@ class SimulatedComm final : public Communicator {
     int rank = 0, size = 1;
     Link link = {};
     double SimulatedStep::*account = nullptr;  // where its time is counted
-    bool of_stages = false;                    // its ranks are simulated, each a stage
   };
-  SimulatedComm(SimulatedRank& self, std::string name, const Place& place)
+  SimulatedComm(SimulatedRank& self, GroupName name, const Place& place)
       : self_(self), name_(std::move(name)), place_(place) {}
 
   int rank() const override { return place_.rank; }
   int size() const override { return place_.size; }
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return name_.text; }
 
   void all_reduce(Stream& s, View view, Reduce) override {
-    if (name_ == "world") {
+    if (name_.role == GroupRole::kWorld) {
       const double waited = self_.exchange.meet(stream_clock(s)) - stream_clock(s);
       stream_clock(s) += waited;
       self_.step.pipeline += waited;
@@ -128,16 +127,16 @@ class SimulatedComm final : public Communicator {
   void set_send_slots(View, int) override {}
   void send(Stream& s, ConstView view, int peer) override {
     const double seconds = static_cast<double>(view.bytes()) / place_.link.bandwidth;
-    self_.exchange.send({name_, place_.rank, peer}, stream_clock(s), seconds, place_.link.latency);
+    self_.exchange.send({name_.role, place_.rank, peer}, stream_clock(s), seconds, place_.link.latency);
   }
   void recv(Stream& s, View, int peer) override {
-    const double wait = self_.exchange.receive({name_, peer, place_.rank}) - stream_clock(s);
+    const double wait = self_.exchange.receive({name_.role, peer, place_.rank}) - stream_clock(s);
     spend(s, std::max(wait, 0.0));
   }
   std::vector<std::string> exchange(std::string_view mine) override {
     return std::vector<std::string>(static_cast<size_t>(place_.size), std::string(mine));
   }
-  std::unique_ptr<Communicator> split(const std::string& name, int, int) override;
+  std::unique_ptr<Communicator> split(const GroupName& name, int, int) override;
   void abort(const std::string&) override { self_.exchange.fail(); }
 
  private:
@@ -150,31 +149,43 @@ class SimulatedComm final : public Communicator {
   }
 
   SimulatedRank& self_;
-  std::string name_;
+  GroupName name_;
   Place place_;
 };
 
-/// The groups that parallel/groups.h asks for, by name.
-SimulatedComm::Place place_of(const SimulatedRank& self, const std::string& name) {
+SimulatedComm::Place place_at_ends(const SimulatedRank& self, const Link& link) {
+  const bool end = self.stage == 0 || self.stage + 1 == self.cut.pipeline;
+  const int size = end && self.cut.pipeline > 1 ? 2 : 1;
+  return {size == 2 && self.stage > 0 ? 1 : 0, size, link};
+}
+
+/// The groups that parallel/groups.h asks for.
+SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) {
   const Candidate& c = self.cut;
   const PlanProblem& p = self.problem;
   const int stride = c.tensor * c.context * c.data;  // of neighbours in the pipeline
-  if (name == "tensor") return {0, c.tensor, group_link(p, c.tensor, 1), &SimulatedStep::tensor};
-  if (name == "context" || name == "context reversed")
-    return {name == "context" ? 0 : c.context - 1, c.context, group_link(p, c.context, c.tensor),
-            &SimulatedStep::tensor};
-  if (name == "data") return {0, c.data * c.context, group_link(p, c.data * c.context, c.tensor)};
-  if (name == "pipeline forward" || name == "pipeline backward")
-    return {self.stage, c.pipeline, group_link(p, 2, stride), &SimulatedStep::pipeline, true};
-  if (name == "embedding") {
-    const bool end = self.stage == 0 || self.stage + 1 == c.pipeline;
-    const int size = end && c.pipeline > 1 ? 2 : 1;
-    return {size == 2 && self.stage > 0 ? 1 : 0, size, group_link(p, 2, stride * (c.pipeline - 1))};
+  switch (name.role) {
+    case GroupRole::kTensor:
+      return {0, c.tensor, group_link(p, c.tensor, 1), &SimulatedStep::tensor};
+    case GroupRole::kContext:
+      return {0, c.context, group_link(p, c.context, c.tensor), &SimulatedStep::tensor};
+    case GroupRole::kContextReversed:
+      return {c.context - 1, c.context, group_link(p, c.context, c.tensor), &SimulatedStep::tensor};
+    case GroupRole::kData:
+      return {0, c.data * c.context, group_link(p, c.data * c.context, c.tensor)};
+    case GroupRole::kPipelineForward:
+    case GroupRole::kPipelineBackward:
+      return {self.stage, c.pipeline, group_link(p, 2, stride), &SimulatedStep::pipeline};
+    case GroupRole::kEmbedding:
+      return place_at_ends(self, group_link(p, 2, stride * (c.pipeline - 1)));
+    case GroupRole::kWorld:
+    case GroupRole::kOther:
+      break;
   }
-  fail(ErrorKind::kInternal, "simulation: no group is named ", quote(name));
+  fail(ErrorKind::kInternal, "simulation: the group ", quote(name.text), " is none of a run's");
 }
 
-std::unique_ptr<Communicator> SimulatedComm::split(const std::string& name, int, int) {
+std::unique_ptr<Communicator> SimulatedComm::split(const GroupName& name, int, int) {
   return std::make_unique<SimulatedComm>(self_, name, place_of(self_, name));
 }
 
@@ -194,11 +205,13 @@ void run_rank(SimulatedRank& self, const RunShape& run) {
     return seconds;
   });
   const int rank = self.stage * self.cut.tensor * self.cut.context * self.cut.data;
-  SimulatedComm world(self, "world", {rank, p.machine.world, group_link(p, p.machine.world, 1)});
+  SimulatedComm world(self, {"world", GroupRole::kWorld},
+                      {rank, p.machine.world, group_link(p, p.machine.world, 1)});
   Trainer trainer(run, *backend, world);
   const double begun = stream_clock(trainer.stream());
   self.step = {};
-  trainer.step(any_sample, 0, 1e-4);
+  constexpr double kAnyRate = 1e-4;  // of learning: nothing is computed
+  trainer.step(any_sample, 0, kAnyRate);
   self.step.seconds = stream_clock(trainer.stream()) - begun;
 }
 

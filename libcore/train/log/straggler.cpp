@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "libcore/base/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 
@@ -12,7 +13,7 @@ std::string straggler_text(const std::vector<double>& ms) {
   std::vector<size_t> order(ms.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] < ms[b]; });
-  const double median = (ms[order[(order.size() - 1) / 2]] + ms[order[order.size() / 2]]) / 2;
+  const double median = median_of_few(ms);
   const double max_ms = ms[order.back()];
   const auto figure = [](double value) { return format_fixed(value, 1); };
   return concat(" > stages took ", figure(ms[order.front()]), " ms a step on rank ", order.front(), ", ",

@@ -6,7 +6,9 @@
 
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
-#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/request/plan_request.h"
+#include "libcore/plan/shape/model_options.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -256,7 +258,7 @@ Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
                             model_options(p.model, false), ' ', launch_options(p, c)),
                      ' '));
   command.check(options);
-  PlanRequest request = plan_request(command, options);
+  PlanRequest request = plan_request(command);
   if (c.chunks == 1) request.fixed.chunks = 1;
   request.fixed.context = c.context;
   request.fixed.sequence = c.sequence;

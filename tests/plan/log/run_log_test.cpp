@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/io/files/file.h"
 #include "tests/plan/problems.h"
 #include "tests/support/files.h"
@@ -166,6 +168,35 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
   }
 }
 
+/// Whether a log with this argument is refused by its name.
+bool is_refused(const std::string& name, const std::string& value) {
+  const std::string beside = line_of("fp8", "hybrid") + line_of("context_parallel_size", "2") +
+                             line_of("num_experts", "8") + line_of("moe_router_topk", "2") +
+                             line_of("moe_ffn_hidden_size", "2048");
+  try {
+    PlanProblem base = gpt_22b(64);
+    base.machine.device = find_accelerator("H100");
+    logged_run(log_with(beside + line_of(name, value)), base, "run.log");
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string_view(error.what()).starts_with("run.log: " + name + " is ")) << error.what();
+    return true;
+  }
+  return false;
+}
+
+// As on the planner's command line and in its files (tests/apps/fates_test.cpp).
+TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
+  for (const ForeignOption& option : foreign_options()) {
+    if ((option.programs & kAutoplan) == 0) continue;
+    std::string name = json_key(option.name);
+    if (name.ends_with('*')) name.replace(name.size() - 1, 1, "unheard_of");
+    EXPECT_EQ(is_refused(name, "7"), !option.remedy.empty()) << name;
+    EXPECT_FALSE(is_refused(name, "None")) << name;
+    for (const std::string& plain : split(option.plain, '|'))
+      EXPECT_TRUE(plain.empty() || !is_refused(name, plain)) << name << ' ' << plain;
+  }
+}
+
 // What every log of megatron/training/arguments.py has, with the values that it has by default.
 TEST(MegatronLog, TakesMegatronsDefaults) {
   std::string defaults;
@@ -190,6 +221,17 @@ TEST(MegatronLog, TakesMegatronsDefaults) {
                   named = logged_run(log_with(defaults), gpt_22b(64), "run.log");
   EXPECT_EQ(make_plan(named.problem, named.candidate).time.total(),
             make_plan(plain.problem, plain.candidate).time.total());
+}
+
+// tests/dialects/megatron/goldens/megatron_options.json: every option of core 0.12 with its default.
+TEST(MegatronLog, TakesTheDefaultOfEachOption) {
+  const Json options = Json::load(test::test_data("dialects/megatron/goldens/megatron_options.json"));
+  for (const Json& option : options.as_array()) {
+    const std::string name = json_key(option["option"].as_string());
+    const Json& value = option["default"];
+    if (value.is_null() || !logged_option(name)) continue;
+    EXPECT_FALSE(is_refused(name, value.is_string() ? value.as_string() : value.dump())) << name;
+  }
 }
 
 TEST(MegatronLog, RefusesAFormatThatTheDeviceHasNot) {

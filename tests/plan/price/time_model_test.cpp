@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
-#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/shape/model_options.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/plan/launch/launch.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/search/explain.h"
 #include "libcore/plan/search/goal.h"
 #include "libcore/plan/simulation/simulation.h"

@@ -13,8 +13,8 @@ namespace {
 ModelShape read(const std::string& line) {
   ModelShape shape;
   Options options("test", "Reads.");
-  static constexpr IgnoredOption kKernels[] = {{"moe-grouped-gemm"}};  // a plan is the same without
-  options.add("Model", shape).ignore(kKernels);
+  static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // a plan is the same without
+  options.add("Model", shape).fates(kKernels);
   EXPECT_FALSE(options.read(split(line, ' ')));
   options.check();
   return shape;

@@ -41,7 +41,7 @@ class LateComm final : public Communicator {
   void send(Stream& s, ConstView view, int peer) override { inner_->send(s, view, peer); }
   void recv(Stream& s, View view, int peer) override { inner_->recv(s, view, peer); }
   std::vector<std::string> exchange(std::string_view mine) override { return inner_->exchange(mine); }
-  std::unique_ptr<Communicator> split(const std::string& name, int color, int key) override {
+  std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) override {
     return std::make_unique<LateComm>(inner_->split(name, color, key), late_);
   }
   void abort(const std::string& why) override { inner_->abort(why); }

@@ -1,4 +1,4 @@
-#include "libcore/plan/price/split.h"
+#include "libcore/plan/search/split.h"
 
 #include <algorithm>
 #include <limits>

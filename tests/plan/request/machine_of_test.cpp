@@ -1,10 +1,11 @@
-#include "libcore/plan/request/world.h"
+#include "libcore/plan/request/machine_of.h"
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "libcore/plan/request/answer.h"
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/files.h"
 
@@ -55,8 +56,7 @@ double step_with_profile(const std::string& profile, int ranks) {
                 "--num-layers", "4", "--hidden-size", "256", "--num-attention-heads", "4", "--seq-length",
                 "256", "--vocab-size", "8192", "--json", "--calibrate", profile});
   command.check(options);
-  const PlanRequest request = plan_request(command, options);
-  const Json answered = Json::parse(answer(command, request).text, "plan");
+  const Json answered = Json::parse(answer(plan_request(command)).text, "plan");
   return answered["plans"].as_array()[0]["step_seconds"].as_double();
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+
+#include "libcore/dialects/megatron/fates.h"
+#include "libcore/dialects/mindformers/run_file.h"
+#include "libcore/dialects/paddle/paddle_config.h"
+#include "libcore/plan/request/plan_command.h"
+
+namespace megalith {
+
+/// Other tools' names for what a plan is asked: training scripts are planned with the executable swapped.
+struct PlanDialects {
+  PaddleConfig paddle;
+  MindFormersRun mindformers;
+
+  /// `of`: the program whose command lines are planned.
+  void add_to(Options& options, Program of) {
+    options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
+    options.fates(fates_in(of));
+  }
+  /// PlanCommand::check() with what they say.
+  void check(PlanCommand& command, Options& options) const {
+    command.model_folder = paddle.model;
+    const int degree = std::max(paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+    command.data_ranks = {"--sharding-parallel-degree", degree};
+    command.check(options, {"PaddleNLP's names", "MindFormers"});
+  }
+};
+
+}  // namespace megalith

@@ -1,0 +1,99 @@
+#include "libcore/plan/report/plan_words.h"
+
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr EstimateColumn kSums[] = {
+    {"cached", [](const MemoryEstimate& b) { return b.cached; }},
+    {"allocated", [](const MemoryEstimate& b) { return b.allocated(); }},
+    {"reserved", [](const MemoryEstimate& b) { return b.reserved(); }},
+    {"device", [](const MemoryEstimate& b) { return b.device(); }},
+};
+
+constexpr TimeColumn kTime[] = {{"compute", &StepTime::compute},
+                                {"recompute", &StepTime::recompute},
+                                {"tensor comm", &StepTime::tensor_comm},
+                                {"expert comm", &StepTime::expert_comm},
+                                {"pipeline comm", &StepTime::pipeline_comm},
+                                {"bubble", &StepTime::bubble},
+                                {"data comm", &StepTime::data_comm},
+                                {"optimizer", &StepTime::optimizer},
+                                {"fixed", &StepTime::fixed},
+                                {"stragglers", &StepTime::straggler}};
+
+}  // namespace
+
+std::string gigabytes(double bytes) {
+  return format_fixed(bytes / 1e9, 2);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? format_fixed(seconds * 1e3, 1) + " ms" : format_fixed(seconds, 2) + " s";
+}
+
+std::string yes_no(bool value) {
+  return value ? "yes" : "-";
+}
+
+std::string recompute_text(const Candidate& c) {
+  switch (c.recompute) {
+    case Recomputed::kNone:
+      return "none";
+    case Recomputed::kAttention:
+      return "attention";
+    case Recomputed::kNormAct:
+      return "norm,act";
+    case Recomputed::kProducts:
+      return "products";
+    case Recomputed::kFull:
+      return c.recompute_layers > 0 ? concat(c.recompute_layers, " layers") : "full";
+  }
+  return {};
+}
+
+const char* precision_text(const PlanProblem& p) {
+  switch (p.precision) {
+    case Precision::kFloat32:
+      return "fp32";
+    case Precision::kHalf:
+      return p.fp16 ? "fp16" : "bf16";
+    case Precision::kFp8:
+      return "fp8";
+    case Precision::kMxfp8:
+      return "mxfp8";
+    case Precision::kNvfp4:
+      return "nvfp4";
+  }
+  return "";
+}
+
+std::string active_text(const ModelShape& m) {
+  return m.has_experts() ? concat(" (", format_fixed(active_parameters(m) / 1e9, 3), " of them for a token)")
+                         : "";
+}
+
+std::string fitted(const std::string& text, size_t columns) {
+  if (columns == 0) return text;
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) {
+    const bool command = line.starts_with("  ") && line.find(" --") != std::string::npos;
+    lines.push_back(wrapped(line, columns, "    ", command ? " \\" : ""));
+  }
+  return join(lines, "\n");
+}
+
+std::vector<EstimateColumn> estimate_columns(std::span<const MemoryPart> parts) {
+  std::vector<EstimateColumn> columns;
+  for (const MemoryPart& part : parts) columns.push_back({part.name, part.value});
+  columns.insert(columns.end(), std::begin(kSums), std::end(kSums));
+  return columns;
+}
+
+std::span<const TimeColumn> time_columns() {
+  return kTime;
+}
+
+}  // namespace megalith

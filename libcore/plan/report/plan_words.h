@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text_table.h"
+#include "libcore/plan/price/memory_estimate.h"
+#include "libcore/plan/price/time_model.h"
+
+namespace megalith {
+
+std::string gigabytes(double bytes);       // "12.34"
+std::string seconds_text(double seconds);  // "12.3 ms", "1.23 s"
+std::string yes_no(bool value);            // "yes", "-"
+
+/// "none", "attention", "norm,act", "products", "4 layers", "full".
+std::string recompute_text(const Candidate&);
+/// "bf16", "mxfp8".
+const char* precision_text(const PlanProblem&);
+/// " (12.879 of them for a token)", of a model with experts.
+std::string active_text(const ModelShape&);
+
+/// A row of a table.
+template <class... Values>
+TextTable::Row row_of(const Values&... values) {
+  return {concat(values)...};
+}
+/// Lines that are longer than `columns` broken, commands so that a shell still takes them; 0: as they are.
+std::string fitted(const std::string& text, size_t columns);
+
+/// Bytes of a stage, by kind: the parts, and sums of them.
+struct EstimateColumn {
+  const char* name;
+  double (*value)(const MemoryEstimate&);
+};
+std::vector<EstimateColumn> estimate_columns(std::span<const MemoryPart>);
+
+/// Seconds of a step, by kind.
+struct TimeColumn {
+  const char* name;
+  double StepTime::*value;
+};
+std::span<const TimeColumn> time_columns();
+
+}  // namespace megalith

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libcore/plan/simulation/simulation.h"
+
+namespace megalith {
+
+/// A table of simulated steps beside what the closed forms say, and the same as one JSON object.
+std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&, size_t columns = 0);
+std::string simulation_json(const PlanProblem&, const std::vector<SimulatedWorld>&);
+
+}  // namespace megalith

@@ -1,0 +1,121 @@
+#include "libcore/plan/request/answer.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/io/files/file.h"
+#include "libcore/plan/log/run_log.h"
+#include "libcore/plan/report/plan_html.h"
+#include "libcore/plan/report/plan_json.h"
+#include "libcore/plan/report/plan_text.h"
+#include "libcore/plan/report/simulation_report.h"
+#include "libcore/plan/request/rates.h"
+#include "libcore/plan/simulation/timeline.h"
+
+namespace megalith {
+namespace {
+
+PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
+  const std::string& path = command.plan.verify_log;
+  const MegatronLog log = read_run_log(path);
+  const LoggedRun run = logged_run(log, problem, path);
+  return {command.plan.json ? verify_json(log, run) : verify_text(log, run), true};
+}
+
+PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
+  const PlanCommand& command = request.command;
+  if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
+    fail(ErrorKind::kUsage, "--simulate plays a step of this version's trainer, which has no option for ",
+         beyond);
+  const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(command.plan.simulate));
+  const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
+  return {command.plan.json ? simulation_json(problem, worlds)
+                            : simulation_text(problem, worlds, command.columns),
+          some};
+}
+
+/// Tokens that the run is to see: given, or those of its steps.
+std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
+  const PlanOptions& plan = command.plan;
+  if (!plan.train_tokens && !plan.deadline_days && !plan.budget) return std::nullopt;
+  Goal goal{.gpu_hour = plan.gpu_hour, .days = plan.deadline_days, .budget = plan.budget};
+  const double length = p.model.seq_length;
+  if (plan.train_tokens)
+    goal.tokens = *plan.train_tokens;
+  else if (command.train.samples)
+    goal.tokens = static_cast<double>(*command.train.samples) * length;
+  else if (command.train.iters && p.global_batch > 0)
+    goal.tokens = static_cast<double>(*command.train.iters) * static_cast<double>(p.global_batch) * length;
+  else
+    fail(ErrorKind::kUsage,
+         "--deadline-days and --budget need --train-tokens, --train-samples, or --train-iters "
+         "with --global-batch-size");
+  return goal;
+}
+
+/// The job of the fastest plan; of this machine's processor, where only our trainer runs, of the fastest that
+/// it runs.
+std::string job_of(const Report& report, JobKind kind) {
+  const PlanProblem& p = report.problem;
+  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
+  for (size_t i = 0; i < report.result.plans.size(); ++i)
+    if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
+  fail(ErrorKind::kUsage, "--emit: of the ", report.result.plans.size(),
+       " best plans for this machine's processor this version's trainer runs none; of the first: ",
+       report.trainer.front().refusal);
+}
+
+/// The search, and all that the command asks about it.
+Report report_of(const PlanRequest& request, const PlanProblem& problem, const SearchResult& result) {
+  const PlanCommand& command = request.command;
+  const PlanOptions& plan = command.plan;
+  Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
+  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
+  report.sensitivities = sensitivity(problem, result.plans);
+  if (const auto& lacking = result.plans.empty() ? result.closest : result.missed)
+    report.remedy = smallest_change(problem, *lacking);
+  if (plan.explain || !plan.html.empty()) report.front = pareto_front(problem, request.fixed);
+  if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
+  report.goal = goal_of(command, problem);
+  if (report.goal) report.scaling = scaling(problem, request.fixed, *report.goal);
+  return report;
+}
+
+void write_pages(const PlanCommand& command, const Report& report) {
+  if (!command.plan.html.empty()) write_file(command.plan.html, plan_html(report), OutputKind::kStream);
+  if (command.train.trace.empty() || report.result.plans.empty()) return;
+  const Plan& best = report.result.plans.front();
+  write_file(command.train.trace,
+             chrome_trace(play_pipeline(report.problem, best, best.candidate.microbatches)),
+             OutputKind::kStream);
+}
+
+PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
+  const PlanOptions& plan = request.command.plan;
+  const SearchResult result =
+      search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
+  const bool found = !result.plans.empty();
+  const Report report = report_of(request, problem, result);
+  write_pages(request.command, report);
+  if (found && plan.emit != JobKind::kNone) return {job_of(report, plan.emit), true};
+  if (plan.json && !found)
+    log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
+  if (plan.json) return {plan_json(report), found};
+  if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
+  return {plan_text(report), true};
+}
+
+}  // namespace
+
+PlanAnswer answer(const PlanRequest& request) {
+  const DeviceRates rates = rates_of(request);
+  PlanProblem problem = request.problem;
+  problem.machine.device = rates.device;
+  problem.coefficients = &rates.coefficients;
+  if (!request.command.plan.verify_log.empty()) return compared(request.command, problem);
+  if (!request.command.plan.simulate.empty()) return simulated(request, problem);
+  return ranked(request, problem);
+}
+
+}  // namespace megalith

@@ -1,0 +1,75 @@
+#include "libcore/plan/request/machine_of.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/plan/price/rules.h"
+
+namespace megalith {
+namespace {
+
+std::optional<double> memory_from_environment() {
+  const char* text = std::getenv("DEVICE_MEMORY_GB");
+  if (!text || !*text) return std::nullopt;
+  const auto gb = parse_double(text);
+  if (!gb || *gb <= 0 || !std::isfinite(*gb))
+    fail(ErrorKind::kUsage, "DEVICE_MEMORY_GB is ", quote(text), ", wanted a number of 1e9 bytes");
+  return gb;
+}
+
+/// Throws kUsage where the device has no products in the format that was asked for.
+void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
+  const PlanOptions& plan = command.plan;
+  const auto needs = [&](const std::string& option, const char* what, const auto& has) {
+    if (has(device)) return;
+    std::vector<std::string> others;
+    for (const Accelerator& other : list.devices())
+      if (has(other)) others.push_back(other.name);
+    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
+         "; leave it out, or plan for one of ", join(others, ", "));
+  };
+  const auto computes = [&](const std::string& option, Precision precision) {
+    if (const char* const what = missing_products(device, precision))
+      needs(option, what, [&](const Accelerator& d) { return !missing_products(d, precision); });
+  };
+  if (!plan.fp4_format.empty()) computes("--fp4-format " + plan.fp4_format, Precision::kNvfp4);
+  if (!plan.fp8_format.empty()) computes("--fp8-format " + plan.fp8_format, Precision::kFp8);
+  if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
+    computes("--fp8-recipe mxfp8", Precision::kMxfp8);
+  if (command.train.bf16)
+    needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
+}
+
+}  // namespace
+
+Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
+  const PlanOptions& plan = command.plan;
+  AcceleratorList list = AcceleratorList::installed();
+  for (const std::string& file : plan.gpu_files) list.add_file(file);
+  Machine machine;
+  machine.device = plan.local() ? measure_this_machine() : list.find(plan.gpu);
+  check_format(command, machine.device, list);
+  const auto gb = plan.memory_gb ? plan.memory_gb : memory_from_environment();
+  if (gb) machine.device.memory = *gb * 1e9;
+  if (plan.network_gbps) machine.device.network_bandwidth = *plan.network_gbps * 1e9 / 8;
+  machine.world = std::max(given.world, 1);
+  int domain = std::min(machine.device.link_domain, machine.world);
+  while (machine.world % domain != 0) --domain;  // machines of as many devices each
+  const int ranks = given.local > 0 ? given.local : domain;
+  if (ranks > machine.world || machine.world % ranks != 0)
+    fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",
+         " is not a multiple of ", given.local_source);
+  if (plan.link_domain)
+    machine.link_domain = *plan.link_domain;
+  else if (!plan.local() && machine.device.link_domain > kLargestMachine)
+    machine.link_domain = machine.device.link_domain;
+  machine.shares_processor = plan.local();
+  machine.shares_memory = plan.local() && !gb;
+  set_local_world(machine, ranks);
+  return machine;
+}
+
+}  // namespace megalith

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libcore/config/checkpoint_config.h"
+#include "libcore/config/data_config.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/config/train_config.h"
+#include "libcore/options/cli.h"
+#include "libcore/plan/request/plan_options.h"
+#include "libcore/plan/request/run_words.h"
+#include "libcore/plan/shape/model_shape.h"
+
+namespace megalith {
+
+/// Which options a command gives, wherever: the sizes among them are kept, the others searched.
+struct GivenOptions {
+  using Names = std::set<std::string, std::less<>>;
+  Names anywhere = {}, on_command_line = {};
+  std::string config_file = {};  // of --config
+  RunWords words = {};           // of those that no plan changes
+};
+
+/// Everything that a plan is asked with: all of a training command, so that its script runs with the
+/// executable swapped, and the planner's own options.
+struct PlanCommand {
+  PlanOptions plan;
+  ModelShape model;
+  ParallelConfig parallel;
+  TrainConfig train;
+  DataConfig data;
+  CheckpointConfig checkpoint;
+  TokenizerConfig tokenizer;
+  bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
+  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
+  size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
+
+  /// What a program puts here between read() and check(), where its command line has other names for it: a
+  /// model whose shape is planned, and a number of data-parallel ranks with the option that says it (0:
+  /// none).
+  std::string model_folder;
+  std::pair<const char*, int> data_ranks = {"", 0};
+
+  GivenOptions given = {};  // after check()
+  bool gives(std::string_view option) const { return given.anywhere.contains(option); }
+
+  void add_to(Options&);
+  /// After Options::read(): takes the shape of --hf, and completes what a plan depends on. `groups`: the
+  /// program's own among those that matter. kUsage with every complaint.
+  void check(Options&, std::vector<std::string> groups = {});
+};
+
+}  // namespace megalith

@@ -1,0 +1,132 @@
+#include "libcore/plan/request/plan_request.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/io/files/file.h"
+#include "libcore/plan/request/fixed.h"
+#include "libcore/plan/request/machine_of.h"
+#include "libcore/plan/request/outputs.h"
+#include "libcore/plan/request/pipeline_cut.h"
+#include "libcore/plan/request/software_of.h"
+#include "libcore/plan/request/world.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/train/step/memory.h"
+
+namespace megalith {
+namespace {
+
+/// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
+int64_t vocabulary(const TokenizerConfig& t) {
+  const std::string& file = t.vocab.empty() ? t.model : t.vocab;
+  if (!file.empty() && file_exists(file)) return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
+  log(file.empty() ? "no tokenizer given" : file + " is not on this machine",
+      ": vocabulary of 50,257 ids assumed (GPT-2's); ", "give --vocab-size for another");
+  return 50257;
+}
+
+Precision precision_of(const PlanCommand& command) {
+  const PlanOptions& plan = command.plan;
+  if (!plan.fp4_format.empty()) return Precision::kNvfp4;
+  if (!plan.fp8_format.empty()) return plan.fp8_recipe == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
+  const bool half = !plan.local() || command.train.bf16 || command.train.fp16;
+  return half ? Precision::kHalf : Precision::kFloat32;
+}
+
+void refuse_unplanned(const PlanCommand& command) {
+  if (command.train.fp16 && command.train.bf16)
+    fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
+  const bool half = command.train.bf16 || command.train.fp16 || command.plan.local();
+  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer's runs say it themselves
+    fail(
+        ErrorKind::kUsage,
+        "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "
+        "for a plan in fp32");
+  const int parts = command.plan.expert_tensor.value_or(1);
+  const std::string of_experts = parts > 1 ? concat("--expert-tensor-parallel-size ", parts)
+                                 : command.parallel.expert > 1
+                                     ? concat("--expert-model-parallel-size ", command.parallel.expert)
+                                 : command.plan.overlap_exchange ? "--overlap-moe-expert-parallel-comm"
+                                                                 : "";
+  if (!of_experts.empty() && !command.model.has_experts())
+    fail(ErrorKind::kUsage, of_experts, " needs --num-experts");
+  const ModelShape& m = command.model;
+  const bool all_experts = m.has_experts() && m.plain_layers(m.layers) == 0;
+  if (!command.plan.hf.empty() && all_experts && command.given.on_command_line.contains("ffn-hidden-size") &&
+      !command.given.on_command_line.contains("moe-ffn-hidden-size"))
+    fail(ErrorKind::kUsage, "--ffn-hidden-size ", m.ffn_hidden, " changes nothing of ", command.plan.hf,
+         ", whose layers all have experts; give --moe-ffn-hidden-size");
+  if (command.gives("rampup-batch-size"))
+    fail(ErrorKind::kUsage,
+         "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
+}
+
+/// The batch that --gradient-accumulation-steps makes, once all sizes are known.
+int64_t accumulated_batch(const PlanRequest& request) {
+  const PlanCommand& command = request.command;
+  const Fixed& fixed = request.fixed;
+  const int64_t steps = command.train.accumulation.value_or(1);
+  const bool cut = fixed.tensor && fixed.pipeline && command.parallel.world > 0;
+  if (!fixed.micro_batch || (!fixed.data && !cut))
+    fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
+         ": a plan needs the batch of all ranks; give --global-batch-size, or --micro-batch-size, "
+         "--data-parallel-size and the sizes of the model's cut");
+  const int data = fixed.data ? *fixed.data : command.parallel.world / command.parallel.model_ranks();
+  return steps * *fixed.micro_batch * data;
+}
+
+/// The batch that is given stays; --max-global-batch-size is then no more than its bound.
+void set_batch(PlanRequest& request) {
+  const PlanCommand& command = request.command;
+  PlanProblem& p = request.problem;
+  p.max_global_batch = command.plan.max_global_batch;
+  p.global_batch = command.train.global_batch;
+  if (command.train.accumulation) {
+    const int64_t batch = accumulated_batch(request);
+    if (p.global_batch > 0 && p.global_batch != batch)
+      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
+           " makes a global batch of ", batch, ", --global-batch-size is ", p.global_batch,
+           "; leave one of them out");
+    p.global_batch = batch;
+  }
+  if (p.max_global_batch > 0 && p.global_batch > p.max_global_batch)
+    fail(ErrorKind::kUsage, command.train.global_batch > 0 ? "--global-batch-size " : "the global batch of ",
+         p.global_batch, command.train.global_batch > 0 ? "" : " (--gradient-accumulation-steps)",
+         " is above --max-global-batch-size ", p.max_global_batch, "; leave one of them out");
+  if (p.max_global_batch == 0 && p.global_batch == 0)
+    fail(ErrorKind::kUsage,
+         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
+}
+
+}  // namespace
+
+PlanRequest plan_request(PlanCommand asked) {
+  PlanRequest request{.command = std::move(asked)};
+  PlanCommand& command = request.command;
+  PlanProblem& p = request.problem;
+  check_outputs(command);
+  refuse_unplanned(command);
+  GivenWorld world = take_world(command);
+  request.fixed = fixed_by(command);
+  fix_pipeline(request);
+  take_data_ranks(request, world);
+  p.model = command.model;
+  if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
+  p.machine = machine_of(command, world);
+  p.precision = precision_of(command);
+  p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
+  p.fp8_format = command.plan.fp8_format;
+  p.fp8_recipe = command.plan.fp8_recipe;
+  p.run_words = command.given.words.ours;
+  p.megatron_words = command.given.words.megatron;
+  p.software = software_of(command);
+  if (command.plan.local()) {
+    p.trained_here = true;
+    p.save_copy = wanted_save_copy(command.checkpoint);
+    p.needs_save_copy = command.checkpoint.async_save.value_or(false);
+  }
+  set_batch(request);
+  return request;
+}
+
+}  // namespace megalith
