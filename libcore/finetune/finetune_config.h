@@ -165,7 +165,7 @@ struct ScheduleOptions {
       at_least(0));
     v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
     v("resume-from-checkpoint", resume_from,
-      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
+      "Resume from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
     v("save-only-model", only_model, "As --no-save-optim.", unlisted());
     v("pipeline-parallel-config", pipeline_config,
