@@ -70,7 +70,7 @@ def main():
             for mode, columns in rows.items():
                 for column, values in zip(columns, run(options, folder, mode)):
                     column += values
-    print("| | training stands still | checkpoint complete after | step after a save | other steps |\n|---|---|---|---|---|")
+    print("| | training pauses | checkpoint complete after | step after a save | other steps |\n|---|---|---|---|---|")
     for mode, columns in rows.items():
         print(f"| `{mode}` | " + " | ".join(text(column) for column in columns) + " |")
 

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   return run_app("autoplan", [&] {
     PlanCommand command;
     if (::isatty(STDOUT_FILENO) == 1) command.columns = columns_of(STDOUT_FILENO);
-    Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
+    Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
     command.add_to(options);
     PlanDialects dialects;
     dialects.add_to(options, kAutoplan);
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     options.add("Measuring a device", profile).add("Processes", processes);
     options
         .epilog(
-            "Which cut over 64 GPUs, for a GPT of 22 billion parameters:\n"
+            "The best layout for 64 GPUs, for a GPT of 22 billion parameters:\n"
             "  megalith-autoplan --world-size 64 --local-world-size 8 --gpu h100 \\\n"
             "    --max-global-batch-size 512 --num-layers 48 --hidden-size 6144 \\\n"
             "    --num-attention-heads 64 --seq-length 2048\n"

@@ -21,7 +21,7 @@ struct Reader {
   PlanCommand command;
   PlanDialects dialects;
   LaunchConfig launch;  // is not planned, but stands in the command line
-  Options options{"autoplan", "Rank the ways to cut a model over devices, before paying for them."};
+  Options options{"autoplan", "Rank the ways to divide a model over devices, before paying for them."};
 
   Reader(const std::vector<std::string>& words, bool trains_here) {
     command.trains_here = trains_here;

@@ -57,11 +57,10 @@ struct CheckpointConfig {
 
   template <class V>
   void fields(V&& v) {
-    v("save", save, "Folder that checkpoints are written to.", metavar("DIR"));
+    v("save", save, "Folder for checkpoints.", metavar("DIR"));
     v("load", load,
-      "Checkpoints to go on from: ours or Megatron's, or a Hugging Face folder for its weights; an empty "
-      "folder "
-      "starts afresh.",
+      "Checkpoints to resume from: ours or Megatron's, or a Hugging Face folder for its weights; an empty "
+      "folder starts afresh.",
       metavar("DIR"));
     v("ckpt-format", format,
       "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too; "
@@ -71,7 +70,7 @@ struct CheckpointConfig {
     v("use-dist-ckpt", dist, "The same as --ckpt-format torch_dist.");
     v("dist-ckpt-format", dist_format, "The same; zarr is refused.", one_of({"torch_dist", "zarr"}),
       default_text("torch_dist"));
-    v("checkpoint", number, "Go on from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
+    v("checkpoint", number, "Resume from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
       at_least(0), metavar("N"));
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),
       alias({"save-steps", "save-freq"}), default_text("only at the end"));
@@ -79,18 +78,19 @@ struct CheckpointConfig {
       "Checkpoints to keep in --save: older ones are removed once a new one is complete.", at_least(1),
       alias({"save-total-limit"}), default_text("all"));
     v("async-save", async_save,
-      "Copy the state and write it while training goes on; --no-async-save waits for the disk.",
+      "Copy the state and write it while training continues; --no-async-save waits for the disk.",
       default_text("where the machine's memory holds the copy"));
-    v("finetune", finetune, "Load the parameters only, and begin at step 0.");
+    v("finetune", finetune, "Load the parameters only, and start at step 0.");
     v("load-optim", load_optim, "Load the optimizer's state.");
-    v("load-rng", load_rng, "Go on with the checkpoint's random numbers.");
+    v("load-rng", load_rng, "Continue with the checkpoint's random numbers.");
     v("save-optim", save_optim, "Save the optimizer's state.");
     v("override-opt_param-scheduler", override_scheduler,
-      "Take the schedule of the command line, not the checkpoint's.", alias({"override-lr-scheduler"}));
+      "Use the schedule of the command line, not the checkpoint's.", alias({"override-lr-scheduler"}));
     v("use-checkpoint-opt_param-scheduler", use_checkpoint_scheduler,
-      "Take the checkpoint's schedule without complaint.", alias({"use-checkpoint-lr-scheduler"}));
+      "Use the checkpoint's schedule, and ignore the command line's.",
+      alias({"use-checkpoint-lr-scheduler"}));
     v("use-checkpoint-args", use_checkpoint_args,
-      "Take the model's shape from the checkpoint; the command line has precedence.");
+      "Take the model's shape from the checkpoint; the command line takes precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
   }
   void finish();  // takes the format of the last two

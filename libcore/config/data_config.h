@@ -28,28 +28,27 @@ struct DataConfig {
   void fields(V&& v) {
     v("data-path", data_path, "Datasets: PREFIX, or WEIGHT PREFIX pairs to blend.", metavar("PREFIX"));
     v("train-data-path", train_path,
-      "Train on these datasets alone, given as to --data-path, which it replaces; or on a folder of texts, "
-      "or one "
-      "text file, which need a tokenizer.",
+      "Datasets to train on, as for --data-path, which it replaces; or a folder of texts, or one text file, "
+      "which need a tokenizer.",
       metavar("PREFIX"));
-    v("valid-data-path", valid_path, "The same to validate with, beside --train-data-path.",
-      metavar("PREFIX"));
-    v("test-data-path", test_path, "Datasets to test with, beside --train-data-path.", metavar("PREFIX"));
-    v("stride", stride, "Tokens between the beginnings of two samples of --train-data-path's texts.",
+    v("valid-data-path", valid_path, "The same for validation, beside --train-data-path.", metavar("PREFIX"));
+    v("test-data-path", test_path, "Datasets for the test, beside --train-data-path.", metavar("PREFIX"));
+    v("stride", stride, "Tokens from the start of one sample of --train-data-path's texts to the next.",
       at_least(1), default_text("seq-length"));
-    v("mock-data", mock, "Train on numbers that count up instead of a dataset, to try a run.");
-    v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
+    v("mock-data", mock, "Train on consecutive numbers instead of a dataset, to try a run.");
+    v("split", split, "Weights of the training, validation and test parts.", metavar("A,B,C"));
     v("data-cache-path", cache,
-      "Folder that keeps the order of samples, and what a scan of the token ids found, between runs.",
+      "Folder that keeps the order of samples, and the result of a scan of the token ids, between runs.",
       metavar("DIR"));
     v("allow-tokenizer-mismatch", any_tokenizer,
-      "Train also on datasets that another tokenizer made, or several; then with a warning.");
+      "Accept datasets that another tokenizer made, or several tokenizers, with a warning.");
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());
     v("reset-position-ids", reset_position_ids,
-      "Count positions anew in each document of a sample; the tokenizer's end token ends one.");
-    v("reset-attention-mask", reset_attention_mask, "Let a token see its own document of a sample only.");
-    v("eod-mask-loss", eod_mask_loss, "Leave the token after an end token out of the loss.");
+      "Restart positions in each document of a sample; the tokenizer's end token ends one.");
+    v("reset-attention-mask", reset_attention_mask,
+      "Let a token attend only to its own document of a sample.");
+    v("eod-mask-loss", eod_mask_loss, "Exclude the token after an end token from the loss.");
   }
   void finish();
   void validate(Problems&) const;

@@ -34,16 +34,16 @@ struct LaunchConfig {
     v("gpus", gpus,
       "Start one rank as a process for each of these devices, such as 4,5; on a CPU they need not exist.",
       metavar("N,N"), alias({"devices"}));
-    v("log-dir", log_dir, "Write what each started rank N says to workerlog.N there; rank 0 also prints.",
-      metavar("DIR"), default_text("log with --gpus, else none"));
+    v("log-dir", log_dir,
+      "Write the output of each started rank N to workerlog.N there; rank 0 also prints it.", metavar("DIR"),
+      default_text("log with --gpus, else none"));
     v("nnodes", servers,
-      "Servers of the run, each started by this command with its own --node-rank; a server's ranks (--nproc "
-      "or "
-      "--gpus) are processes then.",
+      "Servers of the run, each started by this command with its own --node-rank; the ranks of a server "
+      "(--nproc or --gpus) are then processes.",
       between(1, kMaxServers), default_text("the hosts of --hostfile, else 1"));
     v("node-rank", server, "Which of the --nnodes servers this is, from 0.", between(0, kMaxServers),
       default_text("this machine's place in --hostfile, else 0"));
-    v("hostfile", hostfile, "Servers of the run, a line each: a host, then slots=N, its ranks.",
+    v("hostfile", hostfile, "Servers of the run, one a line: a host, then slots=N, the number of its ranks.",
       metavar("FILE"));
     v("master-addr", address, "Host or address of rank 0.", metavar("HOST"),
       default_text("$MASTER_ADDR, else what the launcher says"));
@@ -53,7 +53,8 @@ struct LaunchConfig {
       at_least(0), unlisted());
     v("task-type", task_type, "With llmacc.megatron.GPT, RANK and WORLD_SIZE count servers.", metavar("NAME"),
       one_of({"llmacc.megatron.GPT"}), unlisted());
-    v("distributed-backend", transport, "What carries messages between processes; nccl on a CPU: gloo.");
+    v("distributed-backend", transport,
+      "The library that carries messages between processes; nccl on a CPU means gloo.");
   }
   void finish() {
     if (gpus && !log_dir) log_dir = "log";  // as Paddle's launcher

@@ -66,7 +66,7 @@ struct ModelConfig {
   void common_fields(V&& v) {
     v("num-layers", layers, "Transformer layers.", at_least(1));
     v("hidden-size", hidden, "Width of the residual stream.", between(1, 1 << 20));
-    v("ffn-hidden-size", ffn_hidden, "Width inside the feed-forward block.", between(0, 1 << 24),
+    v("ffn-hidden-size", ffn_hidden, "Inner width of the feed-forward block.", between(0, 1 << 24),
       default_text("4 * hidden-size; with --swiglu 8/3 of it, cut to a multiple of 64"));
     v("num-attention-heads", heads, "Attention heads.", at_least(1));
     v("kv-channels", kv_channels, "Size of one head.", at_least(0),
@@ -77,7 +77,7 @@ struct ModelConfig {
     v("seq-length", seq_length, "Tokens of a training sample.", at_least(1), alias({"max-seq-length"}));
     v("max-position-embeddings", max_positions, "Longest sequence that the position table holds.",
       at_least(0), default_text("seq-length"));
-    v("position-embedding-type", position, "How positions enter.");
+    v("position-embedding-type", position, "How positions are encoded.");
     v("rotary-base", rotary_base, "Base of the rotary angles.", positive());
     v("rotary-percent", rotary_percent, "Share of each head that is rotated.", between(0, 1));
     v("rotary-seq-len-interpolation-factor", rotary_interpolation, "Divide rotary positions by this.",
@@ -85,12 +85,12 @@ struct ModelConfig {
     v("use-rope-scaling", rope_scaling, "Stretch long rotary waves as LLaMA 3.1 does.");
     v("rope-scaling-factor", rope_factor, "By how much --use-rope-scaling stretches.", positive());
     v("rope-scaling-low-freq-factor", rope_low_freq,
-      "Waves longer than the original context over this are stretched whole.", positive());
+      "Waves longer than the original context over this are stretched fully.", positive());
     v("rope-scaling-high-freq-factor", rope_high_freq,
-      "Waves shorter than the original context over this stay as they are.", positive());
+      "Waves shorter than the original context over this are unchanged.", positive());
     v("rope-scaling-original-positions", rope_original_positions,
-      "The original context that --use-rope-scaling goes by.", at_least(1));
-    v("sliding-window", sliding_window, "Tokens that a token sees, itself included; 0: all before it.",
+      "The original context for --use-rope-scaling.", at_least(1));
+    v("sliding-window", sliding_window, "Tokens that a token attends to, including itself; 0: all before it.",
       at_least(0));
     v("normalization", norm, "Kind of the normalization layers.");
     v("norm-epsilon", norm_epsilon, "Added to the variance in the normalization.", positive(),
@@ -100,9 +100,9 @@ struct ModelConfig {
     v("bias-gelu-fusion", bias_gelu_fusion,
       "GELU in the form of Megatron's fused kernel (tanh); off: exact.");
     v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
-    v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, whatever --add-bias-linear says.",
+    v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, independent of --add-bias-linear.",
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
-    v("untie-embeddings-and-output-weights", untied_head, "Give the LM head a weight of its own.");
+    v("untie-embeddings-and-output-weights", untied_head, "Give the LM head its own weight.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
     v("init-method-std", init_std, "Standard deviation of the initial weights.", positive());

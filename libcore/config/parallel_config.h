@@ -61,43 +61,43 @@ struct ParallelConfig {
       "Layers of the last pipeline rank; the others share the rest evenly.", at_least(1));
     v("pipeline-layers", pipeline_layers,
       "Layers of every part of the pipeline in order of depth, such as 10,12,12,10; with several parts for "
-      "each rank it is interleaved.",
+      "each rank the pipeline is interleaved.",
       metavar("N,N"));
     v("context-parallel-size", context,
-      "Ranks that share each sequence: two spans of its positions each; attention gathers keys and values.",
+      "Ranks that share each sequence, with two spans of its positions each; attention gathers keys and "
+      "values.",
       between(1, 1024));
     v("expert-model-parallel-size", expert, "Ranks that share the experts.", between(1, 1024));
     v("data-parallel-size", data,
-      "Ranks, or groups that share a sequence, that take samples of their own; tensor * pipeline * context * "
-      "data = ranks.",
+      "Ranks (or groups that share a sequence) with their own samples; tensor * pipeline * context * data = "
+      "ranks.",
       between(0, kMaxRanks), default_text("ranks / (tensor * pipeline * context)"));
     v("sequence-parallel", sequence,
-      "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
+      "Divide norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
     v("use-distributed-optimizer", distributed_optimizer,
-      "Cut the optimizer state over the data-parallel ranks (--sharding stage1).");
+      "Divide the optimizer state over the data-parallel ranks (--sharding stage1).");
     v("sharding", sharding,
-      "What is cut over the data-parallel ranks: stage1 the optimizer state (ZeRO-1), stage2 the gradients "
-      "too (needs pipeline-model-parallel-size 1); stage3 is refused.");
+      "What is divided over the data-parallel ranks: stage1 the optimizer state (ZeRO-1), stage2 also the "
+      "gradients (needs pipeline-model-parallel-size 1); stage3 is refused.");
     v("ddp-bucket-size", bucket_size,
       "Parameters whose gradients are reduced over the data-parallel ranks in one call.", at_least(1),
       default_text("max(40 million, 1 million * data-parallel ranks); with --sharding stage2 one layer's"));
     v("ddp-num-buckets", bucket_count,
-      "Calls in which a rank's gradients are reduced, about, in place of --ddp-bucket-size.",
+      "Approximate number of calls in which a rank's gradients are reduced, in place of --ddp-bucket-size.",
       between(1, 1 << 20));
     v("nproc", nproc,
       "Ranks, as threads of one process; auto: one for each CPU that the process may use; gpu: one for each "
       "device of CUDA_VISIBLE_DEVICES, else of the machine.",
       between(0, kMaxThreadRanks), word_value("auto", kAutoRanks), word_value("gpu", kGpuRanks),
       metavar("N|auto|gpu"), alias({"nproc-per-node"}));
-    v("world-size", world, "Ranks in all.", between(0, kMaxRanks),
+    v("world-size", world, "Number of ranks.", between(0, kMaxRanks),
       default_text("nproc, else tensor * pipeline * context * data"));
     v("local-world-size", local_world, "Ranks of one machine.", between(0, kMaxRanks),
       default_text("world-size; of a plan at most 8"));
     v("distributed-timeout-minutes", timeout_minutes,
-      "Longest wait for another rank before the run ends with its name.", between(1, 1 << 20));
-    v("distributed-timeout-seconds-after-init", timeout_seconds,
-      "The same once all ranks have come together.", between(1, 1 << 20),
-      default_text("--distributed-timeout-minutes"));
+      "Longest wait for another rank; after it the run ends and names that rank.", between(1, 1 << 20));
+    v("distributed-timeout-seconds-after-init", timeout_seconds, "The same once all ranks have connected.",
+      between(1, 1 << 20), default_text("--distributed-timeout-minutes"));
   }
   /// What --nproc says in numbers. kUsage for gpu where there is none.
   static int ranks_of(int nproc);

@@ -31,21 +31,21 @@ struct TokenizerConfig {
     v("vocab-file", vocab, "vocab.json of a GPT-2 tokenizer.", metavar("FILE"), alias({"vocab"}));
     v("merge-file", merges, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", model,
-      "File or folder of a tokenizer, known by its content: tokenizer.json, vocab.json with merges.txt, "
-      "SentencePiece "
-      "or tiktoken; or a model's id on the Hugging Face hub that was downloaded before.",
+      "File or folder of a tokenizer, detected by content: tokenizer.json, vocab.json with merges.txt, "
+      "SentencePiece or tiktoken; or the id of a model that was downloaded from the Hugging Face hub before.",
       metavar("FILE"), alias({"tokenizer-name-or-path"}));
-    v("eod-token", eod, "Token that ends a document, of a GPT-2 tokenizer or a tokenizer.json.",
+    v("eod-token", eod, "Token that ends a document, for a GPT-2 tokenizer or a tokenizer.json.",
       metavar("TOKEN"), default_text("as the files say, else <|endoftext|>"));
     v("tokenizer-hf-include-special-tokens", hf_special_tokens,
-      "HuggingFaceTokenizer: with the tokens that its post-processor puts around a text, such as <s>.",
+      "HuggingFaceTokenizer: include the tokens that its post-processor puts around a text, such as <s>.",
       opposite({"tokenizer-hf-no-include-special-tokens"}));
-    v("tiktoken-pattern", tiktoken_pattern, "TikTokenizer: which of Megatron's two patterns cuts a text.",
+    v("tiktoken-pattern", tiktoken_pattern, "TikTokenizer: which of Megatron's two patterns splits a text.",
       one_of({"v1", "v2"}));
     v("tiktoken-num-special-tokens", tiktoken_special_tokens,
-      "TikTokenizer: ids of special tokens, which come before those of the file.", at_least(7));
+      "TikTokenizer: number of special tokens, whose ids come before those of the file.", at_least(7));
     v("tokenizer-special-tokens", special_tokens,
-      "Special tokens beside those of the files; TikTokenizer: the first ones, instead of <unk> <s> </s> ...",
+      "Special tokens in addition to those of the files; TikTokenizer: the first ones, instead of <unk> <s> "
+      "</s> ...",
       metavar("TOKEN"), alias({"tiktoken-special-tokens"}));
   }
   void finish();  // fills the type, and the files of a folder or of a hub's id, by what is there

@@ -94,17 +94,17 @@ struct TrainConfig {
       default_text("micro-batch-size * data-parallel-size"));
     v("gradient-accumulation-steps", accumulation,
       "Micro-batches of one step on one rank, in place of --global-batch-size.", between(1, 1 << 20));
-    v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
-    v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
+    v("train-iters", iters, "Number of optimizer steps.", at_least(0), alias({"max-steps"}));
+    v("train-samples", samples, "Number of samples, in place of --train-iters.", at_least(1));
     v("rampup-batch-size", rampup,
-      "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
+      "Start with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"), last_counts());
     v("num-epochs", epochs,
-      "Times through the training data, in place of --train-iters; a fraction is one of its steps.",
+      "Passes over the training data, in place of --train-iters; a fraction is that share of its steps.",
       positive(), alias({"num-train-epochs", "epochs"}));
-    v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
+    v("lr", lr, "Peak learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
-    v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
+    v("lr-decay-style", decay, "How the learning rate decays after warm-up.", alias({"lr-scheduler-type"}));
     v("lr-decay-iters", decay_iters, "Step at which --min-lr is reached.", at_least(1),
       default_text("train-iters"));
     v("lr-warmup-iters", warmup_iters, "Steps of linear warm-up.", at_least(0), alias({"warmup-steps"}));
@@ -112,15 +112,15 @@ struct TrainConfig {
       at_least(1), default_text("train-samples"));
     v("lr-warmup-samples", warmup_samples, "Samples of linear warm-up, with --train-samples.", at_least(0));
     v("lr-warmup-fraction", warmup_fraction,
-      "Warm-up as a share of the steps, or samples, until --min-lr is reached.", between(0, 1),
+      "Warm-up as a fraction of the steps, or samples, until --min-lr is reached.", between(0, 1),
       alias({"warmup-ratio"}));
-    v("lr-warmup-init", warmup_init, "Learning rate at which the warm-up begins.", at_least(0));
+    v("lr-warmup-init", warmup_init, "Learning rate at the start of the warm-up.", at_least(0));
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
     v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
-    v("adam-eps", adam_eps, "Added to the root of the second moment.", positive());
-    v("clip-grad", clip_grad, "Max norm of the gradient; 0: not clipped.", at_least(0),
+    v("adam-eps", adam_eps, "Added to the square root of the second moment.", positive());
+    v("clip-grad", clip_grad, "Maximum norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
     v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
     v("seed", seed, "The seed of initial weights, sample order and dropout.", at_least(0));
@@ -137,26 +137,25 @@ struct TrainConfig {
     v("eval-only", eval_only,
       "Evaluate what --load names on the validation and test data, and train nothing.",
       alias({"skip-train"}));
-    v("log-file", log_file, "Append each line of the log there, too, with the time before it.",
+    v("log-file", log_file, "Also append each line of the log there, with the time before it.",
       metavar("FILE"));
     v("log-throughput", log_throughput,
-      "Log TFLOP/s of each rank as Megatron does, and the share of what this machine was measured to do "
-      "(MFU).");
+      "Log TFLOP/s of each rank as Megatron does, and their share of this machine's measured peak (MFU).");
     v("log-style", log_style,
-      "Lines of another tool beside Megatron's; ddp-tutorial: of every rank for every batch, and evaluations "
-      "and saves at steps counted from 0; paddle: PaddleNLP's loss and eval_loss.");
+      "Lines of another tool beside Megatron's; ddp-tutorial: one of every rank for every batch, with "
+      "evaluations and saves at steps counted from 0; paddle: PaddleNLP's loss and eval_loss.");
     v("log-straggler", log_straggler,
-      "With each log line, say how long the ranks' own forward and backward passes took, and whose took "
+      "Log with each line how long the ranks' own forward and backward passes took, and which rank took "
       "longest.");
     v("tensorboard-dir", tensorboard, "Write TensorBoard event files there.", metavar("DIR"));
     v("log-json", log_json, "Write each step's figures there, one JSON object a line.", metavar("FILE"));
     v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
     v("trace", trace,
       "Write a Chrome trace there: what each rank did when, in the steps between --profile-step-start and "
-      "--profile-step-end; of a plan, its pipeline's timeline.",
+      "--profile-step-end; for a plan, its pipeline's timeline.",
       metavar("FILE"));
-    v("profile-step-start", trace_begin, "Steps that are done when --trace begins.", at_least(0));
-    v("profile-step-end", trace_end, "Steps that are done when --trace ends.", at_least(1));
+    v("profile-step-start", trace_begin, "Steps done when --trace begins.", at_least(0));
+    v("profile-step-end", trace_end, "Steps done when --trace ends.", at_least(1));
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
@@ -164,23 +163,24 @@ struct TrainConfig {
       at_least(0), default_text("dynamic with --fp16, else 1"));
     v("initial-loss-scale", initial_loss_scale, "First dynamic loss scale of --fp16.", positive(),
       alias({"scale-loss"}));
-    v("min-loss-scale", min_loss_scale, "Min dynamic loss scale of --fp16.", positive());
+    v("min-loss-scale", min_loss_scale, "Minimum dynamic loss scale of --fp16.", positive());
     v("loss-scale-window", loss_scale_window,
       "Steps in a row without overflow after which --fp16 doubles the loss scale.", at_least(1));
     v("hysteresis", hysteresis,
-      "Overflows since the loss scale was last doubled after which --fp16 begins to halve it.", at_least(1));
+      "Overflows, counted since the loss scale was last doubled, after which --fp16 begins to halve it.",
+      at_least(1));
     v("optimizer", optimizer, "Only AdamW is supported.", one_of({"adam"}), unlisted());
     v("bf16", bf16, "Train in bfloat16.");
     v("recompute-activations", recompute_activations, "Same as --recompute-granularity selective.");
     v("recompute", recompute_all, "Same as --recompute-granularity full --recompute-method uniform.",
       alias({"checkpoint-activations"}), unlisted());
-    v("recompute-granularity", recompute, "What is run again in the backward pass to save memory.");
+    v("recompute-granularity", recompute, "What is recomputed in the backward pass to save memory.");
     v("recompute-method", recompute_method, "Which layers --recompute-granularity full takes.",
       alias({"activations-checkpoint-method"}), one_of({"uniform", "block"}));
     v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1),
       alias({"checkpoint-num-layers", "activations-checkpoint-num-layers"}));
     v("device", device,
-      "Where the model is trained; cuda: the first device; gpu: that, or the CPU where none answers.",
+      "Where the model is trained; cuda: the first device; gpu: that device, or the CPU if there is none.",
       one_of({"cpu", "cuda", "gpu"}));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));

@@ -39,7 +39,7 @@ struct ConvertConfig {
       "What to write: hf (a Hugging Face folder), megatron (Megatron's format torch), megalith (a checkpoint "
       "of weights) or gguf (for llama.cpp).",
       one_of({"hf", "megatron", "megalith", "gguf"}));
-    v("dtype", dtype, "Type of the written parameters; q8_0 with gguf alone.",
+    v("dtype", dtype, "Type of the written parameters; q8_0 only with gguf.",
       one_of({"fp32", "bf16", "fp16", "q8_0"}), default_text("as stored"));
     v("tp", tensor, "Tensor-parallel size of a Megatron checkpoint.", between(1, 1024),
       alias({"target-tensor-parallel-size", "tensor-model-parallel-size"}));
@@ -54,29 +54,29 @@ struct ConvertConfig {
       "An adapter given as PATH is written as an adapter.",
       metavar("DIR"));
     v("max-shard-size", max_shard_size,
-      "Max size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
+      "Maximum size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
     v("tokenizer", tokenizer,
-      "Folder with the tokenizer's files, or a model's id on the Hugging Face hub that was downloaded "
-      "before, "
-      "in place of the model's own.",
+      "Folder with the tokenizer's files, or the id of a model that was downloaded from the Hugging Face hub "
+      "before, in place of the model's own.",
       metavar("DIR"));
     v("vocab-file", vocab_file,
       "vocab.json of a GPT-2 tokenizer, with --merge-file, in place of --tokenizer.", metavar("FILE"),
       alias({"vocab"}));
     v("merge-file", merge_file, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", tokenizer_model,
-      "A tokenizer's file, its folder or id, known by content: tokenizer.json, vocab.json (with merges.txt), "
-      "a SentencePiece model, tiktoken's ranks; in place of --tokenizer.",
+      "A tokenizer's file, its folder or id, detected by content: tokenizer.json, vocab.json (with "
+      "merges.txt), a SentencePiece model, tiktoken's ranks; in place of --tokenizer.",
       metavar("FILE"), alias({"tokenizer-name-or-path"}));
     v("vocab-size", vocab_size,
-      "Ids of the tokenizer, without padding, of a Megatron checkpoint converted without --tokenizer.",
+      "Ids of the tokenizer, without padding, for a Megatron checkpoint converted without --tokenizer.",
       between(0, 2147483647), default_text("from the tokenizer"));
-    v("num-attention-heads", heads, "Attention heads of an old Megatron release that was saved without args.",
-      at_least(0), default_text("from the checkpoint"));
+    v("num-attention-heads", heads,
+      "Attention heads, for an old Megatron release that was saved without args.", at_least(0),
+      default_text("from the checkpoint"));
     v("crc", crc, "Compare the checksums in torch's files when they are read.");
     v("check", check,
-      "Run the model before and after the conversion on a few tokens and print the max difference of "
-      "the logits.");
+      "Run the model before and after the conversion on a few tokens and print the largest difference of the "
+      "logits.");
     v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
     v("json", json, "Print the table of inspect or --dry-run as JSON.");
   }

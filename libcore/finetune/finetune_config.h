@@ -34,7 +34,7 @@ struct TuningDataOptions {
   template <class V>
   void fields(V&& v) {
     v("model", model,
-      "The model to begin with: a Hugging Face folder, a folder that training saved into, or a checkpoint of "
+      "The model to tune: a Hugging Face folder, a folder that training saved into, or a checkpoint of "
       "Megatron-LM.",
       required(), metavar("DIR"), alias({"model-name-or-path", "base-model"}));
     v("data", data, "Folder with train.json and, to evaluate, dev.json; or a file of records.",
@@ -42,25 +42,27 @@ struct TuningDataOptions {
     v("eval-data", eval_data, "Records to evaluate on.", metavar("FILE"),
       alias({"eval-dataset", "validation-file"}), default_text("dev.json of --data"));
     v("val-size", val_size,
-      "Hold out so many of --data's records to evaluate on, drawn by --seed; below 1: that share. Not with "
-      "--eval-data or a dev.json.",
+      "Hold out this many of --data's records to evaluate on, drawn by --seed; below 1: this fraction. Not "
+      "with --eval-data or a dev.json.",
       at_least(0), alias({"val-set-size"}));
-    v("max-samples", max_records, "Most records of a file, the first ones; 0: all.", at_least(0));
+    v("max-samples", max_records, "Read at most this many records of a file, the first ones; 0: all.",
+      at_least(0));
     v("prompt-style", style,
-      "How instruction records become prompts: in Alpaca's words, by the model's chat template, or as they "
-      "stand. With chat, records of src or prompt are a user's message, too.");
+      "How instruction records become prompts: in Alpaca's words, by the model's chat template, or "
+      "unchanged. With chat, src and prompt of a record are a user's message, too.");
     v("chat-template", chat_template, "A chat template to use in place of the model's own.", metavar("FILE"));
-    v("src-length", source_length, "Most tokens of a prompt, whose beginning is cut; 0: no limit.",
-      at_least(0), alias({"max-source-length"}), default_text("128 with --instruction-generation, else 0"));
-    v("tgt-length", target_length, "Most tokens of an answer, whose end is cut; 0: no limit.", at_least(0),
-      alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
-    v("max-length", max_length, "Most tokens of a record; its end is cut.", at_least(0),
+    v("src-length", source_length,
+      "Maximum number of tokens of a prompt, whose beginning is cut; 0: no limit.", at_least(0),
+      alias({"max-source-length"}), default_text("128 with --instruction-generation, else 0"));
+    v("tgt-length", target_length, "Maximum number of tokens of an answer, whose end is cut; 0: no limit.",
+      at_least(0), alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
+    v("max-length", max_length, "Maximum number of tokens of a record, whose end is cut.", at_least(0),
       alias({"max-seq-length", "cutoff-len", "sequence-len"}),
       default_text("what the model's positions allow"));
     v("packing", packing,
-      "Put several records in a sequence; none sees another, and each one's positions begin anew.",
+      "Put several records in a sequence; none attends to another, and the positions of each start at 0.",
       alias({"zero-padding", "sample-packing", "neat-packing"}));
-    v("group-by-length", group_by_length, "Put records of about one length in a batch.");
+    v("group-by-length", group_by_length, "Put records of similar length in a batch.");
     v("instruction-generation", instruction, "PaddleNLP's instruction tuning: limits prompts and answers.");
   }
   void finish();
@@ -87,17 +89,16 @@ struct MethodOptions {
     v("finetuning-type", type, "What is trained: all parameters, or an adapter.",
       one_of({"full", "lora", "prefix"}),
       default_text("as --lora, --prefix-tuning or --adapter say, else full"));
-    v("lora", lora, "Train an adapter of LoRA; the model's own parameters keep their values.",
-      alias({"use-lora"}));
+    v("lora", lora, "Train a LoRA adapter; the model's own parameters are frozen.", alias({"use-lora"}));
     v("prefix-tuning", prefix,
-      "Train keys and values before each sequence; the model's parameters keep their values.");
+      "Train keys and values before each sequence; the model's parameters are frozen.");
     v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20),
       default_text(concat(kPrefixPositions, "; with --adapter as many as that has")));
     v("lora-rank", rank, "Rank of the adapter's matrices.", between(1, 4096), alias({"r", "lora-r"}),
       default_text(concat(kLoraRank)));
     v("lora-alpha", alpha, "The adapter's product is multiplied by alpha / rank.", positive(),
       default_text("2 * lora-rank"));
-    v("lora-dropout", dropout, "Dropout on what an adapter reads.", between(0, 0.999),
+    v("lora-dropout", dropout, "Dropout on the input of an adapter.", between(0, 0.999),
       default_text("0; with --adapter as that says, with --dpo 0"));
     v("target-modules", modules,
       "Linear layers that get an adapter, by their Hugging Face names (q_proj, v_proj), with commas or "
@@ -105,16 +106,16 @@ struct MethodOptions {
       metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text(kAllLinear));
     v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}), default_text("no"));
     v("loraplus-lr-ratio", loraplus_ratio,
-      "LoRA+: the learning rate of the adapter's matrices B over that of its A; 1: LoRA.", positive());
+      "LoRA+: ratio of the learning rate of the adapter's matrices B to that of its A; 1: LoRA.", positive());
     v("qlora", qlora,
-      "With --lora, keep the linear layers' own weights in 8 bits with a scale a row; CPU only.",
+      "With --lora, keep the linear layers' own weights in 8 bits with a scale for each row; CPU only.",
       alias({"load-in-8bit"}));
-    v("adapter", adapter, "Begin with this adapter of peft, LoRA's or a prefix; its settings are taken.",
+    v("adapter", adapter, "Start from this adapter of peft, LoRA or a prefix, and use its settings.",
       metavar("DIR"), alias({"lora-path", "adapter-name-or-path"}));
-    v("merge-weights", merge, "At the end also write the model with the adapter added, to OUTPUT/merged.");
+    v("merge-weights", merge, "Also write the model with the adapter added at the end, to OUTPUT/merged.");
     v("export-model", export_model,
-      "At the end of a run that trains all parameters also write the model as a Hugging Face folder, "
-      "OUTPUT/hf.");
+      "Also write the model as a Hugging Face folder, OUTPUT/hf, at the end of a run that trains all "
+      "parameters.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1),
       default_text("as the model says; with --dpo 0"));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1),
@@ -150,26 +151,29 @@ struct ScheduleOptions {
   void fields(V&& v) {
     v("output-dir", output, "As --save.", metavar("DIR"));
     v("do-train", do_train,
-      "Train; without it what --model, --adapter or --resume-from-checkpoint names is evaluated, and "
-      "answers.");
-    v("do-eval", do_eval, "Evaluate, where there are records for it.");
+      "Train. --no-do-train evaluates the model that --model, --adapter or --resume-from-checkpoint names, "
+      "and lets it answer.");
+    v("do-eval", do_eval, "Evaluate, if there are records for it.");
     v("eval-strategy", evaluate,
-      "When to evaluate beside the end: no, every --eval-interval steps, or each epoch.",
+      "When to evaluate besides at the end: no, every --eval-interval steps, or each epoch.",
       alias({"evaluation-strategy"}), default_text("epoch; with --eval-interval steps"));
-    v("save-strategy", save, "When to save beside the end: no, every --save-interval steps, or each epoch.",
+    v("save-strategy", save,
+      "When to save besides at the end: no, every --save-interval steps, or each epoch.",
       default_text("no; with --save-interval steps"));
     v("load-best-model-at-end", best,
-      "Save at each evaluation that is better than all before, and write the best model at the end.");
-    v("metric-for-best-model", metric, "What is compared for it.", one_of({"eval_loss", "loss"}));
-    v("early-stopping-patience", patience, "End after so many evaluations that were no better; 0: never.",
+      "Save at each evaluation that is better than all earlier ones, and write the best model at the end.");
+    v("metric-for-best-model", metric, "The figure that decides which model is best.",
+      one_of({"eval_loss", "loss"}));
+    v("early-stopping-patience", patience, "Stop after this many evaluations that were no better; 0: never.",
       at_least(0));
-    v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
+    v("early-stopping-threshold", threshold, "How much lower a loss must be to count as better.",
+      at_least(0));
     v("resume-from-checkpoint", resume_from,
-      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
-    v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
+      "Resume from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
+    v("overwrite-output-dir", overwrite, "Start afresh even if the output folder holds a checkpoint.");
     v("save-only-model", only_model, "As --no-save-optim.", unlisted());
     v("pipeline-parallel-config", pipeline_config,
-      "Paddle's settings of a pipeline's messages, which mean nothing here.", metavar("WORD"), unlisted());
+      "Paddle's settings of a pipeline's messages; no effect here.", metavar("WORD"), unlisted());
   }
   void validate(Problems&) const;
 };
@@ -182,12 +186,12 @@ struct AnswerOptions {
   template <class V>
   void fields(V&& v) {
     v("do-generation", wanted,
-      "At the end answer the prompts of the records to evaluate on, greedily, and say how the answers agree "
-      "with the records' (BLEU, ROUGE-L, exact match).",
+      "Answer the prompts of the evaluation records at the end, greedily, and score the answers against the "
+      "records' (BLEU, ROUGE-L, exact match).",
       alias({"eval-with-do-generation", "predict-with-generate", "do-predict"}));
     v("max-new-tokens", max_tokens,
-      "Most tokens of such an answer; 0: --tgt-length, else 128, and no more than half of what the model's "
-      "positions allow.",
+      "Maximum number of tokens of such an answer; 0: --tgt-length, else 128, and at most half of the "
+      "model's positions.",
       between(0, 1 << 20));
   }
 };
@@ -201,12 +205,12 @@ struct PairOptions {
   template <class V>
   void fields(V&& v) {
     v("dpo", wanted,
-      "Learn from records of a chosen and a rejected answer, which of two is better (direct preference "
-      "optimization); the reference is the model as it is before, without an adapter.");
+      "Learn from records of a chosen and a rejected answer which is better (direct preference "
+      "optimization); the reference is the model before the run, without an adapter.");
     v("stage", stage, "LLaMA-Factory's word: sft, or dpo as --dpo.", one_of({"sft", "dpo"}));
-    v("dpo-beta", beta, "How much it costs to leave the reference; less is freer.", positive(),
+    v("dpo-beta", beta, "Cost of leaving the reference; a lower value allows more freedom.", positive(),
       alias({"pref-beta"}));
-    v("dpo-label-smoothing", smoothing, "Share of the records that are taken to be the wrong way round.",
+    v("dpo-label-smoothing", smoothing, "Fraction of the records whose answers are assumed to be swapped.",
       between(0, 0.499));
     v("dpo-loss-type", loss, "Only the sigmoid of the paper is supported.", one_of({"sigmoid"}),
       alias({"pref-loss"}), unlisted());

@@ -1,7 +1,10 @@
-// Pages are read in terminals and compared line by line, so that their lines are short.
+// Pages are read in terminals and compared line by line: their lines are short, and so are their paragraphs.
 #include <algorithm>
+#include <iterator>
+#include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// Characters of a line in UTF-8: its bytes but those that go on with a character.
+/// Characters of a line in UTF-8: its bytes without those that continue a character.
 size_t columns(const std::string& line) {
   return static_cast<size_t>(std::count_if(
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -22,7 +25,34 @@ bool cannot_be_broken(const std::string& line) {
   return word == line.npos || line[word] == '|' || line.find(' ', word) == line.npos;
 }
 
-// A longer command goes on after a backslash, a longer log line is wrapped and the page says so.
+/// A paragraph or a list item: the line where it begins, and its number of words.
+struct Paragraph {
+  int line = 0;
+  int words = 0;
+};
+
+/// The prose of a page: everything except code blocks, tables and headings.
+std::vector<Paragraph> paragraphs(const std::string& page) {
+  static const std::regex kItem(R"(\s*([-*+]|[0-9]+\.) .*)"), kNoProse(R"(\s*|\s*[|#].*)");
+  std::vector<Paragraph> found;
+  std::istringstream text(test::text_of_page(page));
+  bool code = false, open = false;
+  int number = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++number;
+    const bool fence = line.starts_with("```");
+    code ^= fence;
+    const bool prose = !code && !fence && !std::regex_match(line, kNoProse);
+    if (prose && (!open || std::regex_match(line, kItem))) found.push_back({number, 0});
+    open = prose;
+    std::istringstream words(line);
+    if (prose)
+      found.back().words += static_cast<int>(std::distance(std::istream_iterator<std::string>(words), {}));
+  }
+  return found;
+}
+
+// A longer command continues after a backslash; a longer log line is wrapped, and the page says so.
 TEST(DocLines, HaveAtMost100Columns) {
   constexpr size_t kColumns = 100;
   for (const std::string& page : test::doc_pages()) {
@@ -36,6 +66,14 @@ TEST(DocLines, HaveAtMost100Columns) {
       }
     }
   }
+}
+
+TEST(DocLines, HaveParagraphsOfAtMost80Words) {
+  constexpr int kWords = 80;
+  for (const std::string& page : test::doc_pages())
+    for (const Paragraph& paragraph : paragraphs(page))
+      EXPECT_LE(paragraph.words, kWords)
+          << page << ':' << paragraph.line << ": shorten the paragraph, or make it a list or a table";
 }
 
 }  // namespace

@@ -51,25 +51,24 @@ struct PaddleConfig : PaddleNames {
   void fields(V&& v) {
     v("model-name-or-path", model,
       "Take the model's shape from here: a Hugging Face folder, the id of a model that was downloaded from "
-      "the "
-      "hub before, or a checkpoint of Megatron-LM or our own; its tokenizer too, unless one is given.",
+      "the hub before, or a checkpoint of Megatron-LM or our own; also its tokenizer, unless one is given.",
       metavar("DIR"));
-    v("continue-training", continue_training, "Begin with the weights of --model-name-or-path.");
+    v("continue-training", continue_training, "Start from the weights of --model-name-or-path.");
     v("input-dir", input_dir,
       "Folder of one dataset: an indexed one, or PaddleNLP's NAME_ids.npy and NAME_idx.npz.", metavar("DIR"));
     v("output-dir", output_dir,
-      "As --save; without --overwrite-output-dir a run goes on from its newest checkpoint.", metavar("DIR"));
-    v("overwrite-output-dir", overwrite, "Begin anew where --output-dir has checkpoints.");
-    v("do-train", do_train, "Train; with it, evaluations are made only with --do-eval.");
+      "As --save; without --overwrite-output-dir a run resumes from its newest checkpoint.", metavar("DIR"));
+    v("overwrite-output-dir", overwrite, "Start afresh where --output-dir has checkpoints.");
+    v("do-train", do_train, "Train; the run then evaluates only with --do-eval.");
     v("do-eval", do_eval,
-      "Evaluate every --eval-interval steps and at the end; without --do-train that alone.");
+      "Evaluate every --eval-interval steps and at the end; without --do-train only evaluate.");
     v("do-predict", do_predict, "Evaluate on the test part at the end.", unlisted());
     v("per-device-eval-batch-size", eval_batch,
       "Samples that a rank adds to each batch of an evaluation: --eval-iters counts batches of as many.",
       at_least(1), unlisted());
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
     v("resume-from-checkpoint", resume_from,
-      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
+      "Resume from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     PaddleNames::fields(v);
   }
   void validate(Problems&) const;

@@ -73,12 +73,12 @@ struct PlanOptions : PlanTarget {
       "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
     v("attention-backend", attention_backend,
-      "The same in Megatron's words: unfused and local keep the scores, flash is flash2.",
+      "As --attention-kernel, in Megatron's words: unfused and local keep the scores, flash is flash2.",
       one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
-    v("use-flash-attn", flash_attention, "The same: false keeps the scores, as --attention-backend unfused.",
+    v("use-flash-attn", flash_attention, "false: keep the scores, as --attention-backend unfused does.",
       alias({"use-flash-attention"}), default_text("as --attention-backend says"));
     v("transformer-impl", transformer_impl,
-      "The same: Megatron's own modules (local) keep the scores, unless --use-flash-attn is given.",
+      "Megatron's own modules (local) keep the scores, unless --use-flash-attn is given.",
       one_of({"transformer_engine", "local"}), default_text("transformer_engine"));
     v("masked-softmax-fusion", softmax_fusion,
       "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
@@ -88,10 +88,10 @@ struct PlanOptions : PlanTarget {
     v("overlap-p2p-communication", overlap_messages,
       "Messages of an interleaved pipeline go beside other work.");
     v("grad-reduce-in-bf16", reduce_in_bf16,
-      "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
+      "Keep and sum gradients in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
-      "Cut what --data-parallel-sharding-strategy says, as --sharding does.", alias({"use-custom-fsdp"}));
-    v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",
+      "Divide what --data-parallel-sharding-strategy names, as --sharding does.", alias({"use-custom-fsdp"}));
+    v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP divides: ZeRO-0 to 3.",
       one_of({"no_shard", "optim", "optim_grads", "optim_grads_params"}), default_text("no_shard"));
     v("pipeline-model-parallel-layout", pipeline_layout,
       "Layers of each stage in Megatron's notation, such as Et*7|t*8|t*7L; see --pipeline-layers.",
@@ -108,15 +108,15 @@ struct PlanOptions : PlanTarget {
       "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
     v("fp8-format", fp8_format, "Matrix products in 8 bits.", one_of({"hybrid", "e4m3"}),
       default_text("16 bits"));
-    v("fp8-recipe", fp8_recipe, "How they are scaled.",
+    v("fp8-recipe", fp8_recipe, "How products in 8 bits are scaled.",
       one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
     v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
     v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
-    v("train-tokens", train_tokens,
-      "Print how many devices train on this many tokens in which time, in powers of two.", positive(),
-      default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));
-    v("deadline-days", deadline_days, "Print the fewest devices that end within this.", positive());
-    v("budget", budget, "Print which numbers of devices cost no more than this; needs --gpu-hour-price.",
+    v("train-tokens", train_tokens, "Print how long this many tokens take on 1, 2, 4 ... devices.",
+      positive(), default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));
+    v("deadline-days", deadline_days, "Print the fewest devices that finish within this many days.",
+      positive());
+    v("budget", budget, "Print the numbers of devices that cost no more than this; needs --gpu-hour-price.",
       positive());
     v("explain", explain,
       "Print the Pareto front, and the fewest devices, longest sequence and most layers that have a plan.");

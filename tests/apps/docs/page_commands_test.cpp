@@ -183,13 +183,17 @@ TEST_F(PageCommands, OfMegatronTrainOnEightRanks) {
   expect_losses(result, "2");
 }
 
-TEST_F(PageCommands, OfTrainingTrainOnEightRanks) {
-  const CommandResult result =
-      ok("TRAIN='--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 16 "
-         "--max-position-embeddings 16 --micro-batch-size 1 --global-batch-size 4 --train-iters 2 --lr 1e-3 "
-         "--data-path corpus_text_document --tokenizer-model tokenizer --log-interval 1'\n" +
-         command("training.md", "megalith-pretrain"));
+TEST_F(PageCommands, OfTrainingTrainOnOneRankAndOnEight) {
+  std::string script = "set -e\n";
+  for (const std::string& command : doc_commands("training.md")) script += command + '\n';
+  const CommandResult result = ok(with(script, kSmall + Values{{"--max-position-embeddings", "16"},
+                                                               {"--micro-batch-size", "1"},
+                                                               {"--global-batch-size", "4"},
+                                                               {"--train-iters", "2"},
+                                                               {"--log-interval", "1"}}));
   expect_losses(result, "2");
+  EXPECT_NE(result.all().find("using world size: 8,"), std::string::npos) << result.all();
+  EXPECT_TRUE(fs::exists(dir_ / "checkpoint/iter_0000002"));
 }
 
 TEST_F(PageCommands, OfMindFormersTrainAndPlan) {
