@@ -28,12 +28,12 @@ last=$((rank + end - first - 1))
 [ "$last" -lt "$size" ] || usage "DEVICE_RANGE \"$range\" goes beyond the $size ranks of RANK_SIZE"
 
 for file in "$table" "$config"; do
-  [ -f "$file" ] || { echo "run_distribute.sh: error: $file: is no file" >&2; exit 66; }
+  [ -f "$file" ] || { echo "run_distribute.sh: error: $file: is not a file" >&2; exit 66; }
 done
 case $mode in
   train | finetune) program=megalith-pretrain ;;
   predict) program=megalith-generate ;;
-  *) usage "\"$mode\" is no mode: wanted train, finetune or predict" ;;
+  *) usage "\"$mode\" is not a mode; wanted train, finetune or predict" ;;
 esac
 for needed in "$program" megalith-rank-table; do
   command -v "$needed" >/dev/null || {

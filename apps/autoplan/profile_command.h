@@ -20,7 +20,7 @@ struct ProfileCommand {
       "plan: rank plans. profile: measure this machine's processor in fp32 or the dtype of --bf16 or --fp16, "
       "or its GPU with --device cuda, --gpu NAME and one of these, for --calibrate.",
       positional(), one_of({"plan", "profile"}));
-    v("seconds", seconds, "Time that profile measures for; less when its figures are steady before.",
+    v("seconds", seconds, "Longest time that profile measures; it stops earlier once its figures are steady.",
       between(1, 86400), default_text("60"));
     v("output", output, "Write what profile measured there; its folder is made.", metavar("FILE"),
       default_text("stdout"));

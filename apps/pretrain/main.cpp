@@ -128,7 +128,7 @@ void add_notes(Options& options) {
       .environment(
           {{"DEVICE_MEMORY_GB", "Memory of a device to plan for, where --device-memory-gb is not given."}})
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
-              {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE goes on from."}});
+              {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE resumes from."}});
 }
 
 /// The ranks that there will be, before the layout of them is known.

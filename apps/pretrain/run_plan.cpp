@@ -133,7 +133,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
   if (result.plans.empty())
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch, ": no layout of ",
          ranks.world, " ranks fits; megalith-autoplan --gpu ", reader.command.plan.gpu,
-         " with this command says what lacks");
+         " with the options of this command shows what is missing");
   const Choice choice = fastest_that_runs(problem, result);
   if (!choice.plan)
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,

@@ -58,7 +58,7 @@ bool put_on_stdout(LogState& s, const std::string& line) {
   std::clearerr(stdout);
   s.console = LogConsole::kStderr;
   put_line(stderr,
-           concat("warning: stdout: cannot write: ", std::strerror(reason), "; the log goes on here"));
+           concat("warning: stdout: cannot write: ", std::strerror(reason), "; the log continues here"));
   return false;
 }
 
@@ -77,7 +77,7 @@ void put_in_file(LogState& s, LogState::OpenFile& to, const std::string& line) {
   to.error = errno != 0 ? errno : EIO;
   clear_drawn_line(s);
   put_line(stderr, concat("warning: ", to.file.path, ": cannot write: ", std::strerror(to.error),
-                          "; the log goes on without it"));
+                          "; the log continues without it"));
 }
 
 std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) {

@@ -79,14 +79,14 @@ Plugin::Plugin(std::string file, const Search& search) : file_(std::move(file)) 
 
 Plugin::Plugin(std::string file)
     : Plugin(std::move(file), {.folders = own_library_folders(),
-                               .if_missing = "it belongs beside libmegalith: install Megalith again",
+                               .if_missing = "it belongs next to libmegalith: install Megalith again",
                                .if_library_missing = "install it as tools/setup does"}) {}
 
 void* Plugin::address(const char* name) const {
   void* const address = dlsym(handle_, name);
   if (address == nullptr)
     fail(ErrorKind::kDevice, file_, ": no function ", name,
-         "; it is not of this Megalith: build and install both");
+         "; it belongs to another build of Megalith: build and install both together");
   return address;
 }
 

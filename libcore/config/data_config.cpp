@@ -39,7 +39,7 @@ void DataConfig::validate(Problems& problems) const {
   if (!numbers || !(sum > 0))
     problems.add("--split ", quote(split), ": wanted up to three weights, such as \"969,30,1\"");
   if (reads_texts() && !valid_path.empty() && !names_text(valid_path))
-    problems.add("--valid-data-path ", join(valid_path, " "), " is no text, as --train-data-path ",
+    problems.add("--valid-data-path ", join(valid_path, " "), " is not text, although --train-data-path ",
                  train_path[0], " is; wanted one folder of texts, or one text file");
   if (reads_texts() && !test_path.empty())
     problems.add("--test-data-path is not supported with texts; give them to --valid-data-path");

@@ -34,7 +34,7 @@ std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems)
     const auto count = parse_int(trim(entry));
     if (!count || *count < 1 || *count > std::numeric_limits<int>::max()) {
       problems.add("--pipeline-layers ", quote(join(config.pipeline_layers, " ")), ": ", quote(entry),
-                   " is no number of layers; wanted at least 1 for each part, such as 10,12,12,10");
+                   " is not a number of layers; wanted at least 1 for each part, such as 10,12,12,10");
       return {};
     }
     counts.push_back(static_cast<int>(*count));
@@ -76,7 +76,7 @@ std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problem
     return {};
   }
   if (config.layers_per_chunk) {
-    problems.add(given, " cannot be had with ", kChunkLayers, "; give --pipeline-layers instead");
+    problems.add(given, " cannot be combined with ", kChunkLayers, "; give --pipeline-layers instead");
     return {};
   }
   const int64_t rest = int64_t{layers} - config.first_layers.value_or(0) - config.last_layers.value_or(0);
@@ -125,7 +125,7 @@ int ParallelConfig::ranks_of(int nproc) {
     fail(ErrorKind::kUsage, "--nproc gpu: ",
          named.empty() ? "CUDA_VISIBLE_DEVICES names no device, and this machine has none"
                        : concat("CUDA_VISIBLE_DEVICES=", quote(named),
-                                " names no device, or one of them twice; wanted such as 0,2"),
+                                " names no device, or one of them twice; wanted a list such as 0,2"),
          "; give a number, or auto for one rank a CPU");
   }
   return gpus;

@@ -145,7 +145,7 @@ std::string report_line(const std::string& name, const ExampleReport& report) {
              "), ", format_fixed(100.0 * static_cast<double>(report.counted) / tokens, 1),
              " % of them learned; ", report.cut_answers, " answers and ", report.cut_sources, " prompts cut");
   if (report.without_answer > 0)
-    line += concat("; ", report.without_answer, " left out, since no token of the answer fits");
+    line += concat("; ", report.without_answer, " left out: no token of the answer fits");
   return line;
 }
 

@@ -128,12 +128,12 @@ void check_complete(FinetuneConfig& config) {
   if ((config.schedule.best || config.schedule.patience > 0) && config.run.train.eval_iters == 0)
     problems.add(
         "--load-best-model-at-end and --early-stopping-patience need records to evaluate on; give "
-        "--eval-data, or a dev.json beside train.json");
+        "--eval-data, or a dev.json next to train.json");
   if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted) {
     if (config.schedule.do_eval)
       problems.add(
           "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
-          "dev.json beside train.json");
+          "dev.json next to train.json");
     else
       problems.add(
           "--no-do-train and --no-do-eval leave nothing to do; leave out one of them, or give "
@@ -198,7 +198,7 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
   const std::vector<std::vector<RecordCount>> all = exchange_values(world, mine);
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data leads rank 0 to ", text_of(all.front()), " and rank ", rank, " to ",
+      fail(ErrorKind::kData, "--data gives rank 0 ", text_of(all.front()), " and rank ", rank, " ",
            text_of(all[rank]), "; give every machine the same files");
 }
 

@@ -21,7 +21,7 @@ constexpr int64_t kStepsFromData = int64_t{1} << 40;
 /// What stands in for training from the beginning.
 constexpr WithdrawnOption kForPretraining[] = {
     {"load",
-     "give --model DIR to begin with; a run goes on from its own --output-dir, or from "
+     "give --model DIR to begin with; a run resumes from its own --output-dir, or from "
      "--resume-from-checkpoint"},
     {"finetune", "leave it out: a run begins with --model at step 0"},
     {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
@@ -120,7 +120,7 @@ void ScheduleOptions::validate(Problems& problems) const {
   for (const std::string& words : pipeline_config)
     for (const std::string& word : split(words, ' '))
       if (!word.empty() && std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end())
-        problems.add("--pipeline-parallel-config ", quote(word), " is not known; known are ",
+        problems.add("--pipeline-parallel-config ", quote(word), " is not known; wanted one of ",
                      join(kKnown, ", "));
 }
 
@@ -212,7 +212,7 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
                  " goes with neither --prefix-tuning nor --packing; leave it at 1");
   if (method.is_prefix() && data.packing)
     problems.add(
-        "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
+        "--packing and --prefix-tuning contradict each other: a prefix precedes a single record; leave out "
         "--packing");
   if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
     problems.add(
@@ -224,7 +224,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
     problems.add("--dpo goes with all parameters or --lora: a prefix cannot be left out of the reference");
   if (data.packing)
     problems.add(
-        "--packing and --dpo contradict each other: each answer has a loss of its own; leave out --packing");
+        "--packing and --dpo contradict each other: each answer has its own loss; leave out --packing");
   if (method.dropout.value_or(0) > 0 || method.attention_dropout.value_or(0) > 0 ||
       method.hidden_dropout.value_or(0) > 0)
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");

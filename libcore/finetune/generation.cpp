@@ -57,9 +57,9 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
   const int64_t target = config.data.target_length, wanted = target > 0 ? target : kMaxTokens;
   const int64_t most = std::min(wanted, positions / 2);
   if (most < wanted)
-    warn("answers have at most ", most, " tokens, not the ", wanted, target > 0 ? " of --tgt-length" : "",
-         target > 0 ? "" : " that are usual", ": the model has ", positions,
-         " positions, half of which are left to prompts; --max-new-tokens says otherwise");
+    warn("answers have at most ", most, " tokens, not the ", target > 0 ? "" : "usual ", wanted,
+         target > 0 ? " of --tgt-length" : "", ": the model has ", positions,
+         " positions, half of which are reserved for prompts; give --max-new-tokens for another limit");
   return most;
 }
 
@@ -76,7 +76,7 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
                                  [](const Question& question) { return question.cut; });
   if (cut > 0)
     warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
-         " tokens are left for a prompt where an answer may have ", most, " (--max-new-tokens)");
+         " tokens are left for a prompt when an answer may have ", most, " (--max-new-tokens)");
   LoadedModel model(source, {.adapter = tuned.adapter});
   std::vector<std::vector<int32_t>> prompts;
   for (const Question& question : questions) prompts.push_back(question.ids);

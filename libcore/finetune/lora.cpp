@@ -180,7 +180,7 @@ TuningPlan lora_plan(const ModelConfig& config, const LoraSettings& settings) {
 LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   if (adapter.modules().empty())
     fail(ErrorKind::kUsage, adapter.path(), ": is an adapter of kind ", adapter.kind(),
-         "; to go on with it give --prefix-tuning");
+         "; to train it further, give --prefix-tuning");
   const Adapter::Module& first = adapter.modules().front();
   LoraSettings settings{.rank = first.rank};
   const Json* rslora = adapter.config().find("use_rslora");
@@ -216,7 +216,7 @@ std::unique_ptr<TensorFile> adapter_params(const Adapter& adapter, const ModelCo
     if (planned != (found != left.end()))
       fail(ErrorKind::kData, adapter.path(), planned ? ": has no matrices of " : ": has matrices of ",
            quote(module.theirs),
-           planned ? ", which --target-modules names" : ", which --target-modules lacks");
+           planned ? ", which --target-modules names" : ", which --target-modules does not name");
     if (!planned) continue;
     const Adapter::Module& theirs = *found->second;
     if (theirs.rank != plan.rank || std::abs(theirs.scale - plan.scale) > 1e-9 * plan.scale)

@@ -23,7 +23,7 @@ std::string file_in(const std::string& folder, const char* name) {
     std::string path = concat(folder, "/", name, end);
     if (!file_exists(path)) continue;
     if (!std::filesystem::is_regular_file(path))
-      fail(ErrorKind::kNoInput, path, ": is not a regular file; give --data or --eval-data its own name");
+      fail(ErrorKind::kNoInput, path, ": is not a regular file; name the file in --data or --eval-data");
     return path;
   }
   return {};

@@ -107,8 +107,8 @@ int64_t Generator::room(int64_t prompt, int64_t wanted) const {
 int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
   if (job.max_length == 0) return job.sampling.max_new_tokens;
   if (given >= job.max_length)
-    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, and it and its continuation may have ",
-         job.max_length, " together; shorten the prompt or raise the limit");
+    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, but with its continuation it may have ",
+         job.max_length, "; shorten the prompt or raise the limit");
   return std::min<int64_t>(job.sampling.max_new_tokens, job.max_length - given);
 }
 

@@ -20,13 +20,13 @@ struct SampleOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("max-new-tokens", max_new_tokens, "Most tokens to add.", at_least(1));
+    v("max-new-tokens", max_new_tokens, "Maximum number of tokens to add.", at_least(1));
     v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
       at_least(0));
     v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
     v("repetition-penalty", repetition_penalty,
-      "Divides the positive logits of tokens that stood already, the prompt's too, and multiplies the "
+      "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "
       "negative ones; 1: none.",
       positive());
     v("seed", seed, "The seed of the sampling.", at_least(0));

@@ -296,7 +296,7 @@ bool DocumentParser::open(bool object, State& state) {
   const Kind kind = object ? Kind::kObject : Kind::kList;
   if (depth_ == kMaxDocumentDepth)
     return reject(DocumentFault::kTooDeep, at_,
-                  concat("more than ", kMaxDocumentDepth, " lists and objects inside one another"));
+                  concat("more than ", kMaxDocumentDepth, " nested lists and objects"));
   note(kind, at_);
   objects_[depth_++] = object;
   ++at_;
@@ -413,7 +413,7 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   if (end_ - at < 2 || at[1] != 'u')
     return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
   const uint32_t unit = read_hex4(at + 2, end_);
-  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
+  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u needs four hexadecimal digits");
   at += 6;
   if (is_high(unit) && read_low_half(at, end_))
     at += 6;
@@ -539,7 +539,7 @@ bool DocumentParser::check_slot(const Slot& slot) {
   for (const Literal& literal : slot.literals) {
     if (literal.lone_surrogate)
       return reject(DocumentFault::kLoneSurrogate, literal.lone_surrogate,
-                    concat(std::string_view(literal.lone_surrogate, 6), " stands without its other half"));
+                    concat(std::string_view(literal.lone_surrogate, 6), " appears without its other half"));
   }
   return true;
 }

@@ -53,7 +53,7 @@ Json::Object object_from(simdjson::dom::object object, std::string_view name) {
   std::unordered_set<std::string_view> seen;
   for (auto [key, value] : object) {
     if (!seen.insert(key).second)
-      fail(ErrorKind::kData, name, ": key ", quote(key), " stands twice in one object");
+      fail(ErrorKind::kData, name, ": key ", quote(key), " appears twice in one object");
     out.emplace_back(std::string(key), value_from(value, name));
   }
   return out;

@@ -43,7 +43,7 @@ class Trace {
 /// For check(): throws kInternal "OP: RULE, got A and B" unless `ok`.
 template <class A, class B>
 void require(bool ok, const char* op, const char* rule, const A& a, const B& b) {
-  if (!ok) fail(ErrorKind::kInternal, op, ": want ", rule, ", got ", a, " and ", b);
+  if (!ok) fail(ErrorKind::kInternal, op, ": wanted ", rule, ", got ", a, " and ", b);
 }
 
 }  // namespace megalith

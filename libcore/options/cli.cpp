@@ -109,7 +109,7 @@ Options::Options(std::string app, std::string purpose) : state_(std::make_unique
   state_->purpose = std::move(purpose);
   environment(
       {{"COLUMNS",
-        "Width of --help, and of megalith-data's tables, where the output is no terminal; 80 when unset. "
+        "Width of --help, and of megalith-data's tables, if the output is not a terminal; 80 when unset. "
         "Other tables have whole lines there."},
        {"MEGALITH_ISA",
         "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
@@ -215,7 +215,7 @@ void Options::State::take_config_file(const std::string& path) {
       continue;
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
-    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
+    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is already set at ", first->second);
     if (match->negated)
       for (std::string& word : option.words) word = negate_word(word);
     set_field(entry.field, option.words, option.where + ": " + option.key, problems);

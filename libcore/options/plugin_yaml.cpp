@@ -23,7 +23,7 @@ constexpr size_t kMostValues = size_t{1} << 18;
 
 [[noreturn]] void refuse_many(const std::string& path) {
   fail(ErrorKind::kData, path, ": has more than ", kMostValues,
-       " keys and values; it is no file of settings");
+       " keys and values; it is not a settings file");
 }
 
 // Counts the nodes of a document while it is scanned, before memory is taken for them.

@@ -209,12 +209,12 @@ std::string troff(const std::string& text) {
 namespace {
 /// What run_app() and the signals make of a run's end.
 const std::vector<NoteDoc> kExitCodes = {
-    {"0", "Success; also when the reader of standard output went away."},
+    {"0", "Success, even if the reader of standard output has gone."},
     {"64", "An option is unknown or missing, or options contradict each other or the input."},
-    {"65", "An input file holds something it must not."},
-    {"66", "An input file is not there."},
+    {"65", "An input file holds invalid data."},
+    {"66", "An input file does not exist."},
     {"69", "A device or its library does not answer."},
-    {"70", "A mistake of the program."},
+    {"70", "A bug in the program."},
     {"74", "Reading or writing failed."},
     {"75",
      "Try again: a signal stopped training, whose state is saved first where --save is given, a peer failed, "

@@ -155,7 +155,7 @@ TokenizerFiles recognize_file(const std::string& path, const std::string& type) 
       break;
   }
   fail(ErrorKind::kData, path,
-       ": is no tokenizer's file; wanted a tokenizer.json, vocab.json or merges.txt, a "
+       ": is not a tokenizer file; wanted a tokenizer.json, vocab.json or merges.txt, a "
        "SentencePiece model, tiktoken's ranks, or the folder that holds one of them");
 }
 

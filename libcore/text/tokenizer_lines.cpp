@@ -53,7 +53,7 @@ std::vector<int32_t> ids_of(std::string_view line) {
     if (word.empty()) continue;
     const auto id = parse_int(word);
     if (!id || *id < 0 || *id > std::numeric_limits<int32_t>::max())
-      fail(ErrorKind::kData, quote(word), " is no token id");
+      fail(ErrorKind::kData, quote(word), " is not a token id");
     ids.push_back(static_cast<int32_t>(*id));
   }
   return ids;

@@ -253,7 +253,7 @@ TEST_F(Inputs, OfTokenizersNamedFileByFileAreBlamedUnderTheirNames) {
         {"echo '{\"a\": 99999}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
          "bad.json: token \"a\" has id 99999"},
         {"echo '{\"a\": 1, \"a\": 2}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
-         "bad.json: key \"a\" stands twice"},
+         "bad.json: key \"a\" appears twice"},
         {"cp v.json bad.json", "--vocab-file v.json --merge-file bad.json", "bad.json:1: found "},
         {"sed 's/\"id\": *0/\"id\": 1.5/' t.json > bad.json", "--tokenizer-model bad.json",
          "bad.json: added_tokens[0].id is not an integer"},

@@ -67,7 +67,7 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
     const CommandResult alone = run("rm -rf out*; mkfifo fifo; timeout 20 " + command +
                                     "fifo; code=$?; test -p fifo || code=99; rm fifo; exit $code");
     EXPECT_EQ(alone.code, 74) << command << ": " << alone.err;
-    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos)
+    EXPECT_NE(alone.err.find("fifo: no process reads from it"), std::string::npos)
         << command << ": " << alone.err;
     EXPECT_EQ(run("rm -rf out*").code, 0);
   }
@@ -98,7 +98,8 @@ TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
     const std::string command = kTrain + "--save saved " + option + " fifo";
     const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
     EXPECT_EQ(alone.code, 74) << option << ": " << alone.err;
-    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << option << ": " << alone.err;
+    EXPECT_NE(alone.err.find("fifo: no process reads from it"), std::string::npos)
+        << option << ": " << alone.err;
     EXPECT_FALSE(file_exists(dir_ / "saved/latest_checkpointed_iteration.txt")) << option;
     const CommandResult read =
         run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");

@@ -47,8 +47,8 @@ TEST(Plugin, HasTheFunctionsThatItExportsAndNoOther) {
   const Plugin plugin(kDecoder);
   EXPECT_NE(plugin.function<void()>("megalith_decoder"), nullptr);
   EXPECT_EQ(complaint([&] { plugin.function<void()>("megalith_encoder"); }),
-            "libmegalith_decoder.so: no function megalith_encoder; it is not of this Megalith: build and "
-            "install both");
+            "libmegalith_decoder.so: no function megalith_encoder; it belongs to another build of Megalith: "
+            "build and install both together");
 }
 
 TEST(Plugin, SaysWhereItWasLookedFor) {

@@ -256,8 +256,8 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
     EXPECT_EQ(given(small() + "--nproc_per_node gpu").parallel.world, 2);
     const test::Variable twice("CUDA_VISIBLE_DEVICES", "0,0");
     EXPECT_EQ(complaint(small() + "--nproc gpu"),
-              "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted such "
-              "as 0,2; give a number, or auto for one rank a CPU");
+              "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted a "
+              "list such as 0,2; give a number, or auto for one rank a CPU");
   }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
@@ -308,9 +308,10 @@ TEST(PretrainConfig, ChecksTheMicroBatchesOfAnInterleavedPipeline) {
   const std::string interleaved =
       small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
   EXPECT_EQ(complaint(interleaved + "--global-batch-size 8"), "");
-  EXPECT_EQ(complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
-            "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
-            "--pipeline-model-parallel-size 2, as an interleaved pipeline wants; nearest that work: 12, 24");
+  EXPECT_EQ(
+      complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
+      "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
+      "--pipeline-model-parallel-size 2, as an interleaved pipeline requires; nearest that work: 12, 24");
   EXPECT_NE(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,1,1,1"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --global-batch-size 6"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"),

@@ -369,7 +369,7 @@ TEST(ModelSource, RefusesOtherKindsByName) {
   put("gguf/model.gguf");
   put("noweights/config.json",
       R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 1, "vocab_size": 8})");
-  EXPECT_NE(refusal(dir / "megatron").find("model_optim_rng.pt: is no file of torch.save"),
+  EXPECT_NE(refusal(dir / "megatron").find("model_optim_rng.pt: is not a file of torch.save"),
             std::string::npos);
   EXPECT_NE(refusal(dir / "bin").find("config.json: \"model_type\" is"), std::string::npos);
   EXPECT_NE(refusal(dir / "peft").find("an adapter of peft"), std::string::npos);

@@ -77,10 +77,9 @@ TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
   ASSERT_EQ(examples.size(), 1);
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 99}));
   EXPECT_EQ(examples.report().without_answer, 1);
-  EXPECT_EQ(
-      report_line("x", examples.report()),
-      "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 left "
-      "out, since no token of the answer fits");
+  EXPECT_EQ(report_line("x", examples.report()),
+            "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 "
+            "left out: no token of the answer fits");
 }
 
 TEST(Examples, ARenderedConversationStandsAsItIs) {

@@ -117,7 +117,7 @@ TEST(DocumentParser, NamesThePlaceAndWhatIsThere) {
       {R"({"text":["a", 1]})", DocumentFault::kWrongType, 14,
        R"("text" is a list that holds a number, wanted only strings)"},
       {R"({"text":"ab\ud800"})", DocumentFault::kLoneSurrogate, 11,
-       R"(\ud800 stands without its other half)"},
+       R"(\ud800 appears without its other half)"},
   };
   for (const Place& place : places) {
     SCOPED_TRACE(place.line);

@@ -28,7 +28,7 @@ void expect_refused(const Op& good, const std::function<void(Op&)>& spoil, const
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInternal);
     const std::string what = error.what();
-    EXPECT_EQ(what.rfind(std::string(Op::kName) + ": want ", 0), 0u) << what;
+    EXPECT_EQ(what.rfind(std::string(Op::kName) + ": wanted ", 0), 0u) << what;
     EXPECT_NE(what.find(part), std::string::npos) << what;
   }
 }

@@ -156,7 +156,7 @@ TEST(TokenizerFiles, OfGpt2AreTwoAndEitherNamesBoth) {
 TEST(TokenizerFiles, SayWhatIsWanted) {
   const test::TempDir dir;
   EXPECT_EQ(recognize_tokenizer(dir / "none"), std::nullopt);
-  const std::string wanted = ": is no tokenizer's file; wanted a tokenizer.json";
+  const std::string wanted = ": is not a tokenizer file; wanted a tokenizer.json";
   for (const char* name : {"noise", "tokenizer.model"}) {
     write_file(dir / name, kNoise);
     EXPECT_NE(answer(recognize_tokenizer, dir / name, "").find(name + wanted), std::string::npos);

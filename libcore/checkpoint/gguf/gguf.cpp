@@ -157,7 +157,7 @@ Entry entry_of(Cursor& in) {
               .bytes = 0};
   const std::string name = quote(entry.tensor.name);
   const auto axes = in.number<uint32_t>();
-  if (axes > kMaxAxes) in.refuse("tensor ", name, " has ", axes, " axes, at most ", kMaxAxes, " can be");
+  if (axes > kMaxAxes) in.refuse("tensor ", name, " has ", axes, " axes; at most ", kMaxAxes, " are allowed");
   int64_t elements = 1;
   for (uint32_t axis = 0; axis < axes; ++axis) {
     const auto extent = in.number<uint64_t>();
@@ -176,7 +176,7 @@ Entry entry_of(Cursor& in) {
   entry.tensor.dtype = plain_type(entry.type);
   if (entry.type == GgufType::kQ8 &&
       (entry.tensor.extents.empty() || entry.tensor.extents.back() % kQ8Block != 0))
-    in.refuse("tensor ", name, " is Q8_0, but its rows are no whole blocks of ", kQ8Block);
+    in.refuse("tensor ", name, " is Q8_0, but its rows are not whole blocks of ", kQ8Block);
   entry.offset = in.number<uint64_t>();
   entry.bytes = gguf_bytes(entry.type, elements);
   return entry;
@@ -190,7 +190,7 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
     const std::string name = quote(entry.tensor.name);
     if (entry.offset % alignment != 0 || entry.offset < end)
       in.refuse("tensor ", name, " begins at byte ", entry.offset,
-                " of the data, within another one or unaligned");
+                " of the data, where it overlaps another one or is not aligned");
     if (entry.bytes > room || entry.offset > room - entry.bytes)
       in.refuse("tensor ", name, " ends beyond the file; it was probably cut");
     end = entry.offset + entry.bytes;
@@ -200,7 +200,7 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
 void check_names(const Cursor& in, const std::vector<Entry>& sorted) {
   for (size_t i = 1; i < sorted.size(); ++i)
     if (sorted[i].tensor.name == sorted[i - 1].tensor.name)
-      in.refuse("tensor ", quote(sorted[i].tensor.name), " is there twice");
+      in.refuse("tensor ", quote(sorted[i].tensor.name), " appears twice");
 }
 
 float half_to_float(const std::byte* from) {

@@ -107,7 +107,7 @@ StoredBlock parse_block(const Json& json, const IndexedTensor& tensor, const std
   if (!fits(tensor.shape, block.offset, block.extent))
     reader.refuse("a block ", block.extent, " at ", block.offset, " does not lie in ", tensor.shape);
   if (block.end < block.begin || block.end - block.begin != bytes_of(block.extent, tensor.dtype, reader))
-    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " stands at bytes ", block.begin,
+    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " occupies bytes ", block.begin,
                   " to ", block.end);
   return block;
 }

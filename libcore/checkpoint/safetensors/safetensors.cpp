@@ -106,7 +106,7 @@ Entry entry_of(const std::string& name, const Json& json, const std::string& pat
   entry.range = {natural(offsets[0], where, "\"data_offsets\""),
                  natural(offsets[1], where, "\"data_offsets\"")};
   if (entry.range.begin > entry.range.end || entry.range.end - entry.range.begin != bytes)
-    fail(ErrorKind::kData, where, ": stands at bytes ", entry.range.begin, " to ", entry.range.end,
+    fail(ErrorKind::kData, where, ": occupies bytes ", entry.range.begin, " to ", entry.range.end,
          " of the data, but ", type.name, " of its shape takes ", bytes);
   return entry;
 }
@@ -143,7 +143,7 @@ uint64_t header_bytes(const MappedFile& file) {
   const uint64_t room = std::min<uint64_t>(kGreatestHeader, file.size() - kLengthBytes);
   if (bytes > room)
     fail(ErrorKind::kData, file.path(), ": declares a header of ", bytes, " bytes, but at most ", room,
-         " can be");
+         " are possible");
   if (bytes == 0 || file.text()[kLengthBytes] != '{')
     fail(ErrorKind::kData, file.path(), ": its header does not begin with '{'; is this a safetensors file?");
   return bytes;

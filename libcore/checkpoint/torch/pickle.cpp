@@ -353,7 +353,7 @@ bool Unpickler::step_object(unsigned char op) {
 
 uint64_t Unpickler::line_number() {
   const auto slot = parse_int(line());
-  if (!slot || *slot < 0) refuse("the number of a memo slot is none");
+  if (!slot || *slot < 0) refuse("a memo slot without a valid number");
   return static_cast<uint64_t>(*slot);
 }
 
@@ -369,14 +369,14 @@ void Unpickler::push_text_int() {
   if (text == "00" || text == "01") return push_whole(Kind::kBool, text == "01");
   if (text.ends_with('L')) text.remove_suffix(1);
   const auto number = parse_int(text);
-  if (!number) refuse(quote(text), " is no integer of 64 bits");
+  if (!number) refuse(quote(text), " is not a 64-bit integer");
   push_whole(Kind::kInt, *number);
 }
 
 void Unpickler::push_text_float() {
   const std::string_view text = line();
   const auto real = parse_double(text);
-  if (!real) refuse(quote(text), " is no number");
+  if (!real) refuse(quote(text), " is not a number");
   push(Kind::kFloat, *real);
 }
 
@@ -399,7 +399,7 @@ void Unpickler::push_quoted() {
 
 void Unpickler::add_to(PickleRef target, Kind kind, const Items& items) {
   PickleValue& container = value(target);
-  if (container.kind != kind) refuse("adds to what is no ", kind == Kind::kList ? "list" : "set");
+  if (container.kind != kind) refuse("adds to something other than a ", kind == Kind::kList ? "list" : "set");
   auto& held = std::get<Items>(container.held);
   held.insert(held.end(), items.begin(), items.end());
 }

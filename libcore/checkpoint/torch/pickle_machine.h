@@ -44,7 +44,7 @@ class Unpickler {
   }
   std::string_view take(uint64_t n) {
     if (n > bytes_.size() - at_)
-      refuse("wants ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or cut");
+      refuse("needs ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or cut");
     const std::string_view out = bytes_.substr(at_, n);
     at_ += n;
     return out;
@@ -96,7 +96,7 @@ class Unpickler {
     return ref;
   }
   Items pop_to_mark() {
-    if (marks_.empty()) refuse("wants a MARK, but there is none");
+    if (marks_.empty()) refuse("needs a MARK, but there is none");
     const auto from = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     marks_.pop_back();
     Items items(from, stack_.end());

@@ -25,17 +25,17 @@ bool holds_items(const PickleValue& value) {
 }  // namespace
 
 const PickleClass& Unpickler::class_of(PickleRef ref) {
-  if (value(ref).kind != Kind::kClass) refuse("calls what is no class or function");
+  if (value(ref).kind != Kind::kClass) refuse("calls something other than a class or function");
   return tree_.classes_[static_cast<size_t>(value(ref).whole())];
 }
 
 const Items& Unpickler::tuple(PickleRef ref, const char* what) {
-  if (value(ref).kind != Kind::kTuple) refuse(what, " are no tuple");
+  if (value(ref).kind != Kind::kTuple) refuse(what, " are not a tuple");
   return value(ref).items();
 }
 
 int64_t Unpickler::whole(PickleRef ref, const char* what) {
-  if (value(ref).kind != Kind::kInt) refuse(what, " is no integer of 64 bits");
+  if (value(ref).kind != Kind::kInt) refuse(what, " is not a 64-bit integer");
   return value(ref).whole();
 }
 
@@ -69,7 +69,8 @@ void Unpickler::reduce() {
       stack_.push_back(rebuilt_tensor(arguments));
       return;
     case PickleRole::kRebuildParameter:
-      if (arguments.empty() || value(arguments[0]).kind != Kind::kTensor) refuse(cls.name, " of no tensor");
+      if (arguments.empty() || value(arguments[0]).kind != Kind::kTensor)
+        refuse(cls.name, " of something other than a tensor");
       stack_.push_back(arguments[0]);
       return;
     case PickleRole::kFactory:
@@ -97,12 +98,13 @@ PickleRef Unpickler::dict_from_pairs(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
     const PickleValue& list = value(arguments[0]);
-    if (arguments.size() != 1 || list.kind != Kind::kList) refuse("an OrderedDict of what is no list");
+    if (arguments.size() != 1 || list.kind != Kind::kList)
+      refuse("an OrderedDict of something other than a list");
     spend(list.items().size());
     for (const PickleRef pair : list.items()) {
       const Kind kind = value(pair).kind;
       if ((kind != Kind::kList && kind != Kind::kTuple) || value(pair).items().size() != 2)
-        refuse("an OrderedDict of what are no pairs");
+        refuse("an OrderedDict of something other than pairs");
       items.insert(items.end(), value(pair).items().begin(), value(pair).items().end());
     }
   }
@@ -158,10 +160,10 @@ void Unpickler::build() {
   const PickleRef state = pop();
   PickleValue& object = value(top());
   if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict: not its items
-  if (object.kind != Kind::kRecord) refuse("BUILD of what is no object");
+  if (object.kind != Kind::kRecord) refuse("BUILD of something other than an object");
   const PickleClass& cls = class_of(object.items()[0]);
   if (cls.role == PickleRole::kNamespace && value(state).kind != Kind::kDict)
-    refuse("the state of ", cls.name, " is no dict");
+    refuse("the state of ", cls.name, " is not a dict");
   check_state(state);
   std::get<Items>(object.held).push_back(state);
 }

@@ -45,7 +45,7 @@ std::string kind_of_stranger(std::string_view bytes) {
   if (bytes.starts_with("GGUF")) return "is a GGUF file, not one of torch.save";
   if (bytes.starts_with("\x1f\x8b")) return "is compressed with gzip; unpack it first";
   if (bytes.size() > 8 && bytes[8] == '{') return "looks like a safetensors file, not one of torch.save";
-  return "is no file of torch.save (neither a zip archive nor its older stream)";
+  return "is not a file of torch.save (neither a zip archive nor its older stream)";
 }
 
 // The folder within the archive: "archive" of "archive/data.pkl".
@@ -166,7 +166,7 @@ class LegacyStream {
     const bool texts =
         list.kind == Kind::kList && std::all_of(list.items().begin(), list.items().end(),
                                                 [&](PickleRef key) { return keys[key].kind == Kind::kText; });
-    if (!texts) refuse("its list of storages is none");
+    if (!texts) refuse("its list of storages is not a list");
     return list.items();
   }
   StorageBytes next_storage(const PickleStorage& storage) {
@@ -234,7 +234,7 @@ void check_storage(const TorchTensor& tensor) {
   }
   if (crc != *tensor.crc)
     fail(ErrorKind::kData, bytes.file.path(), ": bytes ", tensor.begin, " to ", tensor.end,
-         " do not match their CRC; the file is damaged (--no-crc reads it all the same)");
+         " do not match their CRC; the file is damaged (--no-crc reads it anyway)");
   bytes.sound[tensor.begin] = true;
 }
 
@@ -354,7 +354,8 @@ std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const st
     }
     spent += value.items().size();
     if (spent > max_values || at.name.size() > kGreatestName)
-      fail(ErrorKind::kData, where, ": the same values stand in too many places, or under names too long");
+      fail(ErrorKind::kData, where,
+           ": the same values appear in too many places, or under names that are too long");
     const std::string prefix = at.name.empty() ? "" : at.name + ".";
     const size_t step = value.kind == Kind::kDict ? 2 : 1;
     for (size_t i = value.items().size(); i >= step; i -= step) {

@@ -115,7 +115,7 @@ ZipArchive::Directory ZipArchive::directory() const {
       refuse_disks();
     const uint64_t begin = number_at<uint32_t>(bytes_, at + 16), n = number_at<uint32_t>(bytes_, at + 12);
     if (begin + n != at)
-      refuse("its zip directory should end at byte ", at, ", but is said to stand at bytes ", begin, " to ",
+      refuse("its zip directory should end at byte ", at, ", but is said to lie at bytes ", begin, " to ",
              begin + n);
     return {begin, at, number_at<uint16_t>(bytes_, at + 10)};
   }
@@ -123,13 +123,13 @@ ZipArchive::Directory ZipArchive::directory() const {
 }
 
 void ZipArchive::refuse_disks() const {
-  refuse("its zip directory is said to stand on several disks; wanted one file");
+  refuse("its zip directory is said to span several disks; wanted one file");
 }
 
 ZipArchive::Directory ZipArchive::zip64_directory(size_t locator) const {
   const auto at = number_at<uint64_t>(bytes_, locator + 8);
   if (!has_room(bytes_, at, kEnd64Bytes) || !has_signature(bytes_, at, kEnd64) || at + kEnd64Bytes > locator)
-    refuse("its zip64 end record should stand at byte ", at, ", but does not");
+    refuse("its zip64 end record should begin at byte ", at, ", but does not");
   if (number_at<uint32_t>(bytes_, locator + 4) != 0 || number_at<uint64_t>(bytes_, at + 16) != 0 ||
       number_at<uint64_t>(bytes_, at + 24) != number_at<uint64_t>(bytes_, at + 32))
     refuse_disks();

@@ -125,7 +125,7 @@ StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
   check_cover(cover, ErrorKind::kData, concat(path_, ": tensor ", quote(tensor.name)));
   if (!first.from.type->dtype)
     fail(ErrorKind::kData, place(first), ": tensor ", quote(tensor.name), " is ", first.from.type->name,
-         ", which is no parameter's type");
+         ", which is not a type of parameters");
   StoredTensor stored{.name = tensor.name,
                       .dtype_name = std::string(first.from.type->name),
                       .dtype = first.from.type->dtype,

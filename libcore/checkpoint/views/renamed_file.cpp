@@ -46,7 +46,7 @@ StoredTensor checked_parts(const TensorFile& file, const RenamedTensor& renamed)
   }
   if (!first.dtype)
     fail(ErrorKind::kData, file.path(), ": tensor ", quote(first.name), " is ", first.dtype_name,
-         ", which is no parameter's type");
+         ", which is not a type of parameters");
   StoredTensor ours{
       .name = renamed.ours, .dtype_name = first.dtype_name, .dtype = first.dtype, .extents = {}};
   for (int axis = 0; axis < renamed.shape.rank; ++axis) ours.extents.push_back(renamed.shape[axis]);

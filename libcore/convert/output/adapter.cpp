@@ -57,7 +57,7 @@ class Settings {
   }
   int64_t count(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is no positive integer");
+    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is not a positive integer");
     return value->as_int();
   }
   std::string text(const char* key) const {
@@ -70,7 +70,7 @@ class Settings {
   }
   double number(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_number()) refuse(quote(key), " is no number");
+    if (!value || !value->is_number()) refuse(quote(key), " is not a number");
     return value->as_double();
   }
   // The value that a pattern gives a module: peft matches the end of its name, after a dot.
@@ -129,7 +129,7 @@ Adapter::Adapter(const std::string& folder)
   for (const StoredTensor& tensor : tensors_->tensors())
     if (!tensor.dtype || !convertible(*tensor.dtype, DType::kF32))
       fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(tensor.name), " is ", tensor.dtype_name,
-           ", which is no parameter's type");
+           ", which is not a type of parameters");
   if (kind_ == kPeftLora)
     find_modules();
   else
@@ -153,7 +153,7 @@ void Adapter::find_modules() {
     const std::string_view name = tensor.name;
     const bool a = name.ends_with(kA), b = name.ends_with(kB);
     if (!name.starts_with(kModelPrefix) || !(a || b))
-      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(name), " is no matrix of LoRA; wanted ",
+      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(name), " is not a matrix of LoRA; wanted ",
            kModelPrefix, "MODULE", kA, " and ", kB);
     const std::string module(name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - kA.size()));
     const StoredTensor& first = tensors_->at(with_end(module, kA));
@@ -293,7 +293,7 @@ std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelCon
                                           const Adapter& adapter) {
   if (adapter.kind() != kPeftLora)
     fail(ErrorKind::kUsage, adapter.path(), ": an adapter of kind ", adapter.kind(),
-         " is no change of weights and cannot be merged; convert it by itself");
+         " does not change weights, so it cannot be merged; convert it by itself");
   return std::make_unique<MergedTensors>(base, config, adapter);
 }
 

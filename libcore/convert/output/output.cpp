@@ -31,7 +31,7 @@ Storage storage_of(DType dtype) {
     case DType::kF16:
       return Storage::kF16;
     default:
-      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+      fail(ErrorKind::kData, "a model cannot have parameters of type ", name_of(dtype));
   }
 }
 

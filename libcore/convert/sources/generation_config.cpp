@@ -14,7 +14,7 @@ namespace {
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_own_small(path);
-  if (!json.is_object()) fail(ErrorKind::kData, path, ": is no JSON object");
+  if (!json.is_object()) fail(ErrorKind::kData, path, ": is not a JSON object");
   return json;
 }
 

@@ -27,7 +27,7 @@ ModelConfig gpt2_config(const Settings& s) {
   c.bias_gelu_fusion =
       activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast";
   if (!c.bias_gelu_fusion && activation != "gelu")
-    s.refuse("\"activation_function\" ", quote(activation), " is not supported; there are gelu_new and gelu");
+    s.refuse("\"activation_function\" ", quote(activation), " is not supported; gelu_new and gelu are");
   s.only("scale_attn_weights", true, true);
   s.only("scale_attn_by_inverse_layer_idx", false, false);
   s.only("add_cross_attention", false, false);
@@ -224,7 +224,7 @@ const char* torch_name(DType dtype) {
     case DType::kF16:
       return "float16";
     default:
-      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+      fail(ErrorKind::kData, "a model cannot have parameters of type ", name_of(dtype));
   }
 }
 
@@ -296,8 +296,9 @@ const NameMap& family_of(const ModelConfig& config) {
   const std::string gpt2 = gpt2_misfits(config), rope = join(rope_misfits(config), ", ");
   if (gpt2.empty()) return gpt2_names();
   if (rope.empty()) return rope_family(config);
-  fail(ErrorKind::kData, "no Hugging Face model here computes what this one does: against GPT-2 stand ", gpt2,
-       "; against LLaMA, Qwen2 and Mistral stand ", rope);
+  fail(ErrorKind::kData,
+       "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by ", gpt2,
+       "; LLaMA, Qwen2 and Mistral are ruled out by ", rope);
 }
 
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids) {

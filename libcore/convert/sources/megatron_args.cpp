@@ -78,7 +78,7 @@ void refuse_foreign(const Settings& s) {
     found.push_back("--position-embedding-type " + position);
   if (s.text("softmax_type", "vanilla") != "vanilla") found.push_back("--softmax-type");
   if (!found.empty())
-    s.refuse("the model was trained with settings that cannot be had here: ", join(found, ", "));
+    s.refuse("the model was trained with settings that are not supported: ", join(found, ", "));
 }
 
 // --window-size (l, r): a token sees l tokens before it, itself, and r after it (none, as it is causal).

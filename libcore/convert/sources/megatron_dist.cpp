@@ -69,7 +69,7 @@ class Metadata {
  public:
   explicit Metadata(const std::string& path) : file_(path), tree_(parse_pickle(file_.text(), path)) {
     if (tree_.class_name(tree_.root()) != concat(kMetadataPackage, "Metadata"))
-      refuse("is no metadata of a distributed checkpoint");
+      refuse("is not the metadata of a distributed checkpoint");
     read_storage();
   }
 
@@ -88,7 +88,7 @@ class Metadata {
 
   const Stored& stored(const std::string& key, const Extents& offsets) const {
     const auto found = storage_.find({key, offsets});
-    if (found == storage_.end()) refuse("does not say where a chunk of ", quote(key), " stands");
+    if (found == storage_.end()) refuse("does not say where a chunk of ", quote(key), " lies");
     return found->second;
   }
 
@@ -99,26 +99,27 @@ class Metadata {
   }
   PickleRef member(PickleRef object, const char* name) const {
     const auto found = tree_.find_ref(object, name);
-    if (!found) refuse("an object lacks ", quote(name));
+    if (!found) refuse("an object has no ", quote(name));
     return *found;
   }
   const std::vector<PickleRef>& dict(PickleRef object, const char* name) const {
     const PickleRef found = member(object, name);
-    if (tree_[found].kind != Kind::kDict) refuse(quote(name), " is no dict");
+    if (tree_[found].kind != Kind::kDict) refuse(quote(name), " is not a dict");
     return tree_.members(found);
   }
   std::string_view text(PickleRef ref, const char* what) const {
-    if (tree_[ref].kind != Kind::kText) refuse(what, " is no text");
+    if (tree_[ref].kind != Kind::kText) refuse(what, " is not a string");
     return tree_[ref].text();
   }
   int64_t whole(PickleRef ref, const char* what) const {
-    if (tree_[ref].kind != Kind::kInt || tree_[ref].whole() < 0) refuse(quote(what), " is no natural number");
+    if (tree_[ref].kind != Kind::kInt || tree_[ref].whole() < 0)
+      refuse(quote(what), " is not a natural number");
     return tree_[ref].whole();
   }
   Extents extents(PickleRef object, const char* name) const {
     Extents out;
     const PickleValue& tuple = tree_[member(object, name)];
-    if (tuple.kind != Kind::kTuple) refuse(quote(name), " is no torch.Size");
+    if (tuple.kind != Kind::kTuple) refuse(quote(name), " is not a torch.Size");
     for (const PickleRef item : tuple.items()) out.push_back(whole(item, name));
     return out;
   }
@@ -132,7 +133,7 @@ class Metadata {
                                   : tree_.find(properties, "dtype");
     const TorchType* known = nullptr;
     if (type && type->kind == Kind::kClass) known = tree_.classes()[static_cast<size_t>(type->whole())].type;
-    if (!known) refuse("does not say of which type ", quote(key), " is");
+    if (!known) refuse("does not say which type ", quote(key), " has");
     return known->name;
   }
   void read_chunks(Entry& entry, PickleRef object) const {
@@ -140,7 +141,7 @@ class Metadata {
     if (!has_product(entry.size)) refuse("the extents of ", quote(entry.key), " multiply to more than 2^63");
     entry.type = type_of(member(object, "properties"), entry.key);
     const PickleValue& chunks = tree_[member(object, "chunks")];
-    if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are no list");
+    if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are not a list");
     for (const PickleRef chunk : chunks.items()) {
       entry.chunks.push_back({extents(chunk, "offsets"), extents(chunk, "sizes")});
       if (!is_within(entry.chunks.back(), entry.size))
@@ -162,7 +163,7 @@ class Metadata {
                           static_cast<uint64_t>(whole(member(info, "offset"), "offset")),
                           static_cast<uint64_t>(whole(member(info, "length"), "length"))};
       if (!storage_.emplace(std::pair(key, extents(members[i], "offset")), stored).second)
-        refuse("says twice where a chunk of ", quote(key), " stands");
+        refuse("says twice where a chunk of ", quote(key), " lies");
     }
   }
 
@@ -182,7 +183,7 @@ class ChunkFiles {
     const uint64_t size = bytes->file.size();
     if (at.offset > size || at.length > size - at.offset)
       fail(ErrorKind::kData, bytes->file.path(), ": has ", size, " bytes, but a chunk of ", quote(key),
-           " stands at bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
+           " occupies bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
     const TorchFile chunk = open_torch(bytes, at.offset, at.offset + at.length);
     const PickleRef root = chunk.tree.root();
     if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes ||
@@ -198,7 +199,7 @@ class ChunkFiles {
     if (found) return found;
     if (name.empty() || name[0] == '.' ||
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
-      fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to stand in ", quote(name),
+      fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to be in ", quote(name),
            ", wanted the plain name of a file in the same folder");
     found = std::make_shared<TorchBytes>(folder_ + "/" + name, crc_);
     return found;
@@ -235,7 +236,7 @@ class DistReader {
   int64_t embedding_rows() const {
     for (const Entry& entry : entries_)
       if (entry.key == kEmbeddingName && !entry.size.empty()) return entry.size[0];
-    fail(ErrorKind::kData, folder_, ": lacks ", quote(kEmbeddingName));
+    fail(ErrorKind::kData, folder_, ": has no ", quote(kEmbeddingName));
   }
 
   PartsByName parts(const ModelConfig& config, const RowOrder& order) {
@@ -314,7 +315,7 @@ MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions&
   PartsByName found = reader.parts(config, qkv_row_order(state, config, true, folder));
   auto tensors = join_parts(std::move(found), {config, args_flag(state.args, "apply_layernorm_1p"), folder});
   SourceTraining training{.scheduler = state.scheduler,
-                          .no_optimizer = "a distributed checkpoint's is not read here"};
+                          .no_optimizer = "that of a distributed checkpoint is not read"};
   return {folder,
           config,
           state.args,

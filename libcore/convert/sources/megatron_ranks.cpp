@@ -126,7 +126,7 @@ void add_leaf(Contents& contents, Share& share, const TorchFile& file, const Tor
   share.layers = std::max(share.layers, name->layer + 1);
   const auto [place, added] =
       share.tensors.emplace(with_layer(name->ours, name->layer), file.tensor(leaf.value));
-  if (!added) refuse(share.path, concat("key ", quote(leaf.name), " and another one are the same parameter"));
+  if (!added) refuse(share.path, concat("key ", quote(leaf.name), " and another key are the same parameter"));
   share.order.push_back({leaf.name, place->first, &place->second});
 }
 
@@ -142,7 +142,7 @@ std::vector<PickleRef> chunks_of(const TorchFile& file) {
   const auto& members = tree.members(tree.root());
   for (size_t i = 0; i < members.size(); i += 2)
     if (tree[members[i]].kind == Kind::kText) keys.insert(std::string(tree[members[i]].text()));
-  refuse(file.path(), concat("holds no \"model\", so it is no checkpoint of Megatron-LM; it holds ",
+  refuse(file.path(), concat("holds no \"model\", so it is not a checkpoint of Megatron-LM; it holds ",
                              keys.empty() ? "nothing" : some_of(keys)));
 }
 
@@ -164,7 +164,7 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
                       const Grid& grid) {
   const auto differ = [&](std::string_view what) {
     refuse(rank.path, concat("disagrees with ", grid.files.front().path, " about ", what,
-                             "; the files are of different checkpoints"));
+                             "; the files belong to different checkpoints"));
   };
   if (own.iteration != first.iteration) differ("the iteration");
   if (own.version != first.version) differ("checkpoint_version");
@@ -193,7 +193,7 @@ void check_writers(const Grid& grid, const WriterRanks& writers) {
     if (*writers[i] < *writers[i - 1])
       refuse(grid.files[i].path,
              concat("its args say that rank ", *writers[i], " wrote it, but rank ", *writers[i - 1],
-                    " wrote ", grid.files[i - 1].path, "; give the folders the names that they had"));
+                    " wrote ", grid.files[i - 1].path, "; give the folders their original names"));
 }
 
 Contents read_ranks(const Grid& grid, const SourceOptions& options) {
@@ -222,7 +222,8 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
       contents.shares.push_back(std::move(share));
     }
     if (contents.shares.size() != chunks.size() * static_cast<size_t>(&rank - grid.files.data() + 1))
-      refuse(rank.path, concat("holds ", chunks.size(), " chunks of a virtual pipeline, other ranks do not"));
+      refuse(rank.path,
+             concat("holds ", chunks.size(), " chunks of a virtual pipeline, but other ranks do not"));
   }
   check_writers(grid, writers);
   if (!contents.unknown.empty())
@@ -247,7 +248,7 @@ void check_ends(const Share& share, bool first, bool last) {
                                 " stage; its folder has another stage's name"));
   }
   if (first && !share.tensors.contains(kEmbeddingName))
-    refuse(share.path, concat("lacks ", quote(kEmbeddingName), ", which the first stage has"));
+    refuse(share.path, concat("has no ", quote(kEmbeddingName), ", which belongs to the first stage"));
 }
 
 // A stage's layer 0 is the model's layer `base`. Chunk c of all stages comes before chunk c + 1.
@@ -287,8 +288,8 @@ ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& gri
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
     const auto it = held.find(name);
     if (it == held.end() || it->second[0][0].tensor.extents.size() != 2)
-      refuse(grid.path,
-             concat("has no args, and no matrix ", quote(name), " that would tell the model's size"));
+      refuse(grid.path, concat("has no args, and no matrix ", quote(name),
+                               " from which the model's size could be told"));
     return it->second[0][0].tensor.extents;
   };
   if (options.heads == 0)
@@ -414,7 +415,7 @@ SourceTraining training_of(const Contents& contents, SourceTraining training) {
 
 const std::vector<Held>& embedding_of(const HeldByName& held, const std::string& where) {
   const auto found = held.find(kEmbeddingName);
-  if (found == held.end()) refuse(where, concat("lacks ", quote(kEmbeddingName)));
+  if (found == held.end()) refuse(where, concat("has no ", quote(kEmbeddingName)));
   return found->second[0];
 }
 

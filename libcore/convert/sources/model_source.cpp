@@ -46,7 +46,7 @@ std::vector<std::string> models_below(const std::string& folder) {
 }
 
 constexpr const char* kGgufRemedy =
-    ", which is written and not read here; give the model that it was made from";
+    ", which can be written but not read; give the model that it was made from";
 
 [[noreturn]] void refuse_adapter_of_peft(const std::string& folder) {
   refuse(folder,
@@ -138,7 +138,7 @@ void refuse_adapter_alone(const Json& args, const std::string& folder) {
   const std::string wrote = parent_or_here(folder).string();  // what megalith-finetune calls --output-dir
   const std::string found = concat("holds an adapter alone, of the model ", quote(base), "; ");
   if (!holds(wrote, kAdapterFile))
-    refuse(folder, concat(found, "let megalith-finetune end, which then writes it to ", wrote,
+    refuse(folder, concat(found, "let megalith-finetune finish, which then writes it to ", wrote,
                           ", or give that model"));
   if (adapter->find("num_virtual_tokens"))
     refuse(folder, concat(found, "a prefix cannot be joined to it; to run both: megalith-generate --model ",

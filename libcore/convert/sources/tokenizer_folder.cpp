@@ -92,8 +92,8 @@ void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
            ", but the model's vocabulary ends at ", vocab_size - 1,
            "; give the tokenizer that it was trained with");
     if (const auto [at, fresh] = tokens.emplace(id, &token); !fresh)
-      fail(ErrorKind::kData, where, ": tokens ", quote(*at->second), " and ", quote(token), " have one id, ",
-           id);
+      fail(ErrorKind::kData, where, ": tokens ", quote(*at->second), " and ", quote(token),
+           " have the same id, ", id);
   }
 }
 
@@ -126,7 +126,7 @@ BytePairEncoder::Merge merge_of(const Ids& ids, const std::string& left, const s
 BytePairEncoder::Merge merge_of(const Ids& ids, std::string_view line, const std::string& where) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos)
-    fail(ErrorKind::kData, where, ": the line ", quote(line), " is no pair of tokens");
+    fail(ErrorKind::kData, where, ": the line ", quote(line), " is not a pair of tokens");
   return merge_of(ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
 }
 
@@ -139,7 +139,7 @@ std::vector<BytePairEncoder::Merge> merges_of(const Json& tokenizer, const Ids& 
     else if (const Json::Array& pair = merge.as_array(); pair.size() == 2)
       merges.push_back(merge_of(ids, pair[0].as_string(), pair[1].as_string(), where));
     else
-      fail(ErrorKind::kData, where, ": model.merges[", merges.size(), "] is no pair of tokens");
+      fail(ErrorKind::kData, where, ": model.merges[", merges.size(), "] is not a pair of tokens");
   }
   return merges;
 }
@@ -166,7 +166,7 @@ TrainedBpe from_tokenizer_json(const Folder& folder, const Ids& ids) {
 // How merges.txt differs from the model of a tokenizer.json; empty: it does not.
 std::string merges_differ(const std::string& text, const Json& model) {
   const Json* const list = model.find("merges");
-  if (!list || !list->is_array()) return "there are merges";
+  if (!list || !list->is_array()) return "has merges";
   size_t count = 0;
   for (const std::string& line : split(text, '\n')) {
     const std::string_view merge =
@@ -321,7 +321,7 @@ Folder read_folder(const std::string& path) {
     const std::string& text = folder.files[name] = read_own_file(file);
     if (!file.ends_with(".json")) continue;
     if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
-      fail(ErrorKind::kData, file, ": is no JSON object; it is no tokenizer's file");
+      fail(ErrorKind::kData, file, ": is not a JSON object, so it is not a tokenizer file");
   }
   return folder;
 }

@@ -167,7 +167,7 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
   if (storage == Storage::kQ8) metadata.u32("general.quantization_version", 2);
   add_model(metadata, family, config);
   if (conversion.tokenizer_folder.empty()) {
-    warn("the model has no tokenizer; llama.cpp takes and gives token ids only");
+    warn("the model has no tokenizer; llama.cpp will take and return token ids only");
     metadata.text("tokenizer.ggml.model", "no_vocab");
   } else {
     add_gguf_tokenizer(metadata,
@@ -199,7 +199,7 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
   const ModelConfig& config = conversion.source.config();
   if (config.activation() == Activation::kGeluExact)
     warn(
-        "llama.cpp computes GELU in the form of tanh, the model was trained with the exact one: logits "
+        "llama.cpp computes GELU with tanh, but the model was trained with the exact form: logits "
         "differ by "
         "about 0.001");
   const OutputPlan plan = plan_gguf(conversion, type);

@@ -86,7 +86,7 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
   for (const auto& entry : fs::directory_iterator(output))
     if (const std::string name = entry.path().filename().string(); !is_own_file(name))
       fail(ErrorKind::kUsage, "--output ", output, " holds ", quote(name),
-           ", which is no part of an exported model; give a new folder");
+           ", which is not part of an exported model; give a new folder");
 }
 
 // Warns, because transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the
@@ -143,7 +143,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   const OutputPlan plan = plan_hf(conversion, max_shard);
   const HfTokenizerFiles tokenizer = tokenizer_of(conversion);
   if (tokenizer.files.empty())
-    warn("the model has no tokenizer; the exported folder takes and gives token ids only");
+    warn("the model has no tokenizer; the exported model takes and returns token ids only");
   warn_of_other_rules(source.config(), tokenizer);
 
   PlacedFiles files(memory_for(plan));

@@ -78,7 +78,7 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
   for (int64_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= vocab_size) return i;
   fail(ErrorKind::kData, sidecar_path(data.prefix()),
-       ": tells of a token id that the dataset does not hold; remove it");
+       ": mentions a token id that the dataset does not hold; remove it");
 }
 
 [[noreturn]] void refuse(const IndexedDataset& data, int64_t vocab_size) {
@@ -110,7 +110,7 @@ TokenizerCheck::TokenizerCheck(const RunTokenizer& run, bool allowed)
 void TokenizerCheck::complain(const std::string& found, const std::string& remedy) const {
   const std::string why = found + ": the same ids mean other texts";
   if (!allowed_)
-    fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train all the same");
+    fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train anyway");
   warn(why);
 }
 

@@ -223,8 +223,8 @@ Verified verify_dataset(const std::string& prefix) {
   verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
   verify_content(data.bin().path(), sidecar->bin_parts);
   if (const int64_t max_id = scan_tokens(data).max; max_id != sidecar->max_token_id)
-    fail(ErrorKind::kData, sidecar_path(prefix), ": tells of the max token id ", sidecar->max_token_id,
-         ", the dataset's is ", max_id, "; remove the file to go on without it");
+    fail(ErrorKind::kData, sidecar_path(prefix), ": says that the max token id is ", sidecar->max_token_id,
+         ", but the dataset's is ", max_id, "; remove the file to continue without it");
   return Verified::kContent;
 }
 

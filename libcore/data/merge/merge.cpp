@@ -196,8 +196,8 @@ class Merge {
   void add_tokens(const MergeSource& source) {
     const ReadableFile bin(source.prefix + ".bin");
     if (bin.size() != source.bin_size)
-      fail(ErrorKind::kData, bin.path(), ": is ", bin.size(), " bytes, a moment ago it was ", source.bin_size,
-           "; it was changed meanwhile");
+      fail(ErrorKind::kData, bin.path(), ": is ", bin.size(), " bytes, but a moment ago it was ",
+           source.bin_size, "; it was changed in between");
     const bool widened = source.header.dtype != header_.dtype;
     if (widened || config_.verify) return add_tokens_through_memory(source, bin, widened);
     uint64_t before = 0;

@@ -26,15 +26,15 @@ struct MergeConfig {
     v("output-prefix", output_prefix, "Path of the joined dataset, without .bin and .idx.", required(),
       metavar("PREFIX"));
     v("recursive", recursive,
-      "Take the datasets of the folders below --input too, in the order of their paths.");
+      "Also take the datasets in folders below --input, in the order of their paths.");
     v("natural-sort", natural_sort,
       "Order the datasets of a folder by the numbers in their names: part_2 before part_10.");
     v("widen", widen,
-      "Join datasets of different integer types in the smallest type that holds all (int32 for uint16 and "
-      "int32). Their tokenizers must still be the same where sidecars tell.");
+      "Join datasets of different integer types, using the smallest type that holds all (int32 for uint16 "
+      "and int32). Where sidecars name the tokenizers, these must still be the same.");
     v("verify", verify,
-      "Compare the content of each dataset with the hashes in its sidecar, which must be there. Structure "
-      "and sizes are checked in any case.");
+      "Compare the content of each dataset with the hashes in its sidecar, which must exist. Structure "
+      "and sizes are always checked.");
     v("multimodal", multimodal, "Refused: datasets with sequence modes are not supported.", unlisted());
   }
   void validate(Problems&) const;

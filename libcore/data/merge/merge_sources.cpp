@@ -103,7 +103,8 @@ std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   if (counts_agree && (!hashed || cover(sidecar->bin_parts, source.bin_size))) return sidecar;
   warn(sidecar_path(source.prefix), ": describes ", sidecar->tokens, " tokens in ", sidecar->documents,
        " documents, the dataset has ", tokens, " in ", documents,
-       counts_agree ? "; but its hashes are of fewer or more bytes: it is not used" : "; it is not used");
+       counts_agree ? "; its hashes cover a different number of bytes, so it is not used"
+                    : "; it is not used");
   return std::nullopt;
 }
 
@@ -166,11 +167,11 @@ std::vector<std::string> find_datasets(const std::string& folder, bool recursive
     if (ending == ".json" && bin && idx) continue;
     if (ending != ".bin" && ending != ".idx")
       fail(ErrorKind::kData, path,
-           ": is no part of a dataset; wanted only .bin/.idx pairs (and their .json) in ", quote(folder),
+           ": is not part of a dataset; wanted only .bin/.idx pairs (and their .json) in ", quote(folder),
            ": move it away");
     if (!bin || !idx)
       fail(ErrorKind::kData, path, ": there is no ", prefix, bin ? ".idx" : ".bin",
-           " beside it; run preprocess again, or move the file away");
+           " next to it; run preprocess again, or move the file away");
     prefixes.insert(prefix);
   }
   if (prefixes.empty())
@@ -202,9 +203,9 @@ IndexedDType joined_dtype(const std::vector<MergeSource>& sources, bool widen) {
     if (!widen || floating)
       fail(ErrorKind::kData, source.prefix, ": tokens are ", name_of(source.header.dtype),
            ", those of the datasets before it ", name_of(dtype),
-           floating ? "; floating-point numbers are no token ids"
+           floating ? "; floating-point numbers are not token ids"
                     : "; they were made with different tokenizers: preprocess them with the same one, or "
-                      "give --widen when the ids mean the same");
+                      "give --widen if the ids mean the same");
     dtype = wider(dtype, source.header.dtype);
   }
   return dtype;

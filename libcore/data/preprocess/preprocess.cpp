@@ -214,8 +214,7 @@ void PreprocessConfig::validate(Problems& problems) const {
   for (const std::string& key : json_keys) {
     if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
     if (!rejects.empty() && real_path(rejects) == real_path(prefix_of(key)))
-      problems.add("--rejects ", quote(rejects),
-                   " is what the dataset's names begin with; give another name");
+      problems.add("--rejects ", quote(rejects), " is the prefix of the datasets' names; give another name");
     if (key.find('/') != std::string::npos)
       problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
   }
@@ -251,8 +250,8 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokeni
     run({config, tools, interrupt}, inputs);
   } catch (const Stopped& stopped) {
     tell("stopped by ", stopped.name,
-         config.resume ? "; run the same command to go on"
-                       : "; nothing was written (with --resume it would go on)");
+         config.resume ? "; run the same command to resume"
+                       : "; nothing was written (a run with --resume can be resumed)");
     return config.resume ? exit_code(ErrorKind::kComm) : 128 + stopped.signal;
   }
   return 0;

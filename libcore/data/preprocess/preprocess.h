@@ -57,34 +57,35 @@ struct PreprocessConfig {
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
       required(), metavar("PREFIX"));
     v("json-keys", json_keys,
-      "Keys to take; each makes a dataset of its own. Where a line has no key \"meta.text\", it is key "
+      "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
       "\"text\" "
       "of the object \"meta\".",
       metavar("KEY"));
     v("split-sentences", split_sentences,
-      "Make a sequence of each sentence, as cut by NLTK's Punkt with its model of --lang (punkt_tab, from "
-      "where NLTK looks). Lists of texts are taken as sentences already.");
+      "Make each sentence a sequence, as split by NLTK's Punkt with its model for --lang (punkt_tab, from "
+      "where NLTK looks for it). Lists of texts are taken to be sentences.");
     v("lang", language, "Language of --split-sentences: a folder of punkt_tab.", metavar("LANGUAGE"));
     v("keep-newlines", keep_newlines,
-      "With --split-sentences: keep the blanks and line ends after a sentence with it.");
+      "With --split-sentences: leave the blanks and line ends that follow a sentence in it.");
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
-    v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
-    v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
+    v("on-error", on_error, "At a bad line: strict stops without output, skip continues without the line.");
+    v("rejects", rejects, "Write the skipped lines there, unchanged.", metavar("FILE"));
     v("max-document-bytes", max_document_bytes,
       "A longer line is a bad line, of which little more than this is read into memory (and kept by "
       "--rejects).",
       at_least(0), default_text("any length"));
     v("min-chars", min_chars, "Leave out documents whose texts have fewer characters together.", at_least(0));
     v("dedup", dedup,
-      "exact: leave out a document whose texts an earlier one had (16 to 24 bytes of memory each).");
+      "exact: leave out a document whose texts equal those of an earlier one (16 to 24 bytes of memory "
+      "each).");
     v("resume", resume,
-      "Keep what is done beside the output, so that the same command goes on where it was interrupted.");
+      "Keep the state next to the output, so that the same command resumes where it was interrupted.");
     v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
       default_text("all cores that the process may use"));
-    v("chunk-size", chunk_size, "Most lines that a worker takes at a time.", at_least(0),
+    v("chunk-size", chunk_size, "Maximum number of lines that a worker takes at a time.", at_least(0),
       default_text("by bytes"));
     v("log-interval", log_interval, "Documents between two log lines.", at_least(1));
-    v("dataset-impl", dataset_impl, "Accepted for old scripts: what is written is always the mmap layout.",
+    v("dataset-impl", dataset_impl, "Accepted for old scripts: the mmap layout is always written.",
       one_of({"mmap", "lazy", "cached"}));
     v("vocab-size", vocab_size, "Ids of a NullTokenizer.", at_least(0), default_text("from the tokenizer"));
     v("make-vocab-size-divisible-by", vocab_divisor, "For the padded size in the log.", at_least(1));

@@ -178,7 +178,7 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
     open_outputs(tools, from);
   } catch (const Error& error) {
     if (from && error.kind() == ErrorKind::kData)
-      fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to begin anew");
+      fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to start over");
     throw;
   }
   if (from) go_on_from(*from);
@@ -220,7 +220,7 @@ void DocumentOutput::go_on_from(const PreprocessState& from) {
   documents_before_ = state_.summary.documents;
   bytes_before_ = state_.summary.bytes;
   tokens_before_ = tokens();
-  log("Going on after ", format_count(state_.summary.lines), " lines, in ",
+  log("Resuming after ", format_count(state_.summary.lines), " lines, in ",
       shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 

@@ -76,7 +76,7 @@ void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::s
     if (is_new(path, seen))
       paths.push_back(path.string());
     else
-      log("Passing over ", path.string(), ": it was found by another name already");
+      log("Passing over ", path.string(), ": it was already found under another name");
   }
 }
 

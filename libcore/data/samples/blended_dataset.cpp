@@ -66,7 +66,7 @@ Blend parse_blend(std::span<const std::string> words) {
   if (missing != weights.end())
     fail(ErrorKind::kUsage, "--data-path: ", quote(words[2 * static_cast<size_t>(given - weights.begin())]),
          " is a weight, but ", quote(words[2 * static_cast<size_t>(missing - weights.begin())]),
-         " is none; give WEIGHT PREFIX pairs, or prefixes only");
+         " is not; give WEIGHT PREFIX pairs, or prefixes only");
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!(*weights[i] > 0) || !std::isfinite(*weights[i]))
       fail(ErrorKind::kUsage, "--data-path: the weight ", quote(words[2 * i]), " of ",

@@ -44,7 +44,7 @@ constexpr double kSurplus = 0.005;  // Megatron's mid_level_dataset_surplus
 BlendedDataset blend_weighted(const SplitPart& part) {
   if (!part.samples())
     fail(ErrorKind::kUsage, "--data-path has weights, so the number of ", kSplitNames[part.split],
-         " samples must be given; without weights a blend can take one epoch");
+         " samples must be given; only a blend without weights can take one epoch");
   const std::vector<double> weights = normalized(part.open.blend.weights);
   std::vector<GptDataset> datasets;
   int64_t size = 0;

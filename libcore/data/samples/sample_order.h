@@ -31,7 +31,7 @@ struct SampleOrderOptions {
     v("n", lines, "Samples to print of each part.", at_least(0));
     v("no-extra-token", no_extra_token, "Samples of --seq-length ids, without the last label.");
     v("keep-last-partial-valid", keep_last_partial_valid, "Keep and pad the last validation sample.");
-    v("vocab-size", vocab_size, "Its last id ends a document.", at_least(1));
+    v("vocab-size", vocab_size, "The last of these ids ends a document.", at_least(1));
     v("pad", pad, "Id that fills a partial sample; -1: none.", at_least(-1));
   }
   void validate(Problems&) const;

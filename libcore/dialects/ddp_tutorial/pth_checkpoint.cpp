@@ -221,7 +221,7 @@ NamedTensors tensors_of(const TorchFile& file) {
 void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
   if (state.iteration - 1 == number) return;
   fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
-       ", its name and the model beside it are of step ", number,
+       ", but its name and the model next to it are of step ", number,
        "; put the right file back, or give --checkpoint ", state.iteration - 1);
 }
 
@@ -229,8 +229,8 @@ void require_step(const TorchFile& file, const TrainState& state, int64_t number
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
   if (!own || own->kind != PickleValue::Kind::kText)
-    fail(ErrorKind::kData, file.path(), ": does not say where the run stood (key \"", kOwnKey,
-         "\"); it is not ours: move it away to begin with the weights of the model beside it");
+    fail(ErrorKind::kData, file.path(), ": does not say how far the run had come (key \"", kOwnKey,
+         "\"); another program wrote it: move it away to begin with the weights of the model next to it");
   const Json run = Json::parse(std::string(own->text()), concat(file.path(), ": ", kOwnKey));
   start.args = run["args"];
   take_state(start, run["state"], file.path());
@@ -290,7 +290,7 @@ std::string overwriting(const StartPoint& start, const std::string& save) {
   return concat(
       (model.parent_path() / optimizer).string(),
       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ", save,
-      "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+      "; put it back, or move ", start.path, " to a separate folder and give that as --load");
 }
 
 class FoundPair final : public FoundCheckpoint {

@@ -58,7 +58,7 @@ NpyArray parse_npy(std::string_view file, const std::string& where) {
     fail(ErrorKind::kData, where, ": ", what, "; wanted a row of integers as numpy.save writes it");
   };
   constexpr size_t kBefore = 10, kBeforeLong = 12;  // magic, version, length of the header
-  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is no .npy file");
+  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is not a .npy file");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(file[i])); };
   const bool small = byte(6) == 1;
   const size_t begin = small ? kBefore : kBeforeLong;
@@ -105,8 +105,8 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
     sum += length;
   }
   if (sum != static_cast<int64_t>(ids))
-    fail(ErrorKind::kData, path, ": lens adds up to ", sum, " tokens, the ", kIds, " beside it has ", ids,
-         "; the two files do not belong together");
+    fail(ErrorKind::kData, path, ": lens adds up to ", sum, " tokens, but the ", kIds, " next to it has ",
+         ids, "; the two files do not belong together");
   return lengths;
 }
 
@@ -198,7 +198,7 @@ std::vector<std::string> stems(const std::string& folder, std::string_view end) 
 
 std::string dataset_of_folder(const std::string& folder, const std::string& cache) {
   if (!fs::is_directory(folder))
-    fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is no folder; wanted one with a dataset");
+    fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is not a folder; wanted one with a dataset");
   const std::vector<std::string> arrays = stems(folder, kIds);
   std::vector<std::string> pairs = stems(folder, ".idx");
   std::erase_if(pairs, [&](const std::string& pair) {

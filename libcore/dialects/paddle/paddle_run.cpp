@@ -22,8 +22,7 @@ namespace {
 void refuse_both(const std::string& theirs, const std::string& given, const char* ours,
                  const Options& options) {
   if (!given.empty() && options.given(ours))
-    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours,
-         " are two names of one thing; give one of them");
+    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours, " mean the same; give one of them");
 }
 
 bool has_tokenizer(const Options& options) {
@@ -64,9 +63,10 @@ std::optional<std::string> to_go_on_from(const std::string& output) {
   auto newest = newest_numbered(output);
   if (newest && !file_exists(*newest + "/" + kIndexFile))
     fail(ErrorKind::kUsage, *newest,
-         ": is the newest checkpoint of --output-dir, but another tool's: it has weights, and no state that "
-         "a run could go on from; give --resume-from-checkpoint ",
-         *newest, " to begin at step 0 with its weights, or --overwrite-output-dir to begin anew");
+         ": is the newest checkpoint of --output-dir, but another tool wrote it: it has weights, but no "
+         "state that "
+         "a run could resume from; give --resume-from-checkpoint ",
+         *newest, " to begin at step 0 with its weights, or --overwrite-output-dir to start over");
   return newest;
 }
 
@@ -88,13 +88,13 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   if (!paddle.output_dir.empty() && !paddle.overwrite)
     if (const auto from = to_go_on_from(paddle.output_dir)) {
       checkpoint.load = *from;
-      log("going on from ", *from, " (--overwrite-output-dir begins anew)");
+      log("resuming from ", *from, " (--overwrite-output-dir starts over)");
       return;
     }
   if (!paddle.continue_training.value_or(false)) {
     if (!paddle.model.empty())
-      log("starting from random values: of ", paddle.model,
-          " the shape alone is taken (--continue-training takes its weights)");
+      log("starting from random values: only the shape of ", paddle.model,
+          " is taken (--continue-training takes its weights)");
     return;
   }
   checkpoint.load = paddle.model;

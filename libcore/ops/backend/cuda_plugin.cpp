@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make_gpu_backend() {
     return make_cuda_backend(0);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kDevice) throw;
-    log("no GPU, so the CPU: ", error.what());
+    log("no GPU, using the CPU: ", error.what());
     return make_cpu_backend();
   }
 }
@@ -80,7 +80,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device) {
   if (device == "cpu") return make_cpu_backend();
   if (device == "cuda") return make_cuda_backend(0);
   if (device == "gpu") return make_gpu_backend();
-  fail(ErrorKind::kUsage, "--device \"", device, "\": want cpu, cuda or gpu");
+  fail(ErrorKind::kUsage, "--device \"", device, "\": wanted cpu, cuda or gpu");
 }
 
 }  // namespace megalith

@@ -59,7 +59,7 @@ dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& fr
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const dnnl::reorder::primitive_desc description(engine, from, engine, to, attributes);
   if (description.scratchpad_desc().get_size() != 0)
-    fail(ErrorKind::kInternal, "oneDNN: a reorder wants a scratchpad");
+    fail(ErrorKind::kInternal, "oneDNN: a reorder needs a scratchpad");
   return dnnl::reorder(description);
 }
 

@@ -262,7 +262,7 @@ std::vector<int> simulated_worlds(const std::string& list) {
     const auto devices = parse_int(trim(word));
     if (!devices || *devices < 1 || *devices > ParallelConfig::kMaxRanks)
       fail(ErrorKind::kUsage, "--simulate ", quote(list), ": ", quote(word),
-           " is no number of devices; wanted such as 64,1024,16384");
+           " is not a number of devices; wanted a list such as 64,1024,16384");
     worlds.push_back(static_cast<int>(*devices));
   }
   return worlds;

@@ -40,7 +40,7 @@ void WindowMerge::run(std::span<const int32_t> ids, std::vector<Token>& tokens) 
   if (ids.empty()) return;
   if (ids.size() > kMaxIds)
     fail(ErrorKind::kData, "a text holds ", ids.size(),
-         " characters without a place where tokens are parted; at most ", kMaxIds, " can be merged");
+         " characters without a place where tokens must be split; at most ", kMaxIds, " can be merged");
   start(ids);
   while (true) {
     const int32_t best = min_of<kFan>(levels_[height_ - 1].steps.data());

@@ -184,7 +184,7 @@ Value Renderer::value_of(const Expr& expr) {
 Json Renderer::json(const Expr& expr) {
   const Value value = eval(expr);
   if (const Json* json = json_of(value)) return *json;
-  refuse(expr.line, concat(kind_of(value), " cannot stand here"));
+  refuse(expr.line, concat(kind_of(value), " is not allowed here"));
 }
 
 /// The value, of a collection whose others take `bytes`.

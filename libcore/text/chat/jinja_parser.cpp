@@ -95,7 +95,7 @@ class Lexer {
     int depth = 0;
     const size_t begin = tokens_.size();
     while (!ends_here(close, depth)) {
-      if (tokens_.size() - begin > kLongestTag) refuse(name_, line, "a tag too long to be a template's");
+      if (tokens_.size() - begin > kLongestTag) refuse(name_, line, "a tag that is too long");
       if (at_ >= source_.size()) refuse(name_, line, "a tag that does not end");
       const char c = source_[at_];
       if (c == '\n') ++line_;
@@ -495,7 +495,7 @@ class Parser {
       } else if (accept_sign("[")) {
         value = item(std::move(value));
       } else if (is_sign("(")) {
-        if (value.kind != Expr::kName) refuse(name_, line(), "a call of what is no function");
+        if (value.kind != Expr::kName) refuse(name_, line(), "a call of something other than a function");
         value.kind = Expr::kCall;
         arguments(value);
         arrange("function", value, find_function(value.text));

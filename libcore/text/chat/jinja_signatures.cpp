@@ -121,7 +121,7 @@ std::string arrange_arguments(Expr& call, size_t first, const Signature& signatu
   call.named.clear();
   for (size_t i = 0; i < signature.needed; ++i)
     if (call.children[first + i].kind == Expr::kAbsent)
-      return concat("lacks its argument ", quote(signature.parameters[i]));
+      return concat("is missing its argument ", quote(signature.parameters[i]));
   return {};
 }
 

@@ -95,7 +95,7 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
       odd = concat(quote(text), " has id ", written, " there; Hugging Face takes ", id, " for it");
   }
   if (odds > 0)
-    warn(list.file(), ": added token ", odd, ", and so is done here",
+    warn(list.file(), ": added token ", odd, ", and so does Megalith",
          odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
 }
 

@@ -26,7 +26,7 @@ void refuse_other_files(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     if (std::find(kFiles.begin(), kFiles.end(), name) == kFiles.end())
       fail(ErrorKind::kUsage, folder, ": holds ", quote(name),
-           ", which is no part of a tokenizer; give a folder of its own");
+           ", which is not part of a tokenizer; give a separate folder");
   }
 }
 

@@ -26,7 +26,7 @@ void Vocabulary::add(const std::string& token, int64_t id) {
     fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, ", wanted 0 to ",
          std::numeric_limits<int32_t>::max());
   const auto [at, is_new] = ids_.emplace(token, static_cast<int32_t>(id));
-  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " stands twice");
+  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " appears twice");
   const auto [other, is_free] = tokens_.emplace(at->second, &at->first);
   if (!is_free)
     fail(ErrorKind::kData, place_, ": id ", id, " belongs to two tokens, ", quote(*other->second), " and ",

@@ -82,8 +82,8 @@ std::string near_miss(const std::string& tokenizers, const std::string& language
        {std::string("punkt_tab.zip"), "punkt/" + language + ".pickle", "punkt/PY3/" + language + ".pickle"}) {
     const std::string path = tokenizers + name;
     if (!file_exists(path)) continue;
-    return name.ends_with(".zip") ? path + " is there, but packed: unpack it; "
-                                  : path + " is there, but only punkt_tab models can be read; ";
+    return name.ends_with(".zip") ? path + " exists, but is packed: unpack it; "
+                                  : path + " exists, but only punkt_tab models can be read; ";
   }
   return "";
 }
@@ -115,7 +115,7 @@ PunktParameters read_punkt_parameters(const std::string& folder) {
 std::string find_punkt_folder(const std::string& language) {
   if (language.empty() || language.find_first_of("/.\\") != std::string::npos)
     fail(ErrorKind::kUsage, "--lang ", quote(language),
-         " is no name of a language; wanted one as in \"english\"");
+         " is not the name of a language; wanted one such as \"english\"");
   const std::vector<std::string> folders = data_folders();
   std::string instead;
   for (const std::string& folder : folders) {

@@ -126,7 +126,7 @@ std::string facts(const LoggedRun& run) {
   if (!run.loss.empty()) {
     const int64_t done = run.loss.rbegin()->first;
     row("iterations", format_count(done) + (all > done ? " of " + format_count(all) : ""));
-    if (began > 0) row("went on after iteration", format_count(began));
+    if (began > 0) row("resumed after iteration", format_count(began));
     row("last training loss", last_loss(run));
   }
   if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));

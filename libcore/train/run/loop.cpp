@@ -121,7 +121,7 @@ void TrainRun::warn_of_missing_evaluations() const {
                       : data_.test.size > 0 ? "validation"
                                             : "validation and test";
   if (config_.data.has_own_paths())
-    warn("no ", parts, " data are named: that evaluation is left out");
+    warn("no ", parts, " data are given: that evaluation is left out");
   else
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
 }
@@ -223,7 +223,7 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
           : std::string("lower --lr or raise --lr-warmup-iters");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
-       " of the training order; ", remedy, " and go on from ",
+       " of the training order; ", remedy, " and resume from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
 }

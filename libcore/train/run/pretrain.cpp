@@ -147,7 +147,7 @@ TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig&
   try {
     models = make_tokenizer(*own);
   } catch (const Error& error) {  // a Hugging Face model may have one of a kind that is not known here
-    warn(config.checkpoint.load, ": its tokenizer is compared with nothing: ", error.what());
+    warn(config.checkpoint.load, ": its tokenizer cannot be compared: ", error.what());
     return check;
   }
   check.check_model(config.checkpoint.load, named(*models));
@@ -300,8 +300,8 @@ void require_same_data(Communicator& world, const Opened& run) {
   const std::vector<DataFacts> all = exchange_values(world, facts_of(run));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front().text(),
-           " and rank ", rank, " to ", all[rank].text(), "; give every machine the same files");
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files give rank 0 ", all.front().text(),
+           " and rank ", rank, " ", all[rank].text(), "; give every machine the same files");
 }
 
 }  // namespace

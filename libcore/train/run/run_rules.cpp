@@ -42,7 +42,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
                  "memory; give --device cpu");
   if (config.train.fp16 && config.train.device == "cuda")
     problems.add(
-        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
+        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU only; give --bf16");
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
@@ -69,7 +69,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "token that ends a document");
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add(
-        "--reset-position-ids and --reset-attention-mask want the whole of a sample on one rank; leave "
+        "--reset-position-ids and --reset-attention-mask need a whole sample on one rank; leave "
         "--context-parallel-size at 1");
   if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
@@ -122,7 +122,7 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
     list += concat("\n  --", d.name, ": checkpoint ", d.theirs, ", command line ", d.ours);
   if (!list.empty())
     fail(ErrorKind::kUsage, from,
-         ": the checkpoint is of another model; give its options, or another --load:", list);
+         ": the checkpoint belongs to another model; give its options, or another --load:", list);
 }
 
 std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,

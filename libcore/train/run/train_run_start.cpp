@@ -49,7 +49,7 @@ TrainRun::TrainRun(const RankInput& in)
   if (start) count_in_steps(*start, config_.train, data_.train.epoch);
   if (start && !start->args.is_null()) take_args(*start);
   if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
-    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
+    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
   if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
@@ -153,11 +153,11 @@ void TrainRun::take_args(const StartPoint& start) {
   require_same_model(config_.model, start.args, start.path);
   if (!resumes(start)) return;
   for (const Difference& d : sample_order_differences(config_, start.args, start.path))
-    warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
-         " when the checkpoint was saved: samples come in another order now");
+    warn("--", d.name, " is ", d.ours, ", but was ", d.theirs,
+         " when the checkpoint was saved: samples now come in another order");
   const Json* seed = start.args.find("seed");
   if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
-  log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
+  log("dropout continues with the checkpoint's --seed ", seed->as_int(),
       " (--no-load-rng takes the command line's)");
   config_.train.seed = seed->as_int();
 }
@@ -177,7 +177,7 @@ void TrainRun::load(const StartPoint& start) {
     if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
     if (saves() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
-    log(start.path, " holds weights alone: training begins at iteration 0");
+    log(start.path, " holds only weights: training begins at iteration 0");
   }
   start_ = state_.iteration;
   seen_tokens_ = tokens_of(0, state_.consumed_train);
@@ -192,10 +192,10 @@ void TrainRun::load_optimizer_state(const StartPoint& start) {
   if (start.optimizer_steps)
     load_optimizer(*start.tensors, *start.optimizer_steps, trainer_->optimizer(), trainer_->stream());
   else if (!start.no_optimizer.empty())
-    warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
+    warn(start.path, ": no optimizer state (", start.no_optimizer, "): continuing with fresh moments");
   else
     fail(ErrorKind::kData, start.path,
-         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
+         ": holds no optimizer state; give --no-load-optim to continue with fresh moments");
   schedule_ = agreed_schedule(schedule_, start, config_.checkpoint);
   LossScale& scale = trainer_->loss_scale();
   if (!scale.dynamic()) return;
@@ -213,9 +213,9 @@ void TrainRun::check_data() const {
     fail(ErrorKind::kUsage, "--split ", quote(config_.data.split),
          " leaves no training data; give --split a larger share for it, the first number");
   if (left > 0 && !train.eval_only && data_.train.size < wanted)
-    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
-         format_count(data_.train.size),
-         "; lower --train-iters, or give --data-path weights so that data is used again");
+    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted),
+         " training samples, but the data sets have ", format_count(data_.train.size),
+         "; lower --train-iters, or give --data-path weights so that data is reused");
 }
 
 void TrainRun::start_log() {

@@ -67,7 +67,8 @@ void make_shared_folder(Communicator& ranks, const std::string& folder) {
   for (size_t rank = 0; rank < seen.size(); ++rank)
     if (!seen[rank])
       fail(ErrorKind::kUsage, "--save ", folder, ": rank ", rank,
-           " does not see there what rank 0 writes; all ranks write their part of a checkpoint to one "
+           " does not see the files that rank 0 writes there; all ranks write their parts of a checkpoint to "
+           "one "
            "folder: give one on a file system that all machines share");
 }
 
@@ -125,7 +126,7 @@ void Saver::take_copy(CheckpointWriter& writer) {
          trainer_.memory().save_copy, " bytes of a save's copy, the checkpoint has ", writer.bytes());
   writer.take_copy(copy_.as<std::byte>(), trainer_.stream());
   log("  copied ", format_bytes(static_cast<double>(writer.bytes())), " in ",
-      format_duration(seconds_since(began)), "; training goes on while they are written");
+      format_duration(seconds_since(began)), "; training continues while they are written");
 }
 
 void Saver::finish() {

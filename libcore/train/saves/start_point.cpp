@@ -43,7 +43,7 @@ void refuse_missing_checkpoint(const std::string& path) {
   fail(ErrorKind::kNoInput, named ? concat(tracker, ": names ") : "", folder.string(),
        named ? ", which " : ": ",
        file_exists(folder.string()) ? concat("holds no checkpoint (no ", kIndexFile, ")") : "is not there",
-       "; restore the folder", others_in(root), ", or give another --load and --save to begin anew");
+       "; restore the folder", others_in(root), ", or give another --load and --save to start over");
 }
 
 /// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
@@ -51,7 +51,7 @@ void refuse_missing_tracker(const std::string& root) {
   const std::vector<std::string> names = iteration_folders_in(root);
   if (!names.empty())
     fail(ErrorKind::kData, root, ": holds ", names.back(), ", but no ", kTrackerFile,
-         " that says which is the newest; give --load ", root, "/", names.back(), ", or another folder");
+         " to say which is the newest; give --load ", root, "/", names.back(), ", or another folder");
 }
 
 /// Returns when --load may begin afresh: an empty or missing folder, or --save itself, unless a model of
@@ -156,7 +156,7 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   TrainState& state = *start.state;
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
-  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+  log(start.path, ": its steps have ", theirs, " samples, this run's ", ours, ": the run continues after ",
       state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
 }
 
@@ -176,7 +176,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
   if (!list.empty())
     fail(ErrorKind::kUsage, start.path,
-         ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
+         ": the checkpoint has another learning rate schedule; give --override-opt_param-scheduler to "
          "take the command line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
          list);
   return ours;

@@ -172,12 +172,12 @@ class TorchStore final : public CheckpointStore {
 
   std::string refusal(const ModelConfig& model, const ParallelConfig& parallel) const override {
     if (!parallel.pipeline_layers.empty() || parallel.first_layers || parallel.last_layers)
-      return "its pipeline ranks hold equally many layers; leave out --pipeline-layers and "
+      return "its pipeline ranks must hold equally many layers; leave out --pipeline-layers and "
              "--decoder-first-pipeline-num-layers, or save in our format";
     try {
       family_of(model);
     } catch (const Error& unreadable) {
-      return concat("no run could be loaded from it: ", unreadable.what(), "; save in our format");
+      return concat("no run could load it: ", unreadable.what(), "; save in our format");
     }
     return no_megatron_layout(model, layout_of(parallel));
   }

@@ -55,7 +55,7 @@ LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
       schedule.decay = value;
       return schedule;
     }
-  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is none of constant, linear, cosine");
+  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is not one of constant, linear, cosine");
 }
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {

@@ -213,7 +213,7 @@ SaveCopyChoice chosen_save_copy(const CheckpointConfig& config, RunShape run, co
   if (run.save_copy == RunShape::SaveCopy::kNone || config.async_save || !available ||
       bytes_here(run, ranks, ranks_here) <= *available)
     return {run.save_copy, std::move(ranks)};
-  log("saves wait for the disk: this machine's memory does not hold a copy of what they write");
+  log("saves wait for the disk: this machine's memory cannot hold a copy of what they write");
   run.save_copy = RunShape::SaveCopy::kNone;
   return {run.save_copy, memory_of_model(run)};
 }

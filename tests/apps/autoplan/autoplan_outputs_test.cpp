@@ -176,9 +176,10 @@ TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {
     EXPECT_GE(refused.code, 64) << argument << refused.out;
     return refused.err;
   };
-  EXPECT_NE(refusal(line_of("moe_router_load_balancing_type", "none"))
-                .find("run.log: --moe-router-load-balancing-type none: how unevenly tokens then spread"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(line_of("moe_router_load_balancing_type", "none"))
+          .find("run.log: --moe-router-load-balancing-type none: how unevenly tokens would then spread"),
+      std::string::npos);
   EXPECT_NE(refusal(line_of("moe_token_dispatcher_type", "alltoall_seq")).find("moe_token_dispatcher_type"),
             std::string::npos);
   EXPECT_NE(

@@ -143,10 +143,11 @@ TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
   };
   const CommandResult plain = stopped("");
   EXPECT_EQ(plain.code, 75) << plain.all();
-  EXPECT_NE(plain.all().find("saved; run the same command to go on"), std::string::npos) << plain.all();
+  EXPECT_NE(plain.all().find("saved; run the same command to resume"), std::string::npos) << plain.all();
   const CommandResult anew = stopped("--overwrite_output_dir");
-  EXPECT_NE(anew.all().find("saved; give --no-overwrite-output-dir to go on: the same command begins again"),
-            std::string::npos)
+  EXPECT_NE(
+      anew.all().find("saved; to resume, give --no-overwrite-output-dir: the same command would begin again"),
+      std::string::npos)
       << anew.all();
 }
 
@@ -294,10 +295,9 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
   EXPECT_FALSE(file_exists(dir_ / "out"));
   expect_said(
       tune(answers + "--max-new-tokens 62"),
-      "4 of 4 prompts lost their beginning: 2 tokens are left for a prompt where an answer may have 62");
+      "4 of 4 prompts lost their beginning: 2 tokens are left for a prompt when an answer may have 62");
   const std::vector<Json> long_ones = predictions("out");
-  expect_said(tune(answers),
-              "answers have at most 32 tokens, not the 128 that are usual: the model has 64 positions");
+  expect_said(tune(answers), "answers have at most 32 tokens, not the usual 128: the model has 64 positions");
   expect_said(tune(answers + "--tgt-length 40"),
               "answers have at most 32 tokens, not the 40 of --tgt-length");
   // No warning where there is room, and an answer may be longer than half of the positions.

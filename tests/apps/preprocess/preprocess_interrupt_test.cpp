@@ -63,7 +63,7 @@ TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
   }
   const CommandResult whole = run("(preprocess --output-prefix out --workers 2 --resume)");
   EXPECT_EQ(whole.code, 0);
-  EXPECT_NE(whole.all().find("Going on after "), std::string::npos) << whole.all();
+  EXPECT_NE(whole.all().find("Resuming after "), std::string::npos) << whole.all();
   expect_whole();
 }
 

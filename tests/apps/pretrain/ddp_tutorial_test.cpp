@@ -141,11 +141,11 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   ASSERT_EQ(first.code, 0) << first.err;
   const CommandResult rest = tutorial(still + "--checkpoint 5 --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_NE(
-      (rest.out + rest.err)
-          .find("model_000005.pth: of steps of 8 samples, this run's have 4: it goes on after 6 of its own "
-                "steps, at sample 24 of its order"),
-      std::string::npos)
+  EXPECT_NE((rest.out + rest.err)
+                .find("model_000005.pth: its steps have 8 samples, this run's 4: the run continues after 6 "
+                      "of its own "
+                      "steps, at sample 24 of its order"),
+            std::string::npos)
       << rest.out;
   const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
   ASSERT_EQ(after.size(), all.size() - 6);
@@ -163,9 +163,9 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
                   "& pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; "
                   "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
-  const std::vector<std::string> said = grep(stopped.all(), "saved; give --checkpoint \\d+ to go on: .*");
+  const std::vector<std::string> said = grep(stopped.all(), "saved; to resume, give --checkpoint \\d+: .*");
   ASSERT_EQ(said.size(), 1u) << stopped.all();
-  EXPECT_TRUE(said[0].ends_with("the same command begins again where this run did")) << said[0];
+  EXPECT_TRUE(said[0].ends_with("the same command would begin again where this run did")) << said[0];
   const std::string number = grep(said[0], "\\d+")[0];
   const CommandResult rest =
       run(line + "--checkpoint " + number + " --exit-interval " + std::to_string(*parse_int(number) + 2));

@@ -146,15 +146,15 @@ TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
     EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
     EXPECT_FALSE(fs::exists(dir_ / "output"));
   };
-  refused("none.json run.yaml [0,2] train 2", 66, "none.json: is no file");
-  refused("table.json none.yaml [0,2] train 2", 66, "none.yaml: is no file");
+  refused("none.json run.yaml [0,2] train 2", 66, "none.json: is not a file");
+  refused("table.json none.yaml [0,2] train 2", 66, "none.yaml: is not a file");
   refused("table.json run.yaml 0,2 train 2", 64, "\"0,2\": wanted [A,B]");
   refused("table.json run.yaml [0,4] train 2", 64, "goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 4", 64, "table.json: holds 2 ranks, RANK_SIZE is 4");
   // 08 is a number, and no octal one.
   refused("table.json run.yaml [0,08] train 2", 64, "\"[0,08]\" goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 08", 64, "table.json: holds 2 ranks, RANK_SIZE is 8");
-  refused("table.json run.yaml [0,2] evaluate 2", 64, "\"evaluate\" is no mode");
+  refused("table.json run.yaml [0,2] evaluate 2", 64, "\"evaluate\" is not a mode");
   write_file(dir_ / "table.json", "{\"server_list\": [], \"status\": \"initializing\"}");
   refused("table.json run.yaml [0,2] train 2", 64, "table.json: status: \"initializing\"");
   write_file(dir_ / "table.json",
@@ -232,7 +232,7 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
     EXPECT_EQ(result.out, "");
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   };
-  refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" stands in a.json already");
+  refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" is already in a.json");
   refused("merge a.json none.json", 66, "none.json");
   refused("merge", 64, "merge needs files");
   refused("join a.json b.json", 64, "\"join\"; wanted merge");

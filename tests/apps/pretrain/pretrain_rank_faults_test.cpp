@@ -211,7 +211,7 @@ TEST_F(PretrainRankFaults, SaveOnlyWhereAllSeeIt) {
   EXPECT_EQ(start(environment(), "--save %r --load %r"), 0) << file("log.0") << file("log.1");
   EXPECT_EQ(file("shared/latest_checkpointed_iteration.txt"), "20");
   EXPECT_EQ(start(environment(), "--save own%r"), 64) << file("log.0") << file("log.1");
-  EXPECT_NE(file("log.1").find("rank 1 does not see there what rank 0 writes"), std::string::npos)
+  EXPECT_NE(file("log.1").find("rank 1 does not see the files that rank 0 writes there"), std::string::npos)
       << file("log.1");
 }
 

@@ -156,10 +156,10 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   const int code = run_with("");
   EXPECT_TRUE(code == 65 || code == 75) << code;
   const std::string logs = file("log.0") + file("log.1");
-  EXPECT_NE(logs.find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
+  EXPECT_NE(logs.find("--data-path and the tokenizer's files give rank 0 2780 tokens in 40 sequences"),
             std::string::npos)
       << logs;
-  EXPECT_NE(logs.find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << logs;
+  EXPECT_NE(logs.find("rank 1 3000 tokens in 30 sequences"), std::string::npos) << logs;
 }
 
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
@@ -173,7 +173,8 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
       "until grep -q train s.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
       "kill -TERM $b; wait $a; x=$?; wait $b; echo $x $?");
   EXPECT_EQ(result.out, "75 75\n") << file("log.0") << file("log.1");
-  EXPECT_NE(file("log.0").find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+  EXPECT_NE(file("log.0").find("stopped by SIGTERM; saved; run the same command to resume"),
+            std::string::npos)
       << file("log.0");
 }
 
@@ -187,7 +188,7 @@ TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
                   "until grep -q train " + (dir_ / "s.jsonl") +
                   " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT -$a; wait $a; echo $?");
   EXPECT_EQ(result.out, "75\n") << file("err");
-  EXPECT_NE(file("err").find("; saved; run the same command to go on"), std::string::npos) << file("err");
+  EXPECT_NE(file("err").find("; saved; run the same command to resume"), std::string::npos) << file("err");
 }
 
 // One that fails ends all, at once, with its name.

@@ -73,7 +73,7 @@ TEST_F(PretrainApp, TakesADataPathForEachPart) {
   const CommandResult result =
       run(model + "--train-data-path c --valid-data-path d --log-json own.jsonl --exit-signal-handler");
   ASSERT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "warning: no test data are named: that evaluation is left out\n");
+  EXPECT_EQ(result.err, "warning: no test data are given: that evaluation is left out\n");
   EXPECT_EQ(lines("own.jsonl", "valid").size(), 3U);
   // All documents of c train: as many samples as --split 1,0,0 gives.
   ASSERT_EQ(train("--split 1,0,0 --eval-iters 0 --log-json whole.jsonl").code, 0);
@@ -130,7 +130,7 @@ TEST_F(PretrainApp, GoesOnWhereItsLogCannotBeWritten) {
   const CommandResult result = run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " +
                                            kModel + "--save s > /dev/full");
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("stdout: cannot write: No space left on device; the log goes on here"),
+  EXPECT_NE(result.err.find("stdout: cannot write: No space left on device; the log continues here"),
             std::string::npos)
       << result.err;
   EXPECT_TRUE(fs::exists(dir_ / "s/iter_0000020"));
@@ -143,7 +143,8 @@ TEST_F(PretrainApp, SavesAtASignalAndGoesOnWithTheSameCommand) {
       " & pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; " +
       "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
-  EXPECT_NE(stopped.all().find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+  EXPECT_NE(stopped.all().find("stopped by SIGTERM; saved; run the same command to resume"),
+            std::string::npos)
       << stopped.all();
   const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
   EXPECT_GE(done, 1);

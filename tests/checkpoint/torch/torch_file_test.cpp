@@ -172,7 +172,7 @@ TEST_F(TorchFileTest, NamesOtherFiles) {
   tar.replace(257, 5, "ustar");
   expect_refusal(tar, "tar archive");
   expect_refusal("GGUF....", "GGUF");
-  expect_refusal("hello", "is no file of torch.save");
+  expect_refusal("hello", "is not a file of torch.save");
 }
 
 TEST_F(TorchFileTest, RefusesTensorsThatDoNotLieInTheirStorage) {
@@ -233,7 +233,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "\x80\x02"
       "0.",
       "empty stack");
-  expect("\x80\x02t.", "wants a MARK");
+  expect("\x80\x02t.", "needs a MARK");
   expect("\x80\x02h\x07.", "memo slot 7");
   expect("\x80\x02X" + u32(0xFFFFFFF0) + "a.", "damaged or cut");
   expect("\x80\x02\x8d" + u64(uint64_t{1} << 63) + "a.", "damaged or cut");
@@ -245,7 +245,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
   expect(
       "\x80\x02NK\x01"
       "a.",
-      "no list");
+      "other than a list");
 }
 
 // Python would take one of the two, or refuse, or make other bytes.

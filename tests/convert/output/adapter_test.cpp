@@ -121,7 +121,8 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
        {Case{"peft_type", "IA3", "\"IA3\""}, Case{"use_dora", true, "\"use_dora\" true"},
         Case{"bias", "all", "\"bias\" \"all\""},
         Case{"modules_to_save", Json::Array{"lm_head"}, "modules_to_save"}, Case{"r", 4, "the rank of"},
-        Case{"r", 0, "\"r\" is no positive integer"}, Case{"lora_alpha", "x", "\"lora_alpha\" is no number"},
+        Case{"r", 0, "\"r\" is not a positive integer"},
+        Case{"lora_alpha", "x", "\"lora_alpha\" is not a number"},
         Case{"rank_pattern", Json::Object{{"h.*.attn", 3}}, "only names of modules"}}) {
     const Changed changed(key, value);
     const std::string got = refusal([&] { Adapter adapter(changed.path()); });

@@ -79,7 +79,8 @@ TEST_F(GenerationConfig, ThatIsNoObjectIsNamed) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_NE(std::string(error.what()).find("generation_config.json: is no JSON object"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("generation_config.json: is not a JSON object"),
+              std::string::npos);
   }
 }
 

@@ -178,11 +178,12 @@ TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
     family_of(c);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "no Hugging Face model here computes what this one does: against GPT-2 stand "
-                 "--normalization RMSNorm; against "
-                 "LLaMA, Qwen2 and Mistral stand --position-embedding-type learned_absolute, no --swiglu, "
-                 "--no-add-qkv-bias with --add-bias-linear");
+    EXPECT_STREQ(
+        error.what(),
+        "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
+        "--normalization RMSNorm; "
+        "LLaMA, Qwen2 and Mistral are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+        "--no-add-qkv-bias with --add-bias-linear");
   }
 }
 

@@ -99,7 +99,7 @@ TEST_F(TokenizerFolderTest, RefusesDamagedTokenizerJsonWithItsMember) {
   expect_refusal("\"!\":1", "\"!\":1.5", "model.vocab.! is not an integer");
   expect_refusal("\"!\":1", "\"!\":2", "tokens ");
   expect_refusal("\"merges\":[", "\"merges\":[7, ", "model.merges[0] is not an array");
-  expect_refusal("\"merges\":[", "\"merges\":[[\"!\"], ", "model.merges[0] is no pair of tokens");
+  expect_refusal("\"merges\":[", "\"merges\":[[\"!\"], ", "model.merges[0] is not a pair of tokens");
   expect_refusal("\"merges\":[", "\"merges\":[\"! ~~~\", ", "merges \"~~~\", which is not in the vocabulary");
   EXPECT_EQ(refused(), "");
 }
@@ -117,7 +117,7 @@ TEST_F(TokenizerFolderTest, RefusesGpt2FilesThatAreNoTokenizer) {
   expect("vocab.json", R"({"a": 1.5})", "vocab.json: a is not an integer");
   expect("vocab.json", R"({"a": 99999})", "\"a\" has id 99999, but the model's vocabulary ends at 299");
   expect("vocab.json", R"({"a": 0})", "");  // no other byte
-  expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have one id, 1");
+  expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have the same id, 1");
   expect("merges.txt", vocab, "merges.txt:1");
   expect("merges.txt", "#version: 0.2\n! never-heard\n", "merges.txt:2");
   EXPECT_EQ(refused(), "");

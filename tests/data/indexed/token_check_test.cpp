@@ -79,7 +79,7 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
             (dir / "c") +
                 ": was made with T of 10 ids (cccc2222), this run's is T (aaaa1111): the same ids mean other "
                 "texts; give the tokenizer that it was made with, or preprocess the text again, or "
-                "--allow-tokenizer-mismatch to train all the same");
+                "--allow-tokenizer-mismatch to train anyway");
   const std::string blend = refusal_of(all, {});
   EXPECT_EQ(blend.find((dir / "c") + ": was made with T of 10 ids (cccc2222), " + (dir / "a") +
                        " with T of 10 ids"),
@@ -142,8 +142,7 @@ TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
     EXPECT_STREQ(
         error.what(),
         "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids mean other texts; "
-        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train all the "
-        "same");
+        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train anyway");
   }
   const test::LogLines lines;
   TokenizerCheck(c, true).check_model("ck", a);
@@ -184,7 +183,7 @@ TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
   EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
   sidecar.max_token_id = 200;  // of other data with the same counts: the refusal names the sidecar
   make_sidecar(dir / "c", sidecar)->commit();
-  EXPECT_NE(refusal(data, 100).find("c.json: tells of a token id"), std::string::npos);
+  EXPECT_NE(refusal(data, 100).find("c.json: mentions a token id"), std::string::npos);
   sidecar.tokens = 8;  // does not describe this dataset, so that it is scanned
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");

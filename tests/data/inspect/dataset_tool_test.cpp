@@ -67,7 +67,7 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
   Sidecar sidecar = *read_sidecar(dir / "c");
   sidecar.max_token_id = 8;
   make_sidecar(dir / "c", sidecar)->commit();
-  EXPECT_NE(refusal(dir / "c").find("c.json: tells of the max token id 8, the dataset's is 9"),
+  EXPECT_NE(refusal(dir / "c").find("c.json: says that the max token id is 8, but the dataset's is 9"),
             std::string::npos);
 }
 
@@ -80,7 +80,7 @@ TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
     std::string changed = whole;
     changed[i] = changed[i] == '7' ? '8' : '7';
     std::ofstream(dir / "c.json", std::ios::binary | std::ios::trunc) << changed;
-    EXPECT_NE(refusal(dir / "c").find("c.json: its checksum is"), std::string::npos) << i;
+    EXPECT_NE(refusal(dir / "c").find("c.json: its checksum does not match"), std::string::npos) << i;
   }
 }
 

@@ -102,10 +102,10 @@ TEST(Merge, RefusesFilesThatAreNoDataset) {
   write_file(dir / "in/a.json", "{}");
   const MergeConfig config{.inputs = {dir / "in"}, .output_prefix = dir / "all"};
   write_file(dir / "in/notes.txt", "x");
-  EXPECT_NE(refusal(config).message.find("in/notes.txt: is no part of a dataset"), std::string::npos);
+  EXPECT_NE(refusal(config).message.find("in/notes.txt: is not part of a dataset"), std::string::npos);
   fs::remove(dir / "in/notes.txt");
   write_file(dir / "in/b.json", "{}");
-  EXPECT_NE(refusal(config).message.find("in/b.json: is no part of a dataset"), std::string::npos);
+  EXPECT_NE(refusal(config).message.find("in/b.json: is not part of a dataset"), std::string::npos);
   fs::remove(dir / "in/b.json");
   write_file(dir / "in/b.bin", "");
   EXPECT_NE(refusal(config).message.find("in/b.bin: there is no "), std::string::npos);
@@ -206,7 +206,7 @@ TEST(Merge, DoesNotWidenFloatingPointNumbers) {
   IndexedDatasetWriter(dir / "b", IndexedDType::kF32).finish();
   const Refusal r = refusal({.inputs = {dir / "a", dir / "b"}, .output_prefix = dir / "all", .widen = true});
   EXPECT_EQ(r.kind, ErrorKind::kData);
-  EXPECT_NE(r.message.find("floating-point numbers are no token ids"), std::string::npos) << r.message;
+  EXPECT_NE(r.message.find("floating-point numbers are not token ids"), std::string::npos) << r.message;
 }
 
 /// A dataset with a sidecar that holds its hashes.

@@ -242,7 +242,7 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
   set_log_sink([&](const std::string& line) { lines.push_back(line); });
   preprocess_now();
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
-                          [](const std::string& line) { return line.starts_with("Going on after "); }));
+                          [](const std::string& line) { return line.starts_with("Resuming after "); }));
   EXPECT_FALSE(file_exists(dir_ / "out/set.resume.json"));
 }
 

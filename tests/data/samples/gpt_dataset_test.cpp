@@ -179,7 +179,7 @@ TEST(Blend, ReadsWeightsAndPrefixes) {
   EXPECT_EQ(parse({"1.0", "a"}).prefixes, (std::vector<std::string>{"a"}));
   EXPECT_NE(message_of([&] {
               parse({"0.3", "a", "b", "c"});
-            }).find("\"0.3\" is a weight, but \"b\" is none"),
+            }).find("\"0.3\" is a weight, but \"b\" is not"),
             std::string::npos);
   EXPECT_THROW(parse({"0", "a"}), Error);
   EXPECT_THROW(parse({"-1", "a"}), Error);

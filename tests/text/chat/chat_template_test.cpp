@@ -84,7 +84,7 @@ TEST(ChatTemplate, RefusesByNameWhatItWouldHaveToLeaveOut) {
             "the filter \"join\" with an argument named \"attribute\" is not supported"},
            {"[1]|join(',', 'a')", "the filter \"join\" takes at most 1 arguments here, found 2"},
            {"'a'|upper(1)", "the filter \"upper\" takes at most 0 arguments here, found 1"},
-           {"'a'|replace('a')", "the filter \"replace\" lacks its argument \"new\""},
+           {"'a'|replace('a')", "the filter \"replace\" is missing its argument \"new\""},
            {"'a'.replace('a', new='b')",
             "the method \"replace\" with an argument named \"new\" is not supported"},
            {"'7'|int(0, 8)", "the filter \"int\" takes at most 1 arguments here, found 2"},
@@ -228,7 +228,7 @@ TEST(ChatTemplate, EndsWhereEachStepIsLong) {
   EXPECT_EQ(
       complaint(concat(kMebibyte, "{% set x = x ~ x ~ x ~ x ~ x ~ x ~ x ~ x %}{% for i in range(99999) %}",
                        "{{ x[0] }}{% endfor %}")),
-      "t.json: chat template, line 1: the template does not come to an end");
+      "t.json: chat template, line 1: the template does not end");
 }
 
 // Texts in which a search that begins anew at each character would take hours.
