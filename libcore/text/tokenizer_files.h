@@ -10,7 +10,7 @@
 
 namespace megalith {
 
-/// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
+/// Where a tokenizer comes from. Filled from the options --tokenizer-type, --vocab-file, --merge-file,
 /// --tokenizer-model.
 struct TokenizerFiles {
   std::string type;               // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
@@ -22,11 +22,11 @@ struct TokenizerFiles {
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
-  /// --eod-token: ends a document instead of what the files say (GPT-2, Hugging Face).
+  /// --eod-token: ends a document instead of the token that the files name (GPT-2, Hugging Face).
   std::string eod = {};
 };
 
-/// Whether a file of this name belongs to a tokenizer, and all such names.
+/// Whether a file of this name belongs to a tokenizer; and all such names.
 bool is_tokenizer_file(std::string_view name);
 std::span<const char* const> tokenizer_file_names();
 

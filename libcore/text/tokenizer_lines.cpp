@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Writes `row_of(std::string_view line)` of each line, an Error of which gets the place in front; one of
-/// `out` does not, because no line is to blame for it.
+/// Writes `row_of(std::string_view line)` for each line. An Error from it gets the line's place in front; one
+/// from `out` does not, since no line is to blame.
 template <class RowOf>
 void map_lines(const std::string& input, std::ostream& out, RowOf&& row_of) {
   LineReader reader(input, {.refused = kLongestLine});

@@ -78,7 +78,7 @@ std::string pattern_of(const std::string& name) {
   fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; wanted v1 or v2");
 }
 
-/// All special tokens by id: the user's, or the seven, then numbered ones.
+/// All special tokens by id: the user's, or the seven default ones, then numbered ones.
 Tokens special_tokens(const TikTokenSettings& settings) {
   Tokens names = settings.special;
   if (names.empty()) names.assign(kSpecialTokens.begin(), kSpecialTokens.end());
@@ -112,8 +112,8 @@ void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tok
   model.literal.resize(model.tokens.size(), false);
 }
 
-/// Adds every way to make a token of two others. The token's rank decides, because tiktoken joins whatever
-/// gives the lowest one.
+/// Adds every way to make a token of two others. A merge's rank is that of the token it makes: tiktoken joins
+/// whatever gives the lowest one.
 void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const std::string& path) {
   std::unordered_map<std::string_view, int32_t> ids;
   ids.reserve(tokens.size());
