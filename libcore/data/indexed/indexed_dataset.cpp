@@ -14,8 +14,8 @@
 namespace megalith {
 namespace {
 
-/// Sequences or documents checked before their pages are given back, so that opening an .idx of many GiB does
-/// not fill memory with it.
+/// Sequences or documents that are checked before their pages are released, so that opening an .idx of many
+/// GiB does not fill memory.
 constexpr int64_t kBlock = int64_t{1} << 20;
 
 std::span<const std::byte> head_of(const MappedFile& idx) {

@@ -19,10 +19,10 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kFormat = "megalith-dataset";
-// Every sidecar begins with this text, so that a corpus of many GiB is told apart without reading it.
+// Every sidecar begins with this text, so that a corpus of many GiB is recognized without reading it.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
-/// One of an earlier version has none.
+/// Sidecars of an earlier version have no checksum.
 void check_sum(const std::string& path, std::string_view text) {
   if (seal_of(text) == Seal::kBroken)
     fail(ErrorKind::kData, path,

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Regular files of a folder, relative to it.
+/// The regular files of a folder, relative to it.
 std::vector<fs::path> files_of(const fs::path& folder, bool recursive) {
   std::vector<fs::path> files;
   std::error_code reason;
@@ -36,7 +36,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Takes the digits at the front of `text`; without leading zeros, so that numbers of one length compare as
+/// Takes the digits from the front of `text`, without leading zeros, so that numbers of one length compare as
 /// text.
 std::string_view take_number(std::string_view& text) {
   size_t zeros = 0, end = 0;
@@ -47,8 +47,7 @@ std::string_view take_number(std::string_view& text) {
   return number;
 }
 
-/// Whether `a` comes before `b` by the numbers in them, so that part_2 is before part_10; ties (p01, p1) by
-/// code point.
+/// Whether `a` comes before `b` by the numbers in them (part_2 before part_10); ties (p01, p1) by code point.
 bool natural_less(const std::string& first, const std::string& second) {
   std::string_view a = first, b = second;
   while (!a.empty() && !b.empty()) {
@@ -67,7 +66,7 @@ bool natural_less(const std::string& first, const std::string& second) {
   return first < second;
 }
 
-/// In order; a folder stands for its datasets.
+/// The prefixes in order; a folder stands for its datasets.
 std::vector<std::string> prefixes_of(const MergeConfig& config) {
   if (config.inputs.empty()) fail(ErrorKind::kUsage, "--input names no dataset");
   std::vector<std::string> prefixes;
@@ -91,7 +90,7 @@ void check_output(const MergeConfig& config, const std::vector<std::string>& pre
            quote(prefix), "); write to another folder, or move it away first");
 }
 
-/// The sidecar of a source, unless it describes another dataset than the files beside it.
+/// The sidecar of a source, unless it does not match the files next to it.
 std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   auto sidecar = read_sidecar(source.prefix);
   if (!sidecar) return std::nullopt;
@@ -145,7 +144,7 @@ IndexedDType wider(IndexedDType a, IndexedDType b) {
 
 void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
   const Sidecar &x = *a.sidecar, &y = *b.sidecar;
-  // The hash says what the ids mean, whatever the options named the tokenizer.
+  // The hash decides what the ids mean, whatever the options called the tokenizer.
   const bool hashed = !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty();
   if (hashed ? x.tokenizer_hash == y.tokenizer_hash
              : x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size)
@@ -158,7 +157,7 @@ void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
 }  // namespace
 
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order) {
-  /// Ordered by unsigned bytes, because for UTF-8 that is the order of code points.
+  /// Ordered by unsigned bytes, which for UTF-8 is the order of code points.
   std::set<std::string> prefixes;
   for (const fs::path& file : files_of(folder, recursive)) {
     const std::string ending = file.extension().string(), path = (folder / file).string();
