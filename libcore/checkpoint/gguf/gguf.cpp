@@ -21,7 +21,7 @@ constexpr uint64_t kAlignment = 32;
 constexpr uint32_t kMaxAxes = 4;  // ggml's
 constexpr const char* kAlignmentKey = "general.alignment";
 
-// Types of metadata.
+// Types of metadata values.
 enum ValueType : uint32_t {
   kUint8,
   kInt8,
@@ -56,7 +56,7 @@ DType plain_type(GgufType type) {
   return type == GgufType::kF16 ? DType::kF16 : type == GgufType::kBf16 ? DType::kBf16 : DType::kF32;
 }
 
-// Reads on through a file's bytes; kData where they end.
+// Reads a file's bytes from front to back; kData where they end.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file) : file_(file) {}
@@ -90,7 +90,7 @@ class Cursor {
 
 Json value_of(Cursor& in, uint32_t type, int depth);
 
-// Every element takes at least a byte, so a count beyond the file is found before memory is taken.
+// Every element takes at least one byte, so a count beyond the file is detected before memory is taken.
 Json array_of(Cursor& in, int depth) {
   const auto type = in.number<uint32_t>();
   const auto size = in.number<uint64_t>();
@@ -230,7 +230,7 @@ std::string_view name_of(GgufType type) {
   return "";
 }
 
-constexpr float kMaxHalf = 65504;  // the largest of fp16
+constexpr float kMaxHalf = 65504;  // the largest number of fp16
 
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
   for (int64_t block = 0; block < n / kQ8Block; ++block, values += kQ8Block, out += kQ8BlockBytes) {
@@ -346,7 +346,8 @@ void GgufFile::read(const Box& box, View out) const {
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Row by row, which is possible because a row is whole blocks. A tensor without rows may declare any columns.
+// Row by row, which is possible since a row is whole blocks. A tensor without rows may declare any number of
+// columns.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
   if (out.elements() == 0) return;
   const int last = box.global.rank - 1;

@@ -88,7 +88,7 @@ constexpr RefusedOp kRefusedOps[] = {
     {0x92, "NEWOBJ_EX"}};
 
 }  // namespace
-// Whether there is more to do.
+// Returns whether there is more to do.
 bool Unpickler::step(unsigned char op) {
   if (op == kStop) return false;
   if (op == kProto) {
@@ -389,7 +389,7 @@ void Unpickler::push_long(std::string_view bytes) {
   push_whole(Kind::kInt, static_cast<int64_t>(bits << missing) >> missing);
 }
 
-// Python's repr of a str of bytes; escapes stay as they are: no name has any.
+// Python's repr of a str of bytes. Escapes are not decoded: no name has any.
 void Unpickler::push_quoted() {
   const std::string_view text = line();
   if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"'))

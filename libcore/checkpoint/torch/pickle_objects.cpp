@@ -63,7 +63,7 @@ void Unpickler::reduce() {
       stack_.push_back(arguments[0]);
       return;
     case PickleRole::kSet:
-      push(Kind::kSet, arguments);  // which the list of its items is
+      push(Kind::kSet, arguments);  // the list of its items
       return;
     case PickleRole::kRebuildTensor:
       stack_.push_back(rebuilt_tensor(arguments));
@@ -93,7 +93,7 @@ void Unpickler::construct(PickleRef cls, PickleRef arguments) {
   push(Kind::kRecord, Items{cls, arguments});
 }
 
-// OrderedDict() or, as Python 2 wrote it, OrderedDict([[key, value], …]).
+// OrderedDict(), or OrderedDict([[key, value], …]) as Python 2 wrote it.
 PickleRef Unpickler::dict_from_pairs(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
@@ -159,7 +159,7 @@ void Unpickler::check_within(const PickleTensor& t) {
 void Unpickler::build() {
   const PickleRef state = pop();
   PickleValue& object = value(top());
-  if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict: not its items
+  if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict, not its items
   if (object.kind != Kind::kRecord) refuse("BUILD of something other than an object");
   const PickleClass& cls = class_of(object.items()[0]);
   if (cls.role == PickleRole::kNamespace && value(state).kind != Kind::kDict)
@@ -168,7 +168,7 @@ void Unpickler::build() {
   std::get<Items>(object.held).push_back(state);
 }
 
-// Attributes like __class__ would make another thing of the object.
+// Attributes like __class__ would turn the object into something else.
 void Unpickler::check_state(PickleRef state) {
   const PickleValue& held = value(state);
   if (held.kind != Kind::kTuple && held.kind != Kind::kDict) return;
@@ -184,7 +184,7 @@ void Unpickler::check_state(PickleRef state) {
   }
 }
 
-// ('storage', class, key, location, elements), and before torch 1.6 a sixth member that is None.
+// ('storage', class, key, location, elements); before torch 1.6 with a sixth member, None.
 void Unpickler::load_storage() {
   const Items& id = tuple(pop(), "the members of a storage");
   const bool newer = id.size() == 5 || (id.size() == 6 && value(id[5]).kind == Kind::kNone);
@@ -199,8 +199,8 @@ void Unpickler::load_storage() {
   push_whole(Kind::kStorage, static_cast<int64_t>(tree_.storages_.size() - 1));
 }
 
-// Python's dicts take the last of equal keys, and no key that cannot be hashed. (Keys that are objects are
-// compared by nobody here but by those that read them.)
+// Python's dicts keep the last of equal keys and have no keys that cannot be hashed. (Keys that are objects
+// are not compared here, only by their readers.)
 void Unpickler::check_keys() {
   for (const PickleValue& dict : tree_.values_) {
     if (dict.kind != Kind::kDict) continue;
@@ -227,7 +227,7 @@ void Unpickler::check_key(PickleRef ref) {
   for (const PickleRef item : key.items()) check_key(item);
 }
 
-// How protocol 2 writes bytes: as the text whose characters have these numbers.
+// How protocol 2 writes bytes: as a text whose characters have these numbers.
 void Unpickler::check_encoded(const PickleClass& function, const Items& arguments) {
   if (function.name != "_codecs.encode") return;
   if (arguments.size() != 2 || value(arguments[0]).kind != Kind::kText ||
@@ -235,11 +235,11 @@ void Unpickler::check_encoded(const PickleClass& function, const Items& argument
     refuse("_codecs.encode of anything but a text to \"latin1\", as pickle writes bytes");
 }
 
-// Depth first, without recursion, so that no pickle exhausts the stack; each value is entered once however
+// Depth first, without recursion, so that no pickle exhausts the stack. Each value is visited once, however
 // often it is shared.
 void Unpickler::check_nesting() {
   constexpr int16_t kOpen = -1, kNew = 0;
-  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what hangs below, once it is known
+  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what is below, once it is known
   std::vector<std::pair<PickleRef, size_t>> path;
   const auto enter = [&](PickleRef ref) {
     if (path.size() > kGreatestDepth) refuse("values are nested deeper than ", kGreatestDepth);
