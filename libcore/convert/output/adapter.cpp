@@ -27,7 +27,7 @@ constexpr std::string_view kModelPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes, which therefore must be off.
+// Settings of peft that change what an adapter computes and must therefore be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",
@@ -73,7 +73,7 @@ class Settings {
     if (!value || !value->is_number()) refuse(quote(key), " is not a number");
     return value->as_double();
   }
-  // The value that a pattern gives a module: peft matches the end of its name, after a dot.
+  // The value that a pattern gives to a module: peft matches the end of the module's name, after a dot.
   std::optional<double> pattern(const char* key, const std::string& module) const {
     const Json* patterns = json_.find(key);
     if (!patterns || !patterns->is_object()) return {};
@@ -109,7 +109,7 @@ AdapterKind adapter_kind(const std::string& path) {
     if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
       out.positions = positions->as_int();
   } catch (const Error&) {
-    // Whoever reads the whole adapter says what is wrong with it.
+    // Reading the whole adapter reports what is wrong with it.
   }
   return out;
 }
@@ -234,7 +234,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
          family_of(config).architecture, " of ", base.path());
 }
 
-// to [rows, columns] += scale * B A of the block's rows.
+// to [rows, columns] += scale * (B A), for the block's rows.
 void MergedTensors::add(const Delta& delta, MatrixBlock block, float* to) const {
   const Adapter::Module& module = *delta.module;
   const TensorFile& file = adapter_.tensors();

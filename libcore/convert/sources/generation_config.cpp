@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// An empty object where the folder has none.
+/// An empty object if the folder has none.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_own_small(path);

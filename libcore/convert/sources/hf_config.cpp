@@ -36,7 +36,7 @@ ModelConfig gpt2_config(const Settings& s) {
   return c;
 }
 
-// "default" unless the object says otherwise under one of the names that it had.
+// "default" unless the object says otherwise, under any of the names that this member has had.
 std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
@@ -61,8 +61,8 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// transformers 4 has "rope_theta" outside and the rest in "rope_scaling", transformers 5 all in
-// "rope_parameters", which is read last so that it counts where both are there.
+// transformers 4 has "rope_theta" at the top and the rest in "rope_scaling"; transformers 5 has everything in
+// "rope_parameters", which is read last, so that it wins if both exist.
 void set_rope(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -75,7 +75,7 @@ void set_rope(ModelConfig& c, const Settings& s) {
   }
 }
 
-// Rejects layers that differ in their attention, because only what is the same in all can be had.
+// Rejects layers with different kinds of attention: only one kind for all layers is supported.
 void check_layer_types(const Settings& s, bool window) {
   const Json* types = s.find("layer_types");
   if (!types || !types->is_array()) return;
@@ -85,9 +85,9 @@ void check_layer_types(const Settings& s, bool window) {
                window ? "a sliding window" : "full attention");
 }
 
-// The tokens that a token sees; 0: all.
+// How many tokens a token sees; 0: all.
 int mistral_window(const Settings& s, const Json& json) {
-  constexpr int kDefault = 4096;  // of a file that does not speak of it; null says that there is none
+  constexpr int kDefault = 4096;  // if the file does not mention it; null means that there is none
   const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
   check_layer_types(s, window > 0);
   return window;
@@ -173,7 +173,7 @@ std::string gpt2_misfits(const ModelConfig& c) {
   return join(list, ", ");
 }
 
-// Against any of LLaMA, Qwen2 and Mistral.
+// What rules out all of LLaMA, Qwen2 and Mistral.
 std::vector<std::string> rope_misfits(const ModelConfig& c) {
   std::vector<std::string> list;
   if (c.position != PositionEmbedding::kRope)

@@ -15,7 +15,7 @@
 #include "libcore/json/small_json.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
-// which bytes of which .distcp file each one stands, as a small file of torch.save of its own.
+// which bytes of which .distcp file each one is, as a small separate file of torch.save.
 namespace megalith {
 namespace {
 
@@ -23,7 +23,7 @@ using Kind = PickleValue::Kind;
 using Extents = std::vector<int64_t>;
 
 constexpr std::string_view kMetadataPackage = "torch.distributed.checkpoint.metadata.";
-// Keys that are no part of the model.
+// Keys that do not belong to the model.
 constexpr std::string_view kForeignPrefixes[] = {
     "optimizer.",          "chained_",           "rng_state",     "rerun_state_machine",
     "opt_param_scheduler", "dataloader_",        "iteration",     "args",
@@ -34,7 +34,7 @@ bool is_foreign(std::string_view key) {
                      [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
-// Where a chunk stands.
+// Where a chunk is.
 struct Stored {
   std::string file;
   uint64_t offset = 0, length = 0;
@@ -49,7 +49,7 @@ bool is_within(const Chunk& chunk, const Extents& size) {
   return within;
 }
 
-// A tensor of .metadata; no chunks: bytes of something else.
+// A tensor in .metadata; without chunks: bytes of something else.
 struct Entry {
   std::string key;
   Extents size;
@@ -210,7 +210,7 @@ class ChunkFiles {
   std::map<std::string, std::shared_ptr<TorchBytes>> files_;
 };
 
-// Our name of a key; layers that are stacked along the first axis have no number in it.
+// Our name for a key; for layers that are stacked along the first axis it has no number.
 struct DistName {
   std::string ours;  // '#' stands for the layer
   int layer = -1;
@@ -263,7 +263,7 @@ class DistReader {
            entry.size.empty() ? 0 : entry.size[0], " layers, but its args say num_layers ", config.layers);
     for (const Chunk& chunk : entry.chunks) {
       JoinedPart part{.from = files_.open(entry, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
-      const size_t axis = name.stacked ? 1 : 0;  // of the rows
+      const size_t axis = name.stacked ? 1 : 0;  // the axis of the rows
       part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
       part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
       part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
@@ -287,7 +287,7 @@ class DistReader {
   std::vector<Entry> entries_;
 };
 
-// metadata.json says how the checkpoint was written; the oldest have none.
+// metadata.json says how the checkpoint was written; the oldest checkpoints have none.
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;

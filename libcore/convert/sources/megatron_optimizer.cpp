@@ -10,10 +10,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-/// One of the optimizer's groups: those with weight decay, or those without.
+/// One of the optimizer's groups: with weight decay, or without.
 struct Group {
   std::vector<int64_t> numbers;
-  std::vector<const RankParam*> params;  // beside them
+  std::vector<const RankParam*> params;  // parallel to them
 };
 
 class Reader {
@@ -49,7 +49,7 @@ class Reader {
     return value.items();
   }
 
-  /// A number as it is, or as a tensor of one element.
+  /// A number, or a tensor of one element.
   std::optional<double> number(PickleRef ref) const {
     const PickleValue& value = tree_[ref];
     if (value.kind == Kind::kInt) return static_cast<double>(value.whole());

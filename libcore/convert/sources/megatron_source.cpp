@@ -143,7 +143,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
 
 namespace {
 
-/// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
+/// The vocabulary's size from the ids of its tokenizer and, if given, the user's --vocab-size or its args.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
   TokenizerFiles files = find_tokenizer(options.tokenizer).value_or(TokenizerFiles{});
@@ -157,7 +157,7 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   return std::max(known ? said->as_int() : given, ids);
 }
 
-// Megatron's args hold it where --vocab-size was given, and those of ours always.
+// Megatron's args hold it if --vocab-size was given; ours always do.
 int64_t vocabulary_of_args(const Json& args) {
   const Json* said = args.find("vocab_size");
   return said && said->is_int() && said->as_int() > 0 ? said->as_int() : 0;

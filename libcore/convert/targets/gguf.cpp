@@ -39,8 +39,7 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// llama.cpp's families. Only its "llama" turns neighbours by the rotary angle, so their rows must be
-// interleaved.
+// llama.cpp's families. Only its "llama" rotates neighbours, so its rows must be interleaved.
 struct Family {
   const NameMap* names;
   std::string arch;
