@@ -109,9 +109,9 @@ struct GenerateConfig {
   RunOptions run;
 };
 
-/// Loads the model and prints the continuations on stdout; speed and memory go to the log. kUsage when the
-/// model came without a tokenizer or an option asks what this device or model cannot do; kData and kNoInput
-/// as ModelSource, Adapter and read_prompts() say; as write_stdout() when stdout cannot be written.
+/// Loads the model and prints the continuations to stdout; speed and memory go to the log. kUsage if the
+/// model has no tokenizer or an option is not supported by this device or model; kData and kNoInput as for
+/// ModelSource, Adapter and read_prompts(); throws as write_stdout() if stdout cannot be written.
 void run_generate(const GenerateConfig&);
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// How the next token is chosen. Order and meaning are those of transformers' generate(): repetition penalty,
+/// How the next token is chosen. Order and meaning are as in transformers' generate(): repetition penalty,
 /// temperature, then top-k, then top-p.
 struct SampleOptions {
   int max_new_tokens = 50;
@@ -33,13 +33,13 @@ struct SampleOptions {
   }
 };
 
-/// The place of a random number: of this token of this sequence. Nothing else decides it, so a text does not
-/// depend on what is generated beside it.
+/// The place of a random number: a token of a sequence. Nothing else determines the number, so a text does
+/// not depend on what else is generated.
 struct Draw {
   int64_t sequence = 0, step = 0;
 };
 
-/// Chooses tokens by the options. Each thread needs its own, because it holds scratch memory.
+/// Chooses tokens according to the options. Each thread needs its own: it holds scratch memory.
 class Sampler {
  public:
   explicit Sampler(const SampleOptions& options) : options_(options) {}
@@ -48,8 +48,8 @@ class Sampler {
     int32_t token;
     double weight;  // its probability, up to a common factor
   };
-  /// The next token, by the logits [V] after the last one, which are overwritten; `before`: the prompt's
-  /// tokens and those chosen since. kData when a logit is no number.
+  /// The next token, given the logits [V] after the last one, which are overwritten, and `before`, the
+  /// prompt's tokens and those chosen since. kData if a logit is NaN.
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
   /// The tokens that may be drawn, valid until the next call. Not for temperature 0.
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
