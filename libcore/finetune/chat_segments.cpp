@@ -13,7 +13,7 @@ std::string rendered(const ChatTemplate& chat, const ChatTokens& tokens, Json::A
                       {"add_generation_prompt", prompt}});
 }
 
-/// Appends what `whole` has beyond `done`.
+/// Appends the part of `whole` beyond `done`.
 void append(std::vector<Segment>& out, std::string& done, const std::string& whole, bool answer,
             const std::string& where) {
   if (!whole.starts_with(done))
