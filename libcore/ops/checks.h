@@ -5,7 +5,7 @@
 namespace megalith {
 
 /// The rules that check() of several ops share. Each throws kInternal with the op's name, the rule and what
-/// was found. An empty view passes where a rule speaks of optional tensors: callers test it first.
+/// was found. If a rule is about an optional tensor, an empty view passes: callers test that first.
 
 inline bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;

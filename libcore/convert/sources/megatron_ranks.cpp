@@ -37,7 +37,7 @@ struct Grid {
   int tensor = 1, pipeline = 1;  // the parallel sizes
 };
 
-// "mp_rank_TT", "mp_rank_TT_PPP" or, with experts, "mp_rank_TT_PPP_EEE".
+// "mp_rank_TT" or "mp_rank_TT_PPP" and, with experts, another "_EEE".
 std::optional<std::vector<int>> rank_numbers(const std::string& folder) {
   constexpr std::string_view kPrefix = "mp_rank_";
   if (!folder.starts_with(kPrefix)) return {};

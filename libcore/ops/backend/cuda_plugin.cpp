@@ -35,7 +35,7 @@ std::vector<std::string> entries_of(const char* variable) {
   return entries;
 }
 
-/// Subfolders; none when it cannot be read.
+/// The subfolders; none if the folder cannot be read.
 std::vector<fs::path> subfolders(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -45,7 +45,7 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return found;
 }
 
-/// The wheels of NVIDIA's libraries put them in site-packages/nvidia/NAME/lib.
+/// The wheels of NVIDIA's libraries install them in site-packages/nvidia/NAME/lib.
 void add_python_folders(FolderList& folders) {
   for (const std::string& bin : entries_of("PATH"))
     for (const fs::path& python : subfolders(fs::path(bin).parent_path() / "lib"))
