@@ -11,7 +11,7 @@
 
 namespace {
 
-/// On PAI's DLC the environment counts servers, and this says so.
+/// On PAI's DLC the environment counts servers, which this option declares.
 struct Processes {
   std::string task_type;
 

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// An option of a plan would be read and change nothing.
+/// An option for planning would be read without any effect.
 void refuse_of_planning(const Options& options) {
   constexpr std::string_view kOwn[] = {"command", "seconds", "output", "device",  "threads",
                                        "bf16",    "fp16",    "gpu",    "gpu-file"};
@@ -70,7 +70,7 @@ ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan
   return request;
 }
 
-/// Found before a minute of measuring.
+/// Fails before a minute is spent on measuring.
 void prepare_output(const std::string& output, const PlanCommand& plan, const Options& options) {
   if (output.empty()) return;
   RunFiles files;

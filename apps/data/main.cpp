@@ -40,7 +40,7 @@ struct DataToolConfig {
   }
 };
 
-/// The tokenizer whose text is printed; none given: ids are.
+/// The tokenizer whose text is printed; without one, ids are printed.
 class TextOf {
  public:
   explicit TextOf(const TokenizerConfig& config) {

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// As hccl_tools.py and merge_hccl.py take them.
+/// The options of hccl_tools.py and merge_hccl.py.
 struct RankTableOptions {
   std::vector<std::string> words;
   std::string devices, server, visible;
