@@ -71,7 +71,7 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
             std::string::npos);
 }
 
-// One byte at a time, but for the beginning, which makes it a sidecar.
+// One byte at a time, except at the beginning, which marks it as a sidecar.
 TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
   const TempDir dir;
   write_dataset(dir / "c");
@@ -209,7 +209,7 @@ TEST(DatasetTool, CutsBeginningsAtTheEdgeOfTheTerminal) {
 
 TEST(LengthCounts, GivesExactQuantilesAndBins) {
   LengthCounts lengths;
-  // 0 .. 999 once each, and three beyond 2^20 in no order.
+  // 0 .. 999 once each, and three above 2^20, in arbitrary order.
   for (int64_t i = 999; i >= 0; --i) lengths.add(i);
   for (const int64_t i : {int64_t{5} << 30, int64_t{1} << 20, int64_t{1} << 31}) lengths.add(i);
   EXPECT_EQ(lengths.size(), 1003);

@@ -118,7 +118,7 @@ TEST(GptDataset, RefusesFloatingPointData) {
   const TempDir dir;
   const IndexedDataset data = counting(dir / "c", {4});
   std::fstream idx(dir / "c.idx", std::ios::in | std::ios::out | std::ios::binary);
-  idx.seekp(17).put(7).seekp(34).put(2);  // two float32 in place of four uint16
+  idx.seekp(17).put(7).seekp(34).put(2);  // two float32 instead of four uint16
   idx.close();
   EXPECT_NE(message_of([&] {
               GptDataset(IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 2});
@@ -153,7 +153,8 @@ TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
     idx.insert(38, reinterpret_cast<const char*>(&pointer), 8);
     idx.append(reinterpret_cast<const char*>(&end), 8);
     std::ofstream(dir / "c.idx", std::ios::binary) << idx;
-    std::filesystem::resize_file(dir / "c.bin", static_cast<uintmax_t>(tokens));  // a hole: takes no space
+    std::filesystem::resize_file(dir / "c.bin",
+                                 static_cast<uintmax_t>(tokens));  // a sparse file: takes no space
     const GptIndex index = build_gpt_index(
         IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 32, .drop_last = false});
     EXPECT_EQ(index.size(), tokens == (1 << 25) + 3 ? kFullSamples : kFullSamples + 1) << tokens;

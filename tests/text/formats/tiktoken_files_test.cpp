@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kTokens = 420;  // in the files
+constexpr int kTokens = 420;  // tokens in the files
 
 std::string ranks(const char* name) {
   return test::test_data(std::string("text/goldens/hf/") + name);
