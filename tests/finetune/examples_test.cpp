@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Numbers are ids; the end is the last id, 99.
+/// Numbers are ids; the end token is the last id, 99.
 PlainTokenizer numbers() {
   return PlainTokenizer(std::make_unique<NullTokenizer>(99));
 }
@@ -29,7 +29,7 @@ std::string flags(const Examples::Example& example) {
   return out;
 }
 
-// A tokenizer that puts <s> before a text, loaded once: the ids of a text are those that it has without.
+// A tokenizer that puts <s> before a text, loaded once; the ids of a text come without it.
 TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
   for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
     TokenizerFiles files{.type = "HuggingFaceTokenizer",
@@ -65,7 +65,8 @@ TEST(Examples, EndAnAnswerAndCountItAlone) {
 TEST(Examples, CutTheBeginningOfAPromptAndTheEndOfAnAnswer) {
   Examples examples;
   examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
-  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{2, 3, 4, 5, 6}));  // no end: it was cut
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()),
+            (Ids{2, 3, 4, 5, 6}));  // no end: the example was cut
   EXPECT_EQ(examples.report().cut_sources, 1);
   EXPECT_EQ(examples.report().cut_answers, 1);
 }
