@@ -1,4 +1,4 @@
-// Pages are read in terminals and compared line by line, so that their lines are short.
+// Pages are read in terminals and compared line by line, so their lines are short.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -10,19 +10,19 @@
 namespace megalith {
 namespace {
 
-/// Characters of a line in UTF-8: its bytes but those that go on with a character.
+/// The number of characters in a UTF-8 line: its bytes except continuation bytes.
 size_t columns(const std::string& line) {
   return static_cast<size_t>(std::count_if(
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// A table's row, or a single word (an address) after what it is indented or listed by.
+/// A table row, or a single word (an address) after the indentation or list marker.
 bool cannot_be_broken(const std::string& line) {
   const size_t word = line.find_first_not_of(" -");
   return word == line.npos || line[word] == '|' || line.find(' ', word) == line.npos;
 }
 
-// A longer command goes on after a backslash, a longer log line is wrapped and the page says so.
+// A longer command continues after a backslash; a longer log line is wrapped and the page says so.
 TEST(DocLines, HaveAtMost100Columns) {
   constexpr size_t kColumns = 100;
   for (const std::string& page : test::doc_pages()) {

@@ -1,4 +1,4 @@
-// Plans for mixtures of experts, which Megatron-LM alone trains.
+// Plans for mixtures of experts, which only Megatron-LM trains.
 #include <gtest/gtest.h>
 
 #include "libcore/io/files/file.h"
@@ -72,8 +72,8 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
                 .as_array()[1]
                 .as_double(),
             1.25);
-  // Sixteen experts on two machines: a token's two copies go over the network once where both are on the
-  // other.
+  // Sixteen experts on two machines: a token's two copies cross the network once if both experts are on the
+  // other machine.
   const std::string two_machines =
       "--num-experts 16 --expert-model-parallel-size 16 --expert-tensor-parallel-size 1 "
       "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --context-parallel-size 1 "
@@ -117,7 +117,7 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
   EXPECT_NE(refusal("--num-experts 0").find("--num-experts"), std::string::npos);
 }
 
-// The quotes that Megatron's scripts put around it inside the shell's own.
+// Keeps the quotes that Megatron's scripts put around it inside the shell's own quotes.
 TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
   const test::TempDir folder;
   const CommandResult result = run_command(app("autoplan") + kMixtral +
@@ -135,7 +135,7 @@ TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
       << wrong.err;
 }
 
-// Every other answer is given for a mixture, too.
+// Every other kind of output works for a mixture, too.
 TEST(AutoplanMixture, WritesAPageATraceAndAJobOfAMixture) {
   const test::TempDir folder;
   const std::string page = folder / "plan.html", trace = folder / "plan.json";
@@ -184,7 +184,7 @@ TEST(AutoplanMixture, PlansMixturesOfHuggingFace) {
             std::string::npos);
 }
 
-// What trains here is dense: the options are refused by name, with what to use.
+// Our trainer supports only dense models: it refuses the options by name and says what to use.
 TEST(AutoplanMixture, IsNamedWhereTrainingRefusesAMixture) {
   for (const char* option : {"--num-experts 8", "--moe-router-topk 2", "--expert-tensor-parallel-size 2"}) {
     const CommandResult result = run_command(app("pretrain") + " --num-layers 2 --hidden-size 64 " +

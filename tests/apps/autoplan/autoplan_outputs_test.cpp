@@ -1,4 +1,4 @@
-// What megalith-autoplan prints and writes in place of plans: all that was asked for, or a refusal by name.
+// What megalith-autoplan prints and writes besides plans: everything requested, or a refusal by name.
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -60,7 +60,7 @@ TEST(AutoplanOutputs, RefusesWhatAModeDoesNotMake) {
   }
 }
 
-// A job for this machine's processor starts our program, and asks for no GPUs.
+// A job for this machine's processor starts our program and requests no GPUs.
 TEST(AutoplanOutputs, EmitsOurProgramForTheProcessor) {
   const std::string small =
       " --gpu local --global-batch-size 8 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
@@ -107,7 +107,7 @@ struct Described {
   std::string log, options;
 };
 
-/// Seconds of a step: predicted for the log, and of the plan of the options.
+/// Seconds per step: predicted for the log, and of the plan for the options.
 std::pair<double, double> step_seconds(const Described& model, const Described& run) {
   const test::TempDir folder;
   write_file(folder / "run.log", log_text(model.log + run.log));
@@ -122,7 +122,7 @@ std::pair<double, double> step_seconds(const Described& model, const Described& 
           Json::parse(plan.out, "plan")["plans"].as_array().at(0)["step_seconds"].as_double()};
 }
 
-// docs/planner.md: a log's arguments mean what the options of these names mean.
+// docs/planner.md: a log's arguments mean the same as the options of these names.
 TEST(AutoplanOutputs, PricesALogAsItsOptions) {
   const Described dense = {
       line_of("tensor_model_parallel_size", "2") + line_of("pipeline_model_parallel_size", "4") +
