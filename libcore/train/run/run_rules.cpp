@@ -97,10 +97,11 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
-  // A log beside the checkpoints, say, is the user's: the same command goes on with it.
+  // If --load is --save, the user may keep a log next to the checkpoints, for example: the same command run
+  // again appends to it.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
   const std::string metrics = metrics_path(config.train);
-  // A report is drawn from the figures, which must then be kept.
+  // A report is drawn from the figures, so these must be kept.
   files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);

@@ -30,7 +30,7 @@ Json LrSchedule::to_json() const {
 
 namespace {
 
-/// A checkpoint of Megatron that other programs made or changed may lack some.
+/// Megatron checkpoints made or changed by other programs may lack some members.
 const Json& value_of(const Json& scheduler, const char* key, bool number, const std::string& where) {
   const Json* value = scheduler.is_object() ? scheduler.find(key) : nullptr;
   if (value && (number ? value->is_number() : value->is_string())) return *value;
