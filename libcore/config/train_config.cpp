@@ -189,7 +189,8 @@ void validate_loss_scale(const TrainConfig& t, Problems& problems) {
   const auto check = [&](const char* option, auto value, auto otherwise) {
     if (value == otherwise) return;
     if (!t.fp16)
-      problems.add(option, ' ', value, " needs --fp16, which alone has a dynamic loss scale; leave it out");
+      problems.add(option, ' ', value,
+                   " needs --fp16: other precisions have no dynamic loss scale; leave it out");
     else if (t.fixed_loss_scale())
       problems.add(option, ' ', value, " is of a dynamic loss scale, --loss-scale ", *t.loss_scale,
                    " of a fixed one; give one of them");

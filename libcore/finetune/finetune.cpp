@@ -116,7 +116,7 @@ void plan_start(FinetuneConfig& config) {
   if (!resume.folder.empty()) what = "the checkpoint in " + resume.folder;
   const std::string& output = config.run.checkpoint.save;
   const bool others = resume.folder.empty() && latest_checkpoint(output).has_value();
-  log("nothing is trained (--no-do-train): ", what, " is taken as it is",
+  log("nothing is trained (--no-do-train): ", what, " is used unchanged",
       others ? concat("; the checkpoints in ", output, " are not (--resume-from-checkpoint ", output, ")")
              : "");
 }
@@ -271,7 +271,7 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   const DataFiles files = data_files(config.data, config.schedule.do_train);
   if (config.generation.wanted && files.dev.path.empty())
     fail(ErrorKind::kUsage, "--do-generation needs records to answer; give --eval-data, or a dev.json ",
-         files.train.path.empty() ? "in " + config.data.data : "beside " + files.train.path);
+         files.train.path.empty() ? "in " + config.data.data : "next to " + files.train.path);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
     return given.value_or(config.preference.wanted ? 0 : own);

@@ -379,10 +379,11 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--valid-data-path and --test-data-path need --train-data-path");
   EXPECT_EQ(complaint(small() + "--loss-scale 128"),
             "--loss-scale 128 needs --fp16 or --bf16: fp32 is trained without one");
-  EXPECT_EQ(complaint(small() + "--bf16 --initial-loss-scale 1024"),
-            "--initial-loss-scale 1024 needs --fp16, which alone has a dynamic loss scale; leave it out");
+  EXPECT_EQ(
+      complaint(small() + "--bf16 --initial-loss-scale 1024"),
+      "--initial-loss-scale 1024 needs --fp16: other precisions have no dynamic loss scale; leave it out");
   EXPECT_EQ(complaint(small() + "--hysteresis 3"),
-            "--hysteresis 3 needs --fp16, which alone has a dynamic loss scale; leave it out");
+            "--hysteresis 3 needs --fp16: other precisions have no dynamic loss scale; leave it out");
   EXPECT_EQ(
       complaint(small() + "--fp16 --loss-scale 8 --loss-scale-window 5"),
       "--loss-scale-window 5 is of a dynamic loss scale, --loss-scale 8 of a fixed one; give one of them");

@@ -181,8 +181,8 @@ void Adapter::check_prefix() const {
   const StoredTensor& prompt = tensors_->at(kPrompt);
   const int64_t tokens = settings.count("num_virtual_tokens"), layers = settings.count("num_layers");
   if (tensors_->tensors().size() != 1)
-    fail(ErrorKind::kData, tensors_->path(), ": holds ", tensors_->tensors().size(), " tensors, wanted ",
-         quote(kPrompt), " alone");
+    fail(ErrorKind::kData, tensors_->path(), ": holds ", tensors_->tensors().size(), " tensors, wanted only ",
+         quote(kPrompt));
   if (prompt.extents.size() != 2 || prompt.extents[0] != tokens || prompt.extents[1] % (2 * layers) != 0)
     fail(ErrorKind::kData, tensors_->path(), ": ", quote(kPrompt), " is ", prompt.shape(), ", wanted ",
          tokens, " virtual tokens by keys and values of ", layers, " layers");

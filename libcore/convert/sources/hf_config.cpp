@@ -81,7 +81,7 @@ void check_layer_types(const Settings& s, bool window) {
   if (!types || !types->is_array()) return;
   for (const Json& type : types->as_array())
     if (!type.is_string() || type.as_string() != (window ? "sliding_attention" : "full_attention"))
-      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported beside ",
+      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported together with ",
                window ? "a sliding window" : "full attention");
 }
 

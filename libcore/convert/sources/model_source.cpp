@@ -137,7 +137,7 @@ void refuse_adapter_alone(const Json& args, const std::string& folder) {
   if (!adapter || !adapter->is_object()) return;
   const std::string& base = (*adapter)["base"].as_string();
   const std::string wrote = parent_or_here(folder).string();  // the --output-dir of megalith-finetune
-  const std::string found = concat("holds an adapter alone, of the model ", quote(base), "; ");
+  const std::string found = concat("holds only an adapter, of the model ", quote(base), "; ");
   if (!holds(wrote, kAdapterFile))
     refuse(folder, concat(found, "let megalith-finetune finish, which then writes it to ", wrote,
                           ", or give that model"));

@@ -140,7 +140,7 @@ BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex inde
 
 const GptDataset& BlendedDataset::source_of(int64_t sample) const {
   if (sample < 0 || sample >= size())
-    fail(ErrorKind::kInternal, "sample ", sample, " of a blend of ", size(), " asked for");
+    fail(ErrorKind::kInternal, "sample ", sample, " of a blend of ", size(), " requested");
   return datasets_[static_cast<size_t>(index_.dataset[static_cast<size_t>(sample)])];
 }
 

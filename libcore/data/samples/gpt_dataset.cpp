@@ -31,7 +31,7 @@ void check_spec(const IndexedDataset& data, const GptSpec& spec) {
   if (spec.seq_length < 1 || spec.seq_length > kMaxLength)
     fail(ErrorKind::kUsage, "--seq-length ", spec.seq_length, "; wanted 1 to ", kMaxLength);
   if (spec.samples && (*spec.samples < 0 || *spec.samples > kMaxSamples))
-    fail(ErrorKind::kUsage, *spec.samples, " samples asked for; wanted 0 to ", kMaxSamples);
+    fail(ErrorKind::kUsage, *spec.samples, " samples requested; wanted 0 to ", kMaxSamples);
 }
 
 int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
@@ -57,7 +57,7 @@ Plan plan_epochs(const IndexedDataset& data, const GptSpec& spec) {
   if (!spec.samples || *spec.samples == 0) return plan;
   if (per_epoch == 0)
     fail(ErrorKind::kData, place(data, spec), " holds no token, but ", *spec.samples,
-         " samples are asked for; give --split a larger share for it, or more documents");
+         " samples are requested; give --split a larger share for it, or more documents");
   plan.epochs = (*spec.samples * length + plan.extra + per_epoch - 1) / per_epoch;
   if (plan.epochs > kMax32)
     fail(ErrorKind::kData, place(data, spec), " holds ", per_epoch, " tokens; ", *spec.samples,
@@ -197,7 +197,7 @@ template <class Id>
 int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
   if (sample < 0 || sample >= size())
     fail(ErrorKind::kInternal, data_.prefix(), ", split ", spec_.name, ": sample ", sample, " of ", size(),
-         " asked for");
+         " requested");
   const int64_t piece = index_.piece(sample), extra = spec_.extra_token ? 1 : 0;
   const auto [first, begin] = index_.begin_of(piece);
   const auto [last, end] = index_.begin_of(piece + 1);

@@ -272,7 +272,7 @@ class Translator {
     if (hidden && !__builtin_mul_overflow(*factor, *hidden, &width))
       put("ffn-hidden-size", ratio, {std::to_string(width)});
     else if (trains_)
-      refuse(ratio, "a model.model_config.hidden_size beside it, which it multiplies");
+      refuse(ratio, "a model.model_config.hidden_size next to it, which it multiplies");
     else
       name(ratio.path());
   }

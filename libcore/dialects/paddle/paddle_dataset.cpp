@@ -118,7 +118,7 @@ std::string identity(const std::string& path) {
   struct stat file {};
   if (error || ::stat(real.c_str(), &file) != 0)
     fail(ErrorKind::kNoInput, path, ": cannot be read: ", error ? error.message() : std::strerror(errno),
-         "; wanted NAME", kIds, " with NAME", kLengths, " beside it");
+         "; wanted NAME", kIds, " with NAME", kLengths, " next to it");
   const auto time = [](const timespec& t) { return concat(' ', t.tv_sec, '.', t.tv_nsec); };
   return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
 }

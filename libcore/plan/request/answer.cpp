@@ -61,9 +61,8 @@ std::string job_of(const Report& report, JobKind kind) {
   if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
   for (size_t i = 0; i < report.result.plans.size(); ++i)
     if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
-  fail(ErrorKind::kUsage, "--emit: of the ", report.result.plans.size(),
-       " best plans for this machine's processor this version's trainer runs none; of the first: ",
-       report.trainer.front().refusal);
+  fail(ErrorKind::kUsage, "--emit: this version's trainer runs none of the ", report.result.plans.size(),
+       " best plans for this machine's processor; the first: ", report.trainer.front().refusal);
 }
 
 /// The search, and all that the command asks about it.

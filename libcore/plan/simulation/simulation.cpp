@@ -182,7 +182,7 @@ SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) 
     case GroupRole::kOther:
       break;
   }
-  fail(ErrorKind::kInternal, "simulation: the group ", quote(name.text), " is none of a run's");
+  fail(ErrorKind::kInternal, "simulation: the group ", quote(name.text), " is not one of a run's");
 }
 
 std::unique_ptr<Communicator> SimulatedComm::split(const GroupName& name, int, int) {

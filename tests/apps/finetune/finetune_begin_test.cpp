@@ -162,17 +162,17 @@ TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
 
   const CommandResult alone = tune("--no-do-train --lora --r 4 --log-json alone.jsonl");
   expect_said(alone,
-              "nothing is trained (--no-do-train): model is taken as it is; the checkpoints in out are not "
+              "nothing is trained (--no-do-train): model is used unchanged; the checkpoints in out are not "
               "(--resume-from-checkpoint out)");
   EXPECT_EQ(last_evaluation("alone.jsonl"), base);
   EXPECT_TRUE(losses("alone.jsonl").empty());
   const CommandResult adapted = tune("--no-do-train --adapter out --log-json adapted.jsonl");
-  expect_said(adapted, "model with the adapter out is taken as it is");
+  expect_said(adapted, "model with the adapter out is used unchanged");
   EXPECT_NEAR(last_evaluation("adapted.jsonl"), tuned, 1e-6);
   const CommandResult resumed = tune(
       "--no-do-train --lora --r 4 --resume_from_checkpoint out --log-json resumed.jsonl "
       "--do_generation --max-new-tokens 2");
-  expect_said(resumed, "nothing is trained (--no-do-train): the checkpoint in out is taken as it is");
+  expect_said(resumed, "nothing is trained (--no-do-train): the checkpoint in out is used unchanged");
   EXPECT_NEAR(last_evaluation("resumed.jsonl"), tuned, 1e-6);
   EXPECT_TRUE(losses("resumed.jsonl").empty());
   EXPECT_EQ(predictions("out").size(), 4U);

@@ -93,7 +93,7 @@ TEST(GptDataset, RefusesSamplesOfAnEmptyPart) {
   const GptSpec spec{.range = {1, 3}, .samples = 7, .seq_length = 4, .name = "test"};
   EXPECT_NE(message_of([&] {
               build_gpt_index(data, spec);
-            }).find("split test (sequences 1 to 3 of 3) holds no token, but 7 samples are asked for"),
+            }).find("split test (sequences 1 to 3 of 3) holds no token, but 7 samples are requested"),
             std::string::npos);
   EXPECT_EQ(build_gpt_index(data, {.range = {1, 3}, .samples = {}, .seq_length = 4}).size(), 0);
   EXPECT_EQ(build_gpt_index(data, {.range = {1, 3}, .samples = 0, .seq_length = 4}).size(), 0);
