@@ -27,10 +27,10 @@ constexpr Renamed kRenamed[] = {
     {"rl_beta", "dpo-beta"},
 };
 
-/// Values of a key, and what each of them means here.
+/// A value of a key, and its meaning here.
 struct Value {
   const char *path, *word;
-  const char *option = "", *words = "";  // an empty option: the value changes nothing
+  const char *option = "", *words = "";  // an empty option: the value has no effect
 };
 constexpr Value kValues[] = {
     {"adapter", "lora", "lora", "true"},
@@ -59,7 +59,7 @@ constexpr Value kValues[] = {
     {"datasets.split", "train"},
     {"chat_template", "tokenizer_default"},
 };
-/// What to do if a key above has another value.
+/// What to do when a key above has another value.
 constexpr Renamed kRemedies[] = {
     {"adapter", "give lora, with load_in_8bit: true for a base in 8 bits"},
     {"bf16", "give true, false or auto"},
@@ -76,7 +76,7 @@ constexpr Renamed kRemedies[] = {
     {"chat_template", nullptr},  // a file, as for our own option
 };
 
-/// Keys that have no effect here; "wandb_*": every key that begins so.
+/// Keys without effect here; "wandb_*": every key that begins so.
 constexpr std::string_view kIgnored[] = {
     "model_type",
     "tokenizer_type",
@@ -136,7 +136,7 @@ void put(FileTranslation& file, const FileOption& from, const char* option, std:
   file.options.push_back({.key = option, .words = std::move(words), .where = from.where});
 }
 
-/// A key whose values are listed.
+/// Handles a key whose values are listed.
 void take_value(FileTranslation& file, const FileOption& option, const std::string& path) {
   const std::string word = join(option.words, " ");
   for (const Value& value : kValues)

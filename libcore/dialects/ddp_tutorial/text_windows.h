@@ -10,21 +10,21 @@
 
 namespace megalith {
 
-/// The ids of a text file, or of all files (except hidden ones) in a folder and below it, in the order of
-/// their paths, with the tokenizer's end of text between two files. kNoInput if there is none; kData, with
-/// file and byte, for what is not UTF-8.
+/// The ids of a text file, or of all files (except hidden ones) in a folder and below it, sorted by path,
+/// with the tokenizer's end of text between two files. kNoInput if there is no file; kData, with file and
+/// byte, for text that is not UTF-8.
 std::vector<int32_t> read_texts(const std::string& path, const Tokenizer&);
 
 /// How a row of ids is cut into samples.
 struct WindowSpec {
   int64_t seq_length = 0;
-  int64_t stride = 0;     // ids between the beginnings of two windows
-  int64_t batch = 1;      // samples of a step; an incomplete last batch of an epoch is dropped
-  uint32_t seed = 1234;   // of the order in each epoch
-  bool shuffled = false;  // else in the text's order
+  int64_t stride = 0;     // ids between the starts of two windows
+  int64_t batch = 1;      // samples per step; an incomplete last batch of an epoch is dropped
+  uint32_t seed = 1234;   // for the order in each epoch
+  bool shuffled = false;  // otherwise in the text's order
 };
 
-/// The windows of a text, repeated endlessly: those that begin at range(0, ids - seq_length, stride), as in
+/// The windows of a text, repeated endlessly: they begin at range(0, ids - seq_length, stride), as in
 /// tutorials that train on text folders. Each has seq_length ids and as many labels, which are the ids
 /// shifted by one. Reading is thread-safe.
 class TextWindows {
@@ -33,7 +33,7 @@ class TextWindows {
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   int64_t windows() const { return windows_; }  // of the text
-  int64_t epoch() const { return epoch_; }      // how many of those are in an epoch: whole batches
+  int64_t epoch() const { return epoch_; }      // how many of them form an epoch: full batches only
   /// Sample `index` of endlessly many epochs; kInternal if an epoch has none.
   void get(int64_t index, const SampleView& out) const;
 
@@ -44,7 +44,7 @@ class TextWindows {
   std::vector<int32_t> ids_;
   WindowSpec spec_;
   int64_t windows_, epoch_;
-  struct Kept;                  // orders of the last two epochs asked for
+  struct Kept;                  // the orders of the last two epochs that were read
   std::shared_ptr<Kept> kept_;  // shared: copies read the same text
 };
 

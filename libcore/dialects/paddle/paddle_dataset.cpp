@@ -45,7 +45,7 @@ struct NpyArray {
   }
 };
 
-/// What stands after 'NAME': in the header, a Python dict, up to `end`.
+/// The text after 'NAME': in the header, a Python dict, up to `end`.
 std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
   const size_t at = header.find(concat("'", name, "':"));
   if (at == std::string_view::npos) return {};
@@ -110,8 +110,8 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   return lengths;
 }
 
-/// A text that is another one once the file was written anew or another one has its place. Times are compared
-/// for equality only, because a copy may keep a date older than that of what was there (cp -p).
+/// A text that changes when the file is rewritten or replaced. Times are only compared for equality: a copy
+/// may keep an older date than the file it replaced (cp -p).
 std::string identity(const std::string& path) {
   std::error_code error;
   const std::string real = fs::canonical(path, error).string();
@@ -123,14 +123,14 @@ std::string identity(const std::string& path) {
   return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
 }
 
-/// The name of the pair that is made of these arrays as they are now. No other arrays have it, and no dataset
-/// of the user's.
+/// The name of the pair made from the present contents of these arrays. No other arrays give this name, and
+/// no dataset of the user has it.
 std::string made_name(const std::string& stem) {
   const std::string sources = identity(concat(stem, kIds)) + identity(concat(stem, kLengths));
   return concat(fs::path(stem).filename().string(), kMade, hex64(xxh64(sources)));
 }
 
-/// Whether a pair has such a name, of what the arrays are now or were before.
+/// Whether a pair has such a name, made from the present or earlier contents of the arrays.
 bool is_made_of(const std::string& pair, const std::string& stem) {
   constexpr size_t kHashDigits = 16;
   if (!pair.starts_with(concat(stem, kMade))) return false;
@@ -158,7 +158,7 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// False: another rank of the run is making it, so it is there, or can be made, a little later.
+/// False: another rank of the run is making it, so the caller should try again a little later.
 bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
@@ -171,7 +171,7 @@ bool make_or_wait(const std::string& stem, const std::string& prefix) {
   }
 }
 
-/// Paths of the folder's files that end so, without the end.
+/// Paths of the folder's files that end with `end`, without that end.
 std::vector<std::string> stems(const std::string& folder, std::string_view end) {
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
