@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// One path of a folder or a file, where a dataset has a prefix of files.
+/// A single path of a folder or a file, rather than the prefix of a dataset's files.
 bool names_text(const std::vector<std::string>& path) {
   std::error_code error;
   return path.size() == 1 &&
@@ -21,8 +21,8 @@ bool DataConfig::reads_texts() const {
   return names_text(train_path);
 }
 
-/// Takes quotes off --split, because scripts that keep their options in an array give it with them, and
-/// Megatron looks for numbers alone.
+/// Removes quotes around --split, which scripts that keep their options in an array pass on; Megatron only
+/// looks for numbers.
 void DataConfig::finish() {
   std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
 }

@@ -19,7 +19,7 @@ constexpr const char* kFirstLayers = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLastLayers = "--decoder-last-pipeline-num-layers";
 constexpr const char* kChunkLayers = "--num-layers-per-virtual-pipeline-stage";
 
-/// The words between the commas of --pipeline-layers, which may be several words of the command line, too.
+/// The words between the commas of --pipeline-layers, which may also be several words of the command line.
 std::vector<std::string> list_entries(const ParallelConfig& config) {
   std::vector<std::string> entries;
   for (const std::string& word : config.pipeline_layers)
@@ -27,7 +27,7 @@ std::vector<std::string> list_entries(const ParallelConfig& config) {
   return entries;
 }
 
-/// Nothing, and a complaint, when an entry is no number of layers.
+/// Returns nothing and complains when an entry is not a number of layers.
 std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems) {
   std::vector<int> counts;
   for (const std::string& entry : list_entries(config)) {
@@ -65,7 +65,7 @@ std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problem
   return counts;
 }
 
-/// The first and the last rank's layers as given, the others' evenly.
+/// The first and the last rank's layers as given, the others' distributed evenly.
 std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problems& problems) {
   std::string given;
   for (const auto& [name, value] :
@@ -139,7 +139,7 @@ void ParallelConfig::finish() {
     world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMaxRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
-  if (tensor == 1) sequence = false;  // nothing to cut, as in Megatron
+  if (tensor == 1) sequence = false;  // nothing to split, as in Megatron
   if (distributed_optimizer && !sharded()) sharding = Sharding::kOptimizer;
   distributed_optimizer = sharded();
 }

@@ -5,7 +5,8 @@
 namespace megalith {
 namespace {
 
-/// An interleaved pipeline takes its micro-batches in groups of as many as it has ranks (plan_pipeline).
+/// An interleaved pipeline processes its micro-batches in groups as large as its number of ranks
+/// (plan_pipeline).
 void check_interleaving(const PretrainConfig& config, Problems& problems) {
   const ParallelConfig& parallel = config.parallel;
   const int64_t step = int64_t{config.train.micro_batch} * parallel.data;
