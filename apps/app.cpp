@@ -16,18 +16,18 @@
 namespace megalith {
 namespace {
 
-/// What the process needs before anything is opened or written.
+/// Does what the process needs before anything is opened or written.
 void prepare_process(const char* name) {
   let_openmp_sleep();
   open_standard_descriptors();
-  // So that a write to a pipe without a reader, or beyond `ulimit -f`, fails with a message, an exit code,
-  // and without what is half written left behind.
+  // A write to a pipe without a reader, or beyond `ulimit -f`, then fails with a message and an exit code,
+  // and leaves nothing half written.
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
   report_cut_files(name);
   check_cout();
 }
 
-/// After a failed look at a path: whether the name leads nowhere, or the system failed.
+/// After a failed look at a path: whether the path does not exist, or the system failed.
 ErrorKind kind_of(const std::error_code& reason) {
   for (const std::errc nowhere : {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
                                   std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})

@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// What the manual pages of several apps say of the environment: of those that read a tokenizer, and of those
+/// What the manual pages of several apps say about the environment: those that read a tokenizer, and those
 /// that compute.
 inline std::vector<NoteDoc> tokenizer_variables() {
   return {

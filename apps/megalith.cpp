@@ -18,7 +18,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 
-/// `megalith APP …` runs megalith-APP, which lies beside this program, as git runs its commands.
+/// `megalith APP …` runs megalith-APP, which is next to this program, as git runs its commands.
 
 namespace megalith {
 namespace {
@@ -32,7 +32,7 @@ std::string read_line(FILE* file) {
 
 std::string help(const fs::path& folder) {
   const std::vector<std::string> apps = find_apps(folder);
-  std::vector<Pipe> answers;  // all asked first, so that they start side by side
+  std::vector<Pipe> answers;  // all are started first, so that they run side by side
   for (const std::string& app : apps) answers.push_back(ask_app(app_path(folder, app), "--help-purpose"));
   std::string out = "usage: megalith APP [options]\n\n";
   const size_t columns = columns_of(STDOUT_FILENO);
@@ -47,7 +47,7 @@ std::string help(const fs::path& folder) {
   return out + '\n';
 }
 
-/// Completes the apps' names, and after one of them calls that app's own completion, which the app itself
+/// Completes the apps' names; after one of them, calls that app's own completion, which the app itself
 /// prints.
 std::string bash_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
@@ -76,7 +76,7 @@ std::string bash_completion(const fs::path& folder) {
       "complete -F _megalith megalith\n");
 }
 
-/// As bash_completion(): zsh finds the app's own function by the name of its command.
+/// As bash_completion(), but zsh finds the app's own function by the name of its command.
 std::string zsh_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
   return concat(
@@ -151,7 +151,7 @@ std::string man(const fs::path& folder) {
   fail(ErrorKind::kIo, program, ": ", std::strerror(errno));
 }
 
-/// What an option of this program's own prints; nothing for an app to run.
+/// What an option of this program itself prints; nothing if an app is to be run.
 std::optional<std::string> answer(const fs::path& folder, const std::string& word, int words) {
   if (word == "--help" || word == "-h" || (word == "help" && words == 1)) return help(folder);
   if (word == "--version") return "megalith " MEGALITH_VERSION "\n";
@@ -167,7 +167,7 @@ int run(int argc, char** argv) {
   const fs::path folder = own_folder();
   const std::string word = argc > 1 ? argv[1] : "--help";
   if (const auto text = answer(folder, word, argc - 1)) {
-    std::signal(SIGPIPE, SIG_IGN);  // shows as ReaderGone
+    std::signal(SIGPIPE, SIG_IGN);  // then reported as ReaderGone
     write_stdout(*text);
     finish_stdout();
     return 0;

@@ -44,18 +44,18 @@ bool offers(const std::string& script, const std::string& name) {
   return false;
 }
 
-/// What another program offers.
+/// The options of another program.
 struct Sibling {
   std::string app, script;  // "megalith-convert", its completion script
 };
 
-/// Those beside this program, each asked once, however many names are looked for.
+/// The programs next to this one. Each is started once, however many names are looked for.
 const std::vector<Sibling>& siblings() {
   static const std::vector<Sibling> kAll = [] {
     std::vector<Sibling> found;
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
-    if (error) return found;  // a "did you mean" that cannot be had is no failure
+    if (error) return found;  // failing to find a "did you mean" is not an error
     for (const std::string& app : find_apps(self.parent_path()))
       if (const fs::path program = app_path(self.parent_path(), app); program != self)
         found.push_back({kPrefix + app, read_all(ask_app(program, "--help-bash-completion").get())});

@@ -15,14 +15,14 @@ std::filesystem::path own_folder();
 std::vector<std::string> find_apps(const std::filesystem::path& folder);
 std::filesystem::path app_path(const std::filesystem::path& folder, const std::string& app);
 
-/// What a program prints with one option, such as --help-purpose; to be read from, empty when it cannot be
+/// A program's output for one option, such as --help-purpose, to be read from; empty if the program cannot be
 /// started.
 using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
 Pipe ask_app(const std::filesystem::path& program, const std::string& option);
 
-/// "; megalith-convert has it": which of the other programs beside this one has an option of this name ("-"
-/// and "_" are one); empty: none. Starts each of them at the first call, so it is for a message that ends the
-/// run.
+/// "; megalith-convert has it": which of the other programs next to this one has an option of this name ("-"
+/// and "_" are equal); empty: none. Starts each of them at the first call, so use it only for a message that
+/// ends the run.
 std::string who_has(const std::string& option);
 
 }  // namespace megalith

@@ -17,24 +17,24 @@
 namespace megalith {
 namespace {
 
-// Exit code of a run that a signal ended: "try again", because its state is saved and can be gone on from.
+// Exit code of a run that a signal ended: "try again", since its state is saved and the run can be resumed.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 std::string worker_log_path(const std::string& folder, int rank) {
   return concat(folder, "/workerlog.", rank);
 }
 
-/// workerlog.N of `folder`, which is made, in place of what was there.
+/// workerlog.N in `folder`, which is created if needed; replaces an existing one.
 LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = worker_log_path(folder, rank);
   const int file = open_to_append(path);
-  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // that is said of what has no size, as a device
+  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // the error for files without a size, such as devices
     fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
   return {.descriptor = file, .path = path, .times = false};
 }
 
-/// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
+/// This process's lines go to workerlog.N in `folder`, and those of rank 0 also to stdout.
 void keep_log(const std::string& folder, int rank) {
   add_log_file(worker_log(folder, rank));
   if (rank > 0) set_log_console(LogConsole::kNone);
@@ -52,8 +52,9 @@ void measure_machine(TrainConfig& train) {
 std::string after_stop(const PretrainResult& result, const TrainingApp::Run& run) {
   if (result.saved) {
     const std::string lacks = run.lacks(result.iteration);
-    if (lacks.empty()) return "saved; run the same command to go on";
-    return concat("saved; give ", lacks, " to go on: the same command begins again where this run did");
+    if (lacks.empty()) return "saved; run the same command to resume";
+    return concat("saved; to resume, give ", lacks,
+                  ": the same command would begin again where this run did");
   }
   return run.saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
 }

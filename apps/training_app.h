@@ -23,27 +23,27 @@ class TrainingApp {
  public:
   TrainingApp(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
-  /// Adds the options of processes and what the manual page says of the environment, and reads the command
-  /// line; false: --help or its like was printed. From here until run() a rank that is not the first keeps
-  /// silent, because all ranks read one command line.
+  /// Adds the options for processes and the manual page's section on the environment, and reads the command
+  /// line. Returns false if --help or a similar option was printed. From here until run(), only the first
+  /// rank logs, since all ranks read the same command line.
   bool read(Options& options);
-  /// Finds out which ranks there are, and tells `parallel`; before options.check().
+  /// Finds out which ranks there are and enters them in `parallel`. To be called before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
-  /// What every such run reads and writes, for check_files(); after plan().
+  /// What every such run reads and writes, for check_files(). To be called after plan().
   RunFiles files(const Options& options) const;
 
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
   struct Run {
-    std::string name;    // begins the line of a stop
-    TrainConfig& train;  // is told what the machine computes, where the log is to say it
-    bool saves;          // anywhere
-    /// What the command lacks to go on from what was saved at an iteration; empty: nothing.
+    std::string name;    // begins the line that reports a stop
+    TrainConfig& train;  // receives what the machine can compute, if the log needs it
+    bool saves;          // whether the run saves anywhere
+    /// What must be added to the command to resume from what was saved at an iteration; empty: nothing.
     std::function<std::string(int64_t iteration)> lacks;
     Train body;
   };
-  /// Starts this server's ranks and waits for them, or trains as one rank (or as all, in threads); the exit
-  /// code.
+  /// Starts this server's ranks and waits for them, or trains as one rank (or as all of them, in threads).
+  /// Returns the exit code.
   int run(const Options& options, const Run& run);
 
  private:
@@ -53,7 +53,7 @@ class TrainingApp {
   std::optional<Muted> silence_;
   LaunchConfig launch_;
   LaunchPlan plan_;
-  int threads_ = 1;  // ranks of this process, where it is alone
+  int threads_ = 1;  // ranks of this process, if it is the only one
 };
 
 }  // namespace megalith

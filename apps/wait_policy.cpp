@@ -16,7 +16,7 @@ namespace megalith {
 namespace {
 
 constexpr const char* kSpins = "GOMP_SPINCOUNT";
-/// Some microseconds, so that a loop that ends sooner wakes nobody: docs/training.md has the figures.
+/// A few microseconds, so that no thread has to be woken for a short loop: docs/training.md has the figures.
 constexpr const char* kShortWait = "1000";
 
 std::vector<std::string> own_words() {
@@ -30,7 +30,7 @@ bool only_prints(const std::string& word) {
   return word == "-h" || word == "--version" || word.starts_with("--help");
 }
 
-/// Empty where the program was replaced while it ran, because what lies there now is another one.
+/// Empty if the program was replaced while it ran: the file there is now another one.
 std::string own_program() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -50,7 +50,7 @@ void let_openmp_sleep() {
                  [](std::string& w) { return w.data(); });
   arguments.push_back(nullptr);
   ::setenv(kSpins, kShortWait, 1);
-  ::execv(program.c_str(), arguments.data());  // where it cannot, threads spin, and all else is as it was
+  ::execv(program.c_str(), arguments.data());  // if this fails, threads spin, and nothing else changes
 }
 
 }  // namespace megalith

@@ -1,8 +1,8 @@
-// bench_all_reduce [RANKS]: the sum of fp32 gradients of a model of 124M parameters (498 MB), and of their
-// bf16 rounding (249 MB), over ranks (2) that are processes on the loopback interface, then over ranks that
-// are threads. Prints one JSON object a line: the median, the min and the max of seven turns after two, in
-// milliseconds, as rank 0 sees them, and what its process took of processors (all threads' ranks are one
-// process): that tells on a busy machine, too.
+// bench_all_reduce [RANKS]: sums fp32 gradients of a model of 124M parameters (498 MB), and their bf16
+// rounding (249 MB), over RANKS (2) ranks: first processes on the loopback interface, then threads. Prints
+// one JSON object a line: the median, min and max of seven runs after two warm-ups, in milliseconds, as rank
+// 0 sees them, and the processor time of its process (for threads, that of all ranks), which is meaningful on
+// a busy machine too.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -64,7 +64,7 @@ void measure_all(Communicator& world, const char* ranks) {
   measure(world, ranks, DType::kBf16);
 }
 
-// ---- processes: rank 0 is this one; the others hand it their addresses, and get those of all
+// ---- processes: rank 0 is this one; the others send it their addresses and receive those of all
 // ----------------------------------------------------------------------------------------------------------
 
 constexpr size_t kFrame = 65536;

@@ -1,6 +1,6 @@
 // bench_ops [FILTER]: time, GFLOP/s and GB/s of each op on the CPU, for the shapes of a GPT-2 124M layer and
 // of the demo's small model, in fp32 and bf16. Prints one JSON object a line: the machine, then the ops whose
-// line holds FILTER. Flops and bytes are those of Cost.
+// line contains FILTER. Flops and bytes are those of Cost.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -80,7 +80,7 @@ class Bench {
     line.set("ms_min", seconds.front() * 1e3);
     line.set("ms_median", median * 1e3);
     line.set("ms_max", seconds.back() * 1e3);
-    line.set("processor_ms_min", processor * 1e3);  // of all threads: what counts on a busy machine
+    line.set("processor_ms_min", processor * 1e3);  // of all threads, which is what counts on a busy machine
     line.set("gflops", op.cost().flops / median * 1e-9);
     line.set("gb_per_s", op.cost().bytes / median * 1e-9);
     std::printf("%s\n", line.dump().c_str());

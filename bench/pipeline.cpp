@@ -1,8 +1,8 @@
-// bench_pipeline FILE KEY PREFIX: what megalith-preprocess costs beside its tokenizer. FILE is loose JSON.
-// Prints one JSON object a line with the best of seven turns, in MB of the file a second: reading its lines;
-// then for each instruction set reading and parsing them; then, with a tokenizer that only writes one id for
-// four bytes, all of preprocess() to PREFIX_KEY_document.{bin,idx} on the disk, for one worker and for two.
-// "processor" is the time of all threads, "wall" the clock's.
+// bench_pipeline FILE KEY PREFIX: what megalith-preprocess costs apart from its tokenizer. FILE is loose
+// JSON. Prints one JSON object a line with the best of seven runs, in MB of the file per second: first for
+// reading its lines; then, for each instruction set, for reading and parsing them; then, with a tokenizer
+// that only writes one id for four bytes, for all of preprocess() to PREFIX_KEY_document.{bin,idx} on the
+// disk, with one worker and with two. "processor" is the time of all threads, "wall" the elapsed time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kTurns = 7;
 
-/// One id for four bytes, as of GPT-2's on English, without a look at the text.
+/// One id for four bytes, about GPT-2's ratio on English, without looking at the text.
 class FourBytesTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return 50257; }
@@ -48,7 +48,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Prints the rate of what `call` does, by the min of its turns.
+/// Prints the rate of `call`, from the fastest of its runs.
 template <class Call>
 void measure(const std::string& what, uint64_t bytes, const Call& call) {
   double wall = 1e9, processor = 1e9;

@@ -1,18 +1,18 @@
 // bench_plan_accuracy FILE.csv [--predictions OUT.csv] [--coefficients FILE | --coefficients-by-class FOLDER]
 //
-// Predicts the step time and the memory of every run of a table and, where the table says what was measured,
-// prints how far off that is. Predictions do not depend on anything that was measured. `fullness` in the
-// predictions is the memory a device needs of what it has. --list prints the coefficients. With
-// --coefficients-by-class a row of class C is predicted with FOLDER/C.txt if there is one: what
-// tools/plan_fit fitted to all other classes.
+// Predicts the step time and the memory of every run in a table and, where the table has measurements, prints
+// the errors. Predictions do not depend on any measurement. `fullness` in the predictions is the memory that
+// a device needs, as a share of what it has. --list prints the coefficients. With --coefficients-by-class, a
+// row of class C is predicted with FOLDER/C.txt if that exists: what tools/plan_fit fitted to all other
+// classes.
 //
-// A row that cannot be priced, because of its device, a size that is missing or none, has an empty line in
-// the predictions, with a word on stderr where the device is not known.
+// A row that cannot be priced, due to its device or a missing or invalid size, gets an empty line in the
+// predictions; stderr names an unknown device.
 //
-// Rows of mixtures of experts are priced when their model is one of docs/mixtures.json, from whose published
-// shape comes what no column says.
+// Rows of mixtures of experts are priced if their model is one of docs/mixtures.json, whose published shape
+// supplies what the columns do not say.
 //
-// The table has a header and one run a row. Columns that are read: model (of these), layers, hidden, heads,
+// The table has a header and one run a row. These columns are read: model (of these), layers, hidden, heads,
 // kv_heads, ffn, vocab, seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch, global_batch, recompute, sp,
 // dist_opt, precision, framework, arch, attn_kernel, mem_kind, node_gpus, nic_gbps, features, eval_class; to
 // print errors also iter_time_s and peak_mem_gb.
@@ -51,7 +51,7 @@ std::vector<std::string> cells(std::string_view line) {
   return out;
 }
 
-/// Lines, of which one goes on where a quoted cell holds its end.
+/// Lines; a line whose end is inside a quoted cell continues in the next one.
 std::vector<std::string> lines_of(const std::string& csv) {
   std::vector<std::string> lines;
   bool quoted = false;
@@ -103,7 +103,7 @@ Accelerator device(const Record& r) {
                                  {"B200-SXM", "B200"}})
     if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
   Accelerator out = find_accelerator(gpu);
-  // Assumed where the source is silent: 400 Gbit/s for eight devices.
+  // Assumed if the source does not say: 400 Gbit/s for eight devices.
   constexpr double kRentedA100 = 50e9 / 8;
   if (out.name.starts_with("A100") || out.name.starts_with("A800")) out.network_bandwidth = kRentedA100;
   if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
@@ -136,13 +136,13 @@ Software software(const Record& r) {
   s.overlap_tensor = has(features, "async_tp");
   s.fused_cross_entropy = has(features, "ce_fusion");
   s.adam_8bit = has(features, "adam_8bit");
-  // Megatron-Bridge's recipes overlap it where the pipeline is interleaved, which it needs, with
-  // micro-batch 1.
+  // Megatron-Bridge's recipes overlap it if the pipeline is interleaved, which is required, with micro-batch
+  // 1.
   s.overlap_exchange =
       has(features, "a2a_overlap") ||
       (framework == "Megatron-Bridge" && whole(r, "vpp", 1) > 1 && whole(r, "micro_batch") == 1);
   const bool bf16 = text(r, "precision") == "bf16";
-  if (has(framework, "DeepSpeed")) {  // nothing overlapped; bf16 gradients are summed in fp32 beside
+  if (has(framework, "DeepSpeed")) {  // nothing is overlapped; bf16 gradients are also summed in fp32
     s.gradient_bytes = bf16 ? 6 : 2;
     s.reduced_bytes = bf16 ? 4 : 2;
     s.fused_gradients = false;
@@ -150,7 +150,7 @@ Software software(const Record& r) {
     s.bucket_bytes = 2e9;  // two buffers of 5e8 elements
     s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
   } else if (framework ==
-             "AA-Scaling") {  // PyTorch's operators; gradients summed whole, in fp32, 5e8 at a time
+             "AA-Scaling") {  // PyTorch's operators; gradients are summed whole, in fp32, 5e8 at a time
     s.gradient_bytes = 2;
     s.reduced_bytes = 4;
     s.bucket_bytes = 3e9;
@@ -161,12 +161,12 @@ Software software(const Record& r) {
     s.fused_norm = has(kernel, "RMS");
     s.fused_rope = s.fused_activation = false;
     s.keeps_softmax_input =
-        true;  // assumed: with one copy alone two runs would have had 8 GB to spare that had not
-  } else if (framework == "InternEvo") {  // the first flash attention, silu and product apart
+        true;  // assumed: with a single copy, two runs without memory to spare would have had 8 GB left
+  } else if (framework == "InternEvo") {  // the first flash attention, with separate silu and product
     s.attention = AttentionKernel::kFlash1;
     s.gradient_bytes = 2;
     s.fused_gradients = false;
-    s.step_copy_bytes = 12;  // assumed: flat gradients twice, AdamW's own
+    s.step_copy_bytes = 12;  // assumed: flat gradients twice, and AdamW's own copy
     s.fused_activation = false;
   } else if (framework == "llm-foundry/FSDP") {  // assumed: norms between casts
     s.gradient_bytes = 2;
@@ -196,8 +196,8 @@ Precision precision(const std::string& name) {
   return name == "nvfp4" ? Precision::kNvfp4 : Precision::kHalf;
 }
 
-/// AA-Scaling cuts its list of modules (embedding, layers, final norm, head) evenly, and the first stages
-/// take what is over: read in its source, core/nn/parallel_module/pipeline_partitioning.py.
+/// AA-Scaling divides its list of modules (embedding, layers, final norm, head) evenly, and the first stages
+/// take the remainder: read in its source, core/nn/parallel_module/pipeline_partitioning.py.
 std::vector<int> cut_of_modules(int layers, int pipeline) {
   const int modules = layers + 3, each = modules / pipeline, more = modules % pipeline;
   std::vector<int> stages(static_cast<size_t>(pipeline), each);
@@ -220,7 +220,7 @@ std::string folded(const std::string& name) {
   return out;
 }
 
-/// The published mixture whose name the model's begins with; of several the longest name.
+/// The published mixture with whose name the model's name begins; of several, the one with the longest name.
 std::optional<ModelShape> mixture(const std::string& model) {
   static const std::string kFile = MEGALITH_SOURCE_DIR "/docs/mixtures.json";
   static const Json kMixtures = load_small(kFile);
@@ -231,8 +231,9 @@ std::optional<ModelShape> mixture(const std::string& model) {
   return parse_hf_shape(kMixtures["models"][best]["config"], kFile + ": " + best);
 }
 
-/// Which of Megatron-Bridge's recipes send tokens by DeepEP or HybridEP: scripts/performance/configs, as of
-/// early 2026; those for gpt-oss, and for Qwen3-235B in machines of eight, exchange them by NCCL.
+/// Whether Megatron-Bridge's recipe sends tokens through DeepEP or HybridEP: scripts/performance/configs, as
+/// of early 2026. The recipes for gpt-oss, and for Qwen3-235B on machines of eight, exchange them through
+/// NCCL.
 bool recipe_dispatches(const Record& r) {
   const std::string name = folded(text(r, "model"));
   const bool by_nccl =
@@ -240,7 +241,7 @@ bool recipe_dispatches(const Record& r) {
   return !by_nccl;
 }
 
-/// A mixture's shape, of which the row may have fewer layers or other tokens.
+/// A mixture's shape; the row may have fewer layers or other tokens.
 ModelShape mixture_of(const Record& r) {
   ModelShape m = *mixture(text(r, "model"));
   m.layers = whole(r, "layers", m.layers);
@@ -251,7 +252,7 @@ ModelShape mixture_of(const Record& r) {
   const bool bridge = text(r, "framework") == "Megatron-Bridge";
   if ((bridge && recipe_dispatches(r)) || has(text(r, "features"), "deepep"))
     m.dispatcher = Dispatcher::kFlex;
-  // Its recipe for DeepSeek-V3 predicts a further token, as the model's report says.
+  // Its recipe for DeepSeek-V3 predicts one further token, as the model's report says.
   if (bridge && folded(text(r, "model")).starts_with("deepseekv3")) m.predicted = 1;
   return m;
 }
@@ -279,8 +280,8 @@ ModelShape dense_shape(const Record& r) {
   return m;
 }
 
-/// Megatron-Bridge's recipes for DeepSeek-V3 and Kimi K2 cut 61 layers into parts of 4, 8 or 16, of which the
-/// last has what is left, the further prediction and the loss: "Et*4|(t*4|)*14tmL".
+/// Megatron-Bridge's recipes for DeepSeek-V3 and Kimi K2 divide 61 layers into parts of 4, 8 or 16; the last
+/// part has the rest, the further prediction and the loss: "Et*4|(t*4|)*14tmL".
 std::vector<int> cut_of_recipe(int layers, int pipeline, int chunks) {
   const int each = (layers + pipeline * chunks - 1) / (pipeline * chunks);
   std::vector<int> stages(static_cast<size_t>(pipeline), 0);
@@ -318,22 +319,21 @@ Recomputed recompute(const std::string& name) {
   return name == "norm,act" ? Recomputed::kNormAct : Recomputed::kNone;
 }
 
-/// What the row says, whether or not Megatron would start it so.
+/// The layout that the row describes, whether or not Megatron would accept it.
 Candidate candidate(const Record& r, const PlanProblem& p) {
   Candidate c;
   c.tensor = whole(r, "tp", 1);
   c.pipeline = whole(r, "pp", 1);
   c.context = whole(r, "cp", 1);
   c.data = std::max(1, p.machine.world / (c.tensor * c.pipeline * c.context));
-  // Each expert is whole on a rank: no column says otherwise, and Megatron-Bridge's recipes have it so.
+  // Each expert is whole on a rank: no column says otherwise, and so do Megatron-Bridge's recipes.
   c.expert = std::max(1, whole(r, "ep", 1));
   c.chunks = whole(r, "vpp", 1);
   c.micro_batch = whole(r, "micro_batch", 1);
   c.sequence = text(r, "sp") == "y" && c.tensor > 1;
   c.sharding = sharding(text(r, "dist_opt"));
   c.recompute = recompute(text(r, "recompute"));
-  const int total =
-      p.model.layers + 2;  // embedding and head counted as layers, where that makes the cut even
+  const int total = p.model.layers + 2;  // embedding and head count as layers if that makes the division even
   if (c.pipeline > 1 && p.model.layers % c.pipeline != 0 && total % c.pipeline == 0) {
     c.first_layers = c.last_layers = total / c.pipeline - 1;
     c.counts_embedding = c.counts_head = true;
@@ -382,8 +382,8 @@ bool expressible(const Record& r) {
          number(r, "hidden") > 0;
 }
 
-/// A row without a micro-batch: the best over {1, 2, 4, 8} and, where it is not named either, over the model
-/// chunks.
+/// For a row without a micro-batch: the best over {1, 2, 4, 8} and, if the number of model chunks is not
+/// given either, over that.
 Prediction predict_best(const Record& r, const PlanProblem& p) {
   Prediction best;
   for (int micro : {1, 2, 4, 8}) {
@@ -405,15 +405,15 @@ Prediction predict_best(const Record& r, const PlanProblem& p) {
 
 Prediction predict(const Record& r, const Coefficients& k) {
   if (!expressible(r)) return {};
-  PlanProblem p = problem(r);  // throws kUsage for a device that docs/gpus.yaml has not
+  PlanProblem p = problem(r);  // throws kUsage for a device that is not in docs/gpus.yaml
   p.coefficients = &k;
   if (number(r, "micro_batch") > 0 && number(r, "global_batch") > 0)
     return predict(p, candidate(r, p), text(r, "mem_kind"));
   return number(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
 }
 
-/// A row that cannot be priced is left empty, and the others are not. A file of the program that cannot be
-/// read ends it, because every row would be empty.
+/// A row that cannot be priced is left empty, and the others are still priced. If a file of the program
+/// cannot be read, the program ends, since every row would be empty.
 Prediction predict_or_say(size_t row, const Record& r, const Coefficients& k) {
   try {
     return predict(r, k);

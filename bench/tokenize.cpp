@@ -1,8 +1,8 @@
-// bench_tokenize FILE [KEY] [VOCAB.json MERGES.txt | TOKENIZER.json]: bytes a second of text to ids in
-// memory, on one thread. FILE is a text, or with KEY (not "-") loose JSON whose texts are read before the
-// clock starts. Prints one JSON object a line: the machine, then for each instruction set the load of the
-// tokenizer, the pretokenizer alone, a first pass (nothing in the caches) and the best of five more. Times
-// are the thread's processor time.
+// bench_tokenize FILE [KEY] [VOCAB.json MERGES.txt | TOKENIZER.json]: bytes of text per second turned into
+// ids in memory, on one thread. FILE is a text or, with KEY (not "-"), loose JSON whose texts are read before
+// the clock starts. Prints one JSON object a line: the machine, then, for each instruction set, loading the
+// tokenizer, the pretokenizer alone, a first pass (with empty caches) and the best of five more. Times are
+// the thread's processor time.
 #include <algorithm>
 #include <array>
 #include <cstdio>

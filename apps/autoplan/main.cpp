@@ -11,7 +11,7 @@
 
 namespace {
 
-/// On PAI's DLC the environment counts servers, and this says so.
+/// On PAI's DLC the environment counts servers, which this option declares.
 struct Processes {
   std::string task_type;
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
               "launcher and a rank table are read, too."}})
         .environment(tokenizer_variables())
         .files({{"share/megalith/gpus.yaml",
-                 "The devices that --gpu knows, beside the folder of the program."}});
+                 "The devices that --gpu knows; the file lies next to the program's folder."}});
     if (!read_options(options, argc, argv)) return 0;
     if (profile.command == "profile") {
       options.check({"Measuring a device"});

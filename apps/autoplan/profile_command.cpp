@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// An option of a plan would be read and change nothing.
+/// An option for planning would be read without any effect.
 void refuse_of_planning(const Options& options) {
   constexpr std::string_view kOwn[] = {"command", "seconds", "output", "device",  "threads",
                                        "bf16",    "fp16",    "gpu",    "gpu-file"};
@@ -23,7 +23,7 @@ void refuse_of_planning(const Options& options) {
   for (const auto& [key, value] : all.as_object()) {
     const std::string name = option_key(key);
     if (options.given(name) && std::find(std::begin(kOwn), std::end(kOwn), name) == std::end(kOwn))
-      fail(ErrorKind::kUsage, "--", name, " is for planning and changes no profile; leave it out");
+      fail(ErrorKind::kUsage, "--", name, " is for planning and does not affect a profile; leave it out");
   }
 }
 
@@ -42,12 +42,11 @@ void check_gpu(const PlanCommand& plan, const Options& options) {
          ": a profile is of one device; give cpu, or cuda with --gpu NAME");
   if (!options.given("gpu") || plan.plan.gpu == "local")
     fail(ErrorKind::kUsage,
-         "--device cuda needs --gpu NAME, the kind of device that it is, for plans to know "
-         "it by");
+         "--device cuda needs --gpu NAME, the kind of device, by which plans recognize it");
   if (!plan.train.bf16 && !plan.train.fp16)
     fail(ErrorKind::kUsage,
-         "--device cuda needs --bf16 or --fp16, what the plans that the profile is for "
-         "compute in; none for a GPU is in fp32");
+         "--device cuda needs --bf16 or --fp16, the type in which the plans for this "
+         "profile compute; no plan for a GPU uses fp32");
 }
 
 ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan, const Options& options) {
@@ -71,7 +70,7 @@ ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan
   return request;
 }
 
-/// Found before a minute of measuring.
+/// Fails before a minute is spent on measuring.
 void prepare_output(const std::string& output, const PlanCommand& plan, const Options& options) {
   if (output.empty()) return;
   RunFiles files;

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// What `megalith-autoplan profile` reads beside the options that planning has too: --device, --threads,
-/// --bf16, --fp16, --gpu and --gpu-file.
+/// What `megalith-autoplan profile` reads in addition to the options that planning also has: --device,
+/// --threads, --bf16, --fp16, --gpu and --gpu-file.
 struct ProfileCommand {
   std::string command = "plan", output;
   std::optional<double> seconds;
@@ -20,17 +20,17 @@ struct ProfileCommand {
       "plan: rank plans. profile: measure this machine's processor in fp32 or the dtype of --bf16 or --fp16, "
       "or its GPU with --device cuda, --gpu NAME and one of these, for --calibrate.",
       positional(), one_of({"plan", "profile"}));
-    v("seconds", seconds, "Time that profile measures for; less when its figures are steady before.",
+    v("seconds", seconds, "Longest time that profile measures; it stops earlier once its figures are steady.",
       between(1, 86400), default_text("60"));
     v("output", output, "Write what profile measured there; its folder is made.", metavar("FILE"),
       default_text("stdout"));
   }
-  void refuse_alone() const;  // kUsage when they are given without the word
+  void refuse_alone() const;  // kUsage if they are given without the word
 };
 
-/// Measures, and writes the profile, with a warning when most points were not steady. kUsage for an option
-/// that would change nothing, for a GPU without its name or dtype, and when the output is an input; before
-/// anything is measured.
+/// Measures and writes the profile, with a warning if most points were not steady. kUsage, before anything is
+/// measured, for an option without effect, for a GPU without its name or dtype, and if the output is an
+/// input.
 void run_profile(const ProfileCommand&, const PlanCommand&, const Options&);
 
 }  // namespace megalith

@@ -40,7 +40,7 @@ struct DataToolConfig {
   }
 };
 
-/// The tokenizer whose text is printed; none given: ids are.
+/// The tokenizer whose text is printed; without one, ids are printed.
 class TextOf {
  public:
   explicit TextOf(const TokenizerConfig& config) {
@@ -54,7 +54,7 @@ class TextOf {
   void warn_of_another(const std::string& prefix) const {
     const auto sidecar = tokenizer_ ? read_sidecar(prefix) : std::nullopt;
     if (sidecar && !sidecar->tokenizer_hash.empty() && sidecar->tokenizer_hash != hash_)
-      warn(prefix, ": was made with another tokenizer (", sidecar->tokenizer, " of ", sidecar->vocab_size,
+      warn(prefix, ": was made with a different tokenizer (", sidecar->tokenizer, " of ", sidecar->vocab_size,
            " ids); its text may be wrong");
   }
 

@@ -35,7 +35,7 @@ void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config)
   options.rule([&](Problems& problems) { paddle.check_sharding(config.run.parallel.data, problems); });
 }
 
-/// What the command lacks to go on from the checkpoints that its run left; empty: nothing.
+/// What must be added to the command to resume from the checkpoints that its run left; empty: nothing.
 std::string lacks(const FinetuneConfig& config) {
   if (config.schedule.overwrite) return "--no-overwrite-output-dir";
   const std::string& output = config.run.checkpoint.save;

@@ -7,7 +7,7 @@ namespace megalith {
 void MindFormersOptions::validate(Problems& problems) const {
   if (run_mode && *run_mode != "predict")
     problems.add("run_mode is ", quote(*run_mode),
-                 "; megalith-generate does predict, megalith-pretrain train");
+                 "; megalith-generate runs predict, megalith-pretrain runs train");
 }
 
 void MindFormersOptions::apply(GenerateConfig& config, const Options& options) const {

@@ -9,7 +9,7 @@
 namespace megalith {
 
 /// Keys of a MindFormers run file (`run_distribute.sh TABLE FILE.yaml RANGE predict N`) that mean something
-/// here under another form. The others are translate_mindformers()'s.
+/// here in another form. translate_mindformers() handles the others.
 struct MindFormersOptions {
   std::optional<std::string> run_mode;
   std::optional<bool> do_sample;
@@ -23,8 +23,8 @@ struct MindFormersOptions {
       unlisted());
   }
   void validate(Problems&) const;
-  /// Sets what these keys mean. An option that is given, there or in the file, comes first; but do_sample:
-  /// false yields only to the command line.
+  /// Applies these keys. An option that is given, on the command line or in the file, takes precedence,
+  /// except that do_sample: false yields only to the command line.
   void apply(GenerateConfig& config, const Options& options) const;
 };
 

@@ -27,7 +27,7 @@
 namespace megalith {
 namespace {
 
-/// `--dump-sample-order`, as the first word: an app of its own within this one.
+/// `--dump-sample-order` as the first word: a separate app within this one.
 int dump_order(int argc, char** argv) {
   SampleOrderOptions order;
   Options options("pretrain --dump-sample-order",
@@ -38,7 +38,7 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// What only this program asks.
+/// Options that only this program has.
 struct Running {
   bool dry = false;
 
@@ -49,7 +49,7 @@ struct Running {
   }
 };
 
-/// Plans where --max-global-batch-size asks for it: what the command line leaves open follows from the plan.
+/// Plans if --max-global-batch-size asks for it: the plan then decides what the command line leaves open.
 class Planner {
  public:
   Planner(Options& options, PretrainConfig& config, std::vector<std::string> words)
@@ -57,8 +57,8 @@ class Planner {
 
   PlanTarget& target() { return target_; }
   bool wanted() const { return target_.max_global_batch > 0; }
-  /// Without a launcher --world-size tells of ranks that are somewhere else: then it is a question only. The
-  /// variables of a DLC container are no launcher: they are there whatever is run.
+  /// Without a launcher, --world-size refers to ranks elsewhere, so it is only a question. The variables of a
+  /// DLC container are not a launcher: they are set whatever is run.
   bool only_asks(const LaunchPlan& plan) const {
     const auto given = [this](const char* option) { return options_.given(option); };
     const bool container =
@@ -70,7 +70,7 @@ class Planner {
     write_stdout(plans.text);
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   }
-  /// Settle (train/run/pretrain.h) of a run of so many ranks, so many of them on this machine.
+  /// The Settle (train/run/pretrain.h) of a run with so many ranks, of which so many are on this machine.
   PretrainConfig settle(Communicator* world, const RunRanks& ranks) {
     Json decided;
     if (!world || world->rank() == 0) {
@@ -106,7 +106,7 @@ struct Command {
     options.fates(fates_in(kPretrain)).translate(translate_mindformers);
     options.rule([this](Problems& problems) { check_run(config, problems); });
   }
-  /// With what is read under PaddleNLP's names alone.
+  /// Including files that are read only under PaddleNLP's names.
   RunFiles files(RunFiles known) const {
     reads_model(known, "--model-name-or-path", paddle.model);
     known.reads("--input-dir", paddle.input_dir);
@@ -128,10 +128,10 @@ void add_notes(Options& options) {
       .environment(
           {{"DEVICE_MEMORY_GB", "Memory of a device to plan for, where --device-memory-gb is not given."}})
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
-              {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE goes on from."}});
+              {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE resumes from."}});
 }
 
-/// The ranks that there will be, before the layout of them is known.
+/// The ranks that there will be, before their layout is known.
 RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
   const int threads = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
@@ -163,7 +163,7 @@ int run_training(int argc, char** argv) {
   const LaunchPlan& plan = app.plan(config.parallel);
   if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
   if (!planner.wanted()) config.train.device_memory = planner.target().memory_gb.value_or(0) * 1e9;
-  set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
+  set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
   settle_paddle(command.paddle, config, options);
   if (!planner.wanted()) options.check();
   check_files(config, command.files(app.files(options)));

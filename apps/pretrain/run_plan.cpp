@@ -16,11 +16,11 @@
 namespace megalith {
 namespace {
 
-/// A training command as the planner reads it.
+/// Reads a training command in the planner's terms.
 struct Reader {
   PlanCommand command;
   PlanDialects dialects;
-  LaunchConfig launch;  // is not planned, but stands in the command line
+  LaunchConfig launch;  // not planned, but part of the command line
   Options options{"autoplan", "Rank the ways to divide a model over devices, before paying for them."};
 
   Reader(const std::vector<std::string>& words, bool trains_here) {
@@ -65,7 +65,7 @@ std::string bytes(double n) {
 struct Choice {
   const Plan* plan = nullptr;
   std::optional<WorstStage> rank = {};  // what the trainer's fullest rank allocates
-  int refused = 0;                      // faster ones that the trainer does not run
+  int refused = 0;                      // faster plans that the trainer does not run
   std::string refusal = {};             // of the first of them
 };
 
@@ -74,7 +74,7 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
   for (const Plan& plan : result.plans) {
     TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
     if (trainer.rank &&
-        trainer.rank->estimate.needed() > usable_memory(problem))  // of a device that is named
+        trainer.rank->estimate.needed() > usable_memory(problem))  // for a device that is named
       trainer.refusal = concat("it takes ", bytes(trainer.rank->estimate.needed()), " of ",
                                bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
@@ -124,7 +124,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
   if (!reader.command.gives("gpu")) reader.command.plan.gpu = "local";
   PlanRequest request = plan_request(reader.command);
   PlanProblem& problem = request.problem;
-  // Whatever it is planned for, the run computes in what its own options say.
+  // Whatever it is planned for, the run computes in the precision of its own options.
   const TrainConfig& train = reader.command.train;
   problem.precision = train.bf16 || train.fp16 ? Precision::kHalf : Precision::kFloat32;
   constexpr size_t kLookedAt = 50;
@@ -133,7 +133,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
   if (result.plans.empty())
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch, ": no layout of ",
          ranks.world, " ranks fits; megalith-autoplan --gpu ", reader.command.plan.gpu,
-         " with this command says what lacks");
+         " with the options of this command shows what is missing");
   const Choice choice = fastest_that_runs(problem, result);
   if (!choice.plan)
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,

@@ -14,15 +14,15 @@ struct RunRanks {
   int here = 1;  // of them, on this machine
 };
 
-/// How a training run shall share its work, found by the planner from the run's own command line
+/// How a training run should divide its work, found by the planner from the run's own command line
 /// (`megalith-pretrain --max-global-batch-size N …`): the fastest plan that this trainer runs.
 struct RunPlan {
-  Json options;  // what was decided, {"tensor_model_parallel_size": 2, …}; Options::adopt() takes it
+  Json options;  // the decisions, {"tensor_model_parallel_size": 2, …}, for Options::adopt()
   std::vector<std::string> why;  // lines for the log
 };
 
-/// `words`: the command line. Without --gpu the plan is for this machine's processor and its memory, shared
-/// by its ranks. What the command line fixes stays. kUsage when no plan fits, with what lacks.
+/// `words`: the command line. Without --gpu the plan is for this machine's processor and its memory, which
+/// its ranks share. What the command line fixes is kept. kUsage if no plan fits, with what is missing.
 RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks);
 
 /// What megalith-autoplan prints for this command line of training.

@@ -13,18 +13,18 @@
 namespace megalith {
 namespace {
 
-/// As hccl_tools.py and merge_hccl.py take them.
+/// The options of hccl_tools.py and merge_hccl.py.
 struct RankTableOptions {
   std::vector<std::string> words;
   std::string devices, server, visible;
 
   template <class V>
   void fields(V&& v) {
-    v("merge", words, "merge FILE FILE ...: one table of several servers', in this order.", positional(),
-      offers({"merge"}));
+    v("merge", words, "merge FILE FILE ...: joins the tables of several servers, in this order.",
+      positional(), offers({"merge"}));
     v("device-num", devices, "Devices of this server: \"[0,8)\" are 0 to 7.", metavar("[A,B)"));
     v("visible-devices", visible, "The same as a list.", metavar("N,N"));
-    v("server-ip", server, "Address of this server, which the others reach it by.", metavar("HOST"),
+    v("server-ip", server, "Address at which the other servers reach this one.", metavar("HOST"),
       default_text("this host's name"));
   }
   void validate(Problems& problems) const {
@@ -57,7 +57,7 @@ std::vector<int> devices_of(const RankTableOptions& options) {
     const auto id = parse_int(trim(word));
     if (!id || *id < 0 || *id > 1 << 20)
       fail(ErrorKind::kUsage, "--visible-devices ", quote(options.visible), ": ", quote(word),
-           " is no device's number");
+           " is not a device number");
     devices.push_back(static_cast<int>(*id));
   }
   return devices;

@@ -34,11 +34,11 @@ struct TokenizerAppConfig {
   template <class V>
   void fields(V&& v) {
     v("command", command,
-      "What to do: train; encode (a line of text becomes a line of ids); decode (the way back).",
-      positional(), required(), one_of({"train", "encode", "decode"}));
+      "What to do: train; encode (a line of text becomes a line of ids); decode (the reverse).", positional(),
+      required(), one_of({"train", "encode", "decode"}));
     v("input", input,
-      "Files to read; also compressed with gzip or zstd; - is stdin. For train: loose JSON, one document a "
-      "line.",
+      "Files to read, plain or compressed with gzip or zstd; - is stdin. For train: loose JSON, one document "
+      "a line.",
       metavar("FILE"), default_text("stdin, for encode and decode"));
     v("json-keys", json_keys, "Keys whose texts train reads.", metavar("KEY"));
     v("text", text, "What train reads is plain text: each file is one document.");
@@ -48,7 +48,7 @@ struct TokenizerAppConfig {
       "TikTokenizer the size of the vocabulary.",
       at_least(1), default_text("32000 for train"));
     v("output", output,
-      "Folder for vocab.json, merges.txt, tokenizer.json and what transformers wants beside them.",
+      "Folder for vocab.json, merges.txt, tokenizer.json and the other files that transformers needs.",
       metavar("DIR"));
     v("workers", workers, "Threads that read and count.", at_least(1),
       default_text("all cores that the process may use"));

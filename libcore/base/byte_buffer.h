@@ -6,9 +6,8 @@
 
 namespace megalith {
 
-/// Bytes that grow at the end. Unlike std::string's, a large buffer has pages of its own, which are moved
-/// when it grows, not copied: a line of a gigabyte is never in memory twice, and the spare room costs nothing
-/// until it is written.
+/// Bytes that grow at the end. Unlike std::string's, the pages of a large buffer are moved, not copied, when
+/// it grows: a line of a gigabyte is never in memory twice, and spare room costs nothing until it is written.
 class ByteBuffer {
  public:
   ByteBuffer() = default;

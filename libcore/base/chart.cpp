@@ -31,7 +31,7 @@ void stretch(Scale& scale, double value) {
   scale.high = std::max(scale.high, value);
 }
 
-/// Dots lie around a line; the few far off, such as a first step, would press the line flat.
+/// Dots lie around a line. The few that are far off, such as a first step, would flatten the line.
 void stretch_by_dots(Scale& scale, const std::vector<ChartSeries>& series) {
   constexpr double kFar = 0.5;  // of the max value of the lines
   const double reach = kFar * std::max(-scale.low, scale.high);
@@ -51,26 +51,25 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
     }
   if (!iterations) stretch_by_dots(scale, series);
   if (scale.low > scale.high) return {0, 1};
-  // Widens the scale where the values differ by so little that a step between two lines would add nothing to
-  // them.
+  // Widens the scale if the values differ so little that a step between two lines would add nothing to them.
   const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
   if (scale.high - scale.low <= 1e-9 * size) scale.high = scale.low + std::max(1.0, std::fabs(scale.low));
   return scale;
 }
 
-/// A picture's width, height and margins in its own units. The one at the top is the legend's, so that it
-/// never lies on a curve.
+/// A picture's width, height and margins in its own units. The top margin holds the legend, so that it never
+/// covers a curve.
 constexpr double kWidth = 760, kHeight = 320, kLeft = 84, kRight = 16, kTop = 34, kBottom = 52;
 constexpr size_t kMaxPoints = 1500;  // a longer curve is thinned: no screen shows more
 
-/// The numbers of one axis, all fixed or all scientific, because mixed ones are hard to compare.
+/// The numbers of one axis: all fixed or all scientific, since mixed ones are hard to compare.
 class Ticks {
  public:
   explicit Ticks(const Scale& scale) {
     const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
     const double power = std::floor(std::log10(scale.step()) + 1e-9);
     scientific_ = size >= 1e7 || (size > 0 && size < 1e-3);
-    // Keeps of the max number's digits those that a step changes, since more would tell nothing.
+    // Keeps as many digits of the largest number as a step changes.
     decimals_ =
         static_cast<int>(std::clamp(scientific_ ? std::floor(std::log10(size)) - power : -power, 0.0, 8.0));
   }
@@ -168,10 +167,11 @@ constexpr const char* kStyle =
     ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
     ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
 
-/// What a window does where there are not enough points on one side.
+/// What a window does if there are not enough points on one side.
 enum class AtEnds { kShrinkBothSides, kCutOneSide };
 
-/// `centre` of the values around each point; its share of all points on either side, fewer at the ends.
+/// Applies `centre` to the values around each point: a fixed share of all points on either side, fewer at the
+/// ends.
 template <class Centre>
 ChartPoints around_each(const ChartPoints& points, AtEnds ends, const Centre& centre) {
   constexpr size_t kMinSide = 2, kShare = 40;

@@ -12,10 +12,10 @@ namespace megalith {
 /// What went wrong, as seen by the user. The kind decides the exit code (sysexits.h).
 enum class ErrorKind {
   kUsage = 64,     // options contradict each other or are unknown
-  kData = 65,      // an input file holds something it must not
-  kNoInput = 66,   // an input file is not there
+  kData = 65,      // an input file holds invalid data
+  kNoInput = 66,   // an input file does not exist
   kDevice = 69,    // a device or its library does not answer
-  kInternal = 70,  // our own mistake
+  kInternal = 70,  // a bug
   kIo = 74,        // reading or writing failed
   kComm = 75,      // a peer failed; try again
 };
@@ -35,8 +35,8 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Parts of concat(). Text and integers go without a stream, whose making takes longer than the rest of a
-// short name: a ninth of the time of planning a model of 22 billion parameters went there.
+// Parts of concat(). Text and integers do not go through a stream: making one takes longer than the rest of a
+// short name. It took a ninth of the time of planning a model of 22 billion parameters.
 void concat_text(std::string& to, std::string_view text);
 void concat_signed(std::string& to, int64_t value);
 void concat_unsigned(std::string& to, uint64_t value);
@@ -58,7 +58,7 @@ void concat_part(std::string& to, const Part& part) {
   }
 }
 
-/// Concatenates anything that streams into one string.
+/// Concatenates anything that can be streamed into one string.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::string text;

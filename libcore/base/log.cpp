@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-// The log sink is the library's one global, because lines come from every room and thread.
+// The log sink is the library's only global: lines come from every room and thread.
 struct LogState {
   std::mutex mutex;
   LogSink sink;
@@ -26,9 +26,9 @@ struct LogState {
   struct OpenFile {
     LogFile file;
     std::FILE* stream;
-    int error = 0;  // the system's, of the line that could not be written; none follows
+    int error = 0;  // errno of the line that could not be written; no more are written
   };
-  std::vector<std::shared_ptr<OpenFile>> files, opened;  // for all lines; all
+  std::vector<std::shared_ptr<OpenFile>> files, opened;  // those that get every line; all that were opened
   bool quiet = false;
   bool line_drawn = false;
 };
@@ -50,7 +50,8 @@ void put_line(std::FILE* to, const std::string& line) {
   std::fwrite((line + '\n').data(), 1, line.size() + 1, to);
 }
 
-/// False, and the console is stderr from now on, when stdout fails: a run must not end for want of a reader.
+/// If stdout fails, returns false and makes stderr the console from now on: a run must not end for lack of a
+/// reader.
 bool put_on_stdout(LogState& s, const std::string& line) {
   put_line(stdout, line);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
@@ -58,7 +59,7 @@ bool put_on_stdout(LogState& s, const std::string& line) {
   std::clearerr(stdout);
   s.console = LogConsole::kStderr;
   put_line(stderr,
-           concat("warning: stdout: cannot write: ", std::strerror(reason), "; the log goes on here"));
+           concat("warning: stdout: cannot write: ", std::strerror(reason), "; the log continues here"));
   return false;
 }
 
@@ -77,7 +78,7 @@ void put_in_file(LogState& s, LogState::OpenFile& to, const std::string& line) {
   to.error = errno != 0 ? errno : EIO;
   clear_drawn_line(s);
   put_line(stderr, concat("warning: ", to.file.path, ": cannot write: ", std::strerror(to.error),
-                          "; the log goes on without it"));
+                          "; the log continues without it"));
 }
 
 std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) {
@@ -86,7 +87,7 @@ std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) 
   return s.opened.emplace_back(std::make_shared<LogState::OpenFile>(LogState::OpenFile{file, stream}));
 }
 
-/// Never in the last column: there a terminal would go to the next line.
+/// Never uses the last column: a terminal would wrap there.
 void draw_line(const std::string& text) {
   LogState& s = state();
   const std::lock_guard lock(s.mutex);

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Where log lines go in place of console and files, for tests. Lines come without their newline. The sink is
-/// called from one thread at a time. Returns the sink that was there.
+/// Where log lines go instead of console and files, for tests. Lines come without their newline. The sink is
+/// called by one thread at a time. Returns the previous sink.
 using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
 
@@ -18,28 +18,27 @@ LogSink set_log_sink(LogSink sink);
 enum class LogKind : uint8_t { kNote, kUrgent };
 void log_line(const std::string& line, LogKind kind = LogKind::kNote);
 
-/// Where notes go: stderr unless the program's log is what upstream prints to stdout, as `| tee log` wants
-/// it; a stdout that fails is given up for stderr, with a word. kNone: nowhere but to the files, urgent lines
-/// too.
+/// Where notes go. kStderr is the default. kStdout is for programs whose log is what upstream prints to
+/// stdout, for `| tee log`; if stdout fails, a warning says so and notes go to stderr. kNone: notes and
+/// urgent lines go only to the files.
 enum class LogConsole : uint8_t { kStderr, kStdout, kNone };
 void set_log_console(LogConsole console);
-/// A file of the log. When it cannot be written, that is said once, on stderr, and the log goes on without
-/// it.
+/// A file of the log. If it cannot be written, one line on stderr says so, and the log continues without it.
 struct LogFile {
-  int descriptor;     // open for writing; the log's from now on, to the end of the process
+  int descriptor;     // open for writing; belongs to the log from now on, until the process ends
   std::string path;   // for that message
-  bool times = true;  // the date and time stand before a line
+  bool times = true;  // lines begin with date and time
 };
-/// Lines of every kind go there, too.
+/// Lines of every kind go there as well.
 void add_log_file(const LogFile& file);
-/// For set_muted_sink(): lines go there alone.
+/// For set_muted_sink(): lines go only to this file.
 LogSink sink_to_file(const LogFile& file);
-/// Throws kIo, with the first file's path and the reason, when one of these could not be written.
+/// Throws kIo if one of these could not be written, with the first one's path and the reason.
 void check_log_files();
 /// "2026-11-22 19:44:51", as Megatron writes times.
 std::string time_now();
 
-/// Drops lines and progress of the calling thread, so that of several ranks one speaks for all. Returns
+/// Drops lines and progress of the calling thread, so that one of several ranks speaks for all. Returns
 /// whether they were dropped before.
 bool mute_this_thread(bool mute);
 /// Mutes the calling thread while it lives; destroyed by the same thread.
@@ -53,7 +52,7 @@ class Muted {
  private:
   bool before_;
 };
-/// Where the calling thread's lines go while it is muted, instead of being dropped; empty: nowhere.
+/// Where the calling thread's lines go while it is muted; empty: they are dropped.
 void set_muted_sink(LogSink sink);
 
 /// One line to the log.
@@ -78,18 +77,17 @@ void set_quiet(bool quiet);
 bool quiet();
 bool progress_visible();  // stderr is a terminal, and not quiet()
 
-/// Draws what a wait is for ("loading model …") where progress lines may be drawn; the next line of the log
-/// or of progress takes its place.
+/// Shows what a wait is for ("loading model …") where progress lines may be drawn. The next log or progress
+/// line replaces it.
 void show_status(const std::string& text);
 
-/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second and cut
-/// to its width, because a line that wraps cannot be redrawn; silent elsewhere. A log line written meanwhile
-/// first clears it. Destruction clears it.
+/// A progress line with rate and time left. On a terminal it is redrawn in place, at most ten times a second,
+/// and cut to the terminal's width, since a wrapped line cannot be redrawn. Elsewhere nothing is drawn. A log
+/// line clears it first, and so does the destructor.
 class Progress {
  public:
   /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.
-  /// `before` of the total were done by an earlier run: they are shown, but do not count for the rate,
-  /// because that is this run's.
+  /// `before` of the total were done by an earlier run: they are shown but do not count for the rate.
   Progress(std::string label, int64_t total, std::string unit, int64_t before = 0);
   ~Progress();
   Progress(const Progress&) = delete;

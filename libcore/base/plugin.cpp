@@ -20,7 +20,8 @@ std::string find_in(const std::vector<std::string>& folders, const std::string& 
   return {};
 }
 
-/// The library that the dynamic linker did not find, by its words; empty when something else was wrong.
+/// The library that the dynamic linker did not find, according to its message; empty if the problem was
+/// another.
 std::string missing_library(const std::string& words) {
   const size_t end = words.find(": cannot open shared object file");
   if (end == std::string::npos) return {};
@@ -28,8 +29,8 @@ std::string missing_library(const std::string& words) {
   return name.find('/') == std::string::npos ? name : std::string();
 }
 
-/// Opens a library; each one that it needs and the linker does not find is opened first, by its full path,
-/// from the folders: its SONAME then counts as loaded.
+/// Opens a library. If it needs a library that the linker does not find, that one is opened first by its full
+/// path in the folders: its SONAME then counts as loaded.
 void* open_library(const std::string& path, const Plugin::Search& search) {
   for (std::string before;;) {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -79,14 +80,14 @@ Plugin::Plugin(std::string file, const Search& search) : file_(std::move(file)) 
 
 Plugin::Plugin(std::string file)
     : Plugin(std::move(file), {.folders = own_library_folders(),
-                               .if_missing = "it belongs beside libmegalith: install Megalith again",
+                               .if_missing = "it belongs next to libmegalith: install Megalith again",
                                .if_library_missing = "install it as tools/setup does"}) {}
 
 void* Plugin::address(const char* name) const {
   void* const address = dlsym(handle_, name);
   if (address == nullptr)
     fail(ErrorKind::kDevice, file_, ": no function ", name,
-         "; it is not of this Megalith: build and install both");
+         "; it belongs to another build of Megalith: build and install both together");
   return address;
 }
 

@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// Existing folders, as canonical paths, each once, in the order in which they are added.
+/// Existing folders as canonical paths, each once, in the order in which they were added.
 class FolderList {
  public:
   void add(const std::string& folder);
@@ -16,25 +16,26 @@ class FolderList {
   std::vector<std::string> folders_;
 };
 
-/// Where the plugins of this build lie: the folder of this library, and lib/ beside the program's folder.
+/// Where the plugins of this build are: the folder of this library, and lib/ next to the program's folder.
 std::vector<std::string> own_library_folders();
 
-/// A library of ours that is opened when it is first needed, and stays. Programs then start without the
-/// libraries that it needs, which may be absent, and without the time to link them: most of a program's start
-/// goes to the dynamic linker (oneDNN alone has 31,000 relocations), and `megalith-preprocess --version` took
-/// 3.6 ms with all libraries, 1.9 ms with plugins (docs/benchmarks.md). It may use what libmegalith has, and
-/// must be of the same version, which is checked.
+/// A library of ours that is opened when it is first needed, and stays open. Programs thus start without the
+/// libraries that it needs, which may be absent, and without the time to link them. Most of a program's start
+/// is spent in the dynamic linker (oneDNN alone has 31,000 relocations): `megalith-preprocess --version` took
+/// 3.6 ms with all libraries, 1.9 ms with plugins (docs/benchmarks.md). A plugin may use everything in
+/// libmegalith and must have the same version, which is checked.
 class Plugin {
  public:
-  /// Where to look, and what messages advise.
+  /// Where to look, and the advice in messages.
   struct Search {
     std::vector<std::string> folders;
-    std::string if_missing;          // what to do when the plugin is in none of the folders
-    std::string if_library_missing;  // or a library that it needs: these are looked for there, too
+    std::string if_missing;  // what to do if the plugin is in none of the folders
+    std::string
+        if_library_missing;  // the same for a library that it needs, which is looked for in these folders too
   };
   /// Opens `file` ("libmegalith_NAME.so"). Throws kDevice.
   Plugin(std::string file, const Search& search);
-  /// One that every installation has, beside libmegalith.
+  /// A plugin that every installation has, next to libmegalith.
   explicit Plugin(std::string file);
 
   /// The function that it exports by that name. Throws kDevice.

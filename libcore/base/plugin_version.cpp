@@ -1,4 +1,4 @@
-// Part of every plugin and of no other library, because base/plugin.h compares it with the program's.
+// Part of every plugin and of no other library: base/plugin.h compares it with the program's version.
 
 extern "C" {
 

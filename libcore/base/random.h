@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-/// Counter-based generator Philox4x32-10 (Salmon et al., SC 2011): 128 random bits that are a pure function
-/// of counter and key, so that a dropout mask or an initial weight depends only on its place.
+/// The counter-based generator Philox4x32-10 (Salmon et al., SC 2011): 128 random bits as a pure function of
+/// counter and key, so that a dropout mask or an initial weight depends only on its place.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// numpy's legacy RandomState, because Megatron's sample order is made with it (docs/formats/indexed.md,
-/// "random numbers"). The stream equals std::mt19937's; shuffle and interval are numpy's own.
+/// numpy's legacy RandomState, with which Megatron makes its sample order (docs/formats/indexed.md, "random
+/// numbers"). The stream equals std::mt19937's; shuffle and interval are numpy's own.
 class NumpyRandomState {
  public:
   explicit NumpyRandomState(uint32_t seed) : engine_(seed) {}

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// Numbers that never change and that copies share. They are its own, or lie in what `owner` keeps alive,
+/// Numbers that never change and that copies share. They are its own, or belong to what `owner` keeps alive,
 /// such as a mapped file.
 template <class T>
 class SharedArray {

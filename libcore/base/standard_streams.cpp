@@ -18,7 +18,7 @@ namespace {
   fail(ErrorKind::kIo, what);
 }
 
-/// stdio keeps the only buffer, so that what is written with and without std::cout stays in order.
+/// Only stdio buffers, so that what is written with and without std::cout stays in order.
 class StdoutBuffer : public std::streambuf {
  protected:
   int_type overflow(int_type c) override {
@@ -54,17 +54,17 @@ void write_stdout(std::string_view text) {
 
 void flush_stdout() {
   if (std::fflush(stdout) != 0) fail_stdout(errno);
-  if (std::ferror(stdout)) fail_stdout(EIO);  // an earlier write's, whose reason is gone
+  if (std::ferror(stdout)) fail_stdout(EIO);  // from an earlier write; its reason is lost
 }
 
 void finish_stdout() {
   flush_stdout();
-  const int copy = ::dup(STDOUT_FILENO);  // closing it tells, and leaves stdout to what else may write
+  const int copy = ::dup(STDOUT_FILENO);  // closing the copy reports errors and leaves stdout open for others
   if (copy >= 0 && ::close(copy) != 0) fail_stdout(errno);
 }
 
 void check_cout() {
-  static StdoutBuffer* const kBuffer = new StdoutBuffer;  // never destroyed: std::cout is used to the end
+  static StdoutBuffer* const kBuffer = new StdoutBuffer;  // never destroyed: std::cout is used until the end
   std::cout.rdbuf(kBuffer);
   std::cout.exceptions(std::ios::badbit);
 }

@@ -42,7 +42,7 @@ std::string wrapped(std::string_view text, size_t columns, std::string_view inde
   bool line_has_word = false;
   while (begin < text.size()) {
     size_t end = begin;
-    while (end < text.size() && text[end] == ' ') ++end;  // the blanks before a word go with it
+    while (end < text.size() && text[end] == ' ') ++end;  // the blanks before a word belong to it
     while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
     std::string_view word = text.substr(begin, end - begin);
     const bool last_of_line = end == text.size() || text[end] == '\n';

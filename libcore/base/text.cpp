@@ -84,7 +84,7 @@ std::string quote(std::string_view text) {
 std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max) return std::string(text);
   size_t end = max;
-  // At most three steps back, because a code point has no more bytes after its first one.
+  // At most three steps back: a code point has at most three bytes after its first one.
   while (end > 0 && max - end < 3 && continues_character(text[end])) --end;
   if (continues_character(text[end])) end = max;  // no UTF-8
   return std::string(text.substr(0, end)) + "…";
@@ -158,7 +158,8 @@ std::string format_duration(double seconds) {
 }
 
 namespace {
-/// The Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours costs one edit, not two.
+/// The Damerau-Levenshtein distance (optimal string alignment): swapping two neighbours costs one edit, not
+/// two.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), size_t{0});
@@ -180,7 +181,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   size_t min_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : candidates) {
-    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words are neighbours
+    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words are near each other
     const size_t distance = edit_distance(word, candidate);
     if (distance < min_distance) {
       min_distance = distance;

@@ -16,16 +16,18 @@ std::string lower_ascii(std::string_view text);  // A to Z only
 /// Appends the last `digits` lower-case hexadecimal digits of `value`, zeros before them where it has fewer.
 void append_hex(std::string& out, uint64_t value, int digits);
 std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
-std::string quote(std::string_view text);  // "text", control characters and bad UTF-8 escaped, for messages
-/// The beginning of `text` for a message: at most `max` bytes, and "…" where there was more. No code point is
-/// cut in two; of what is no UTF-8 any bytes may be the last.
+std::string quote(
+    std::string_view text);  // "text" for messages, with control characters and bad UTF-8 escaped
+/// The beginning of `text` for a message: at most `max` bytes, and "…" if there was more. No code point is
+/// cut in two, unless the text is not UTF-8.
 std::string shortened(std::string_view text, size_t max);
 
-/// The whole of `text` as a number, or nothing. No blanks, no trailing characters; decimal; range checked.
+/// The whole of `text` as a number, or nothing. Decimal, without blanks or trailing characters; the range is
+/// checked.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);  // also "inf", "nan"
 
-/// Shortest text that reads back as the same double ("0.1", "1e-08", "3").
+/// The shortest text that reads back as the same double ("0.1", "1e-08", "3").
 std::string format_double(double value);
 /// Fixed or scientific with `digits` after the point, as printf %.*f and %.*E.
 std::string format_fixed(double value, int digits);
@@ -34,8 +36,8 @@ std::string format_count(int64_t value);      // 1,234,567
 std::string format_bytes(double bytes);       // "1.50 GiB"
 std::string format_duration(double seconds);  // "4.2 s", "3 min 20 s", "2 h 05 min"
 
-/// The candidate with the smallest edit distance to `word`, for "did you mean"; none when that is more than a
-/// third of its length, because the user then meant something else.
+/// The candidate with the smallest edit distance to `word`, for "did you mean". None if that exceeds a third
+/// of its length: the user then meant something else.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace megalith

@@ -8,7 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Bytes at the start of `bytes`, which begin no valid sequence, that are the beginning of one (at least 1).
+/// How many bytes at the start of `bytes`, which does not begin with a valid sequence, are the beginning of
+/// one (at least 1).
 size_t maximal_subpart(std::string_view bytes) {
   for (size_t n = std::min<size_t>(bytes.size(), 3); n > 1; --n) {
     std::string completed(bytes.substr(0, n));

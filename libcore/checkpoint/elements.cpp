@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// The types of 16 bits, apart from each other.
+// The two 16-bit types, distinguished.
 struct Bf16 {
   uint16_t bits;
 };
@@ -43,8 +43,8 @@ void round(Fp16* to, const float* from, int64_t n) {
 template <class T>
 constexpr bool kShort = std::is_same_v<T, Bf16> || std::is_same_v<T, Fp16>;
 
-// What is neither fp32 nor fp64 goes through fp32, a few elements at a time, so that pairs of narrow types
-// need no loop of their own.
+// Types other than fp32 and fp64 are converted through fp32, a few elements at a time, so that pairs of
+// narrow types need no loop of their own.
 template <class To, class From>
 void convert(void* to, const void* from, int64_t n) {
   auto* out = static_cast<To*>(to);
@@ -114,10 +114,10 @@ void convert_elements(void* to, DType to_type, const void* from, DType from_type
 
 namespace {
 
-/// `kExponent`: the bits that are all set in NaN and in infinite numbers alone.
+/// `kExponent`: the bits that are all set only in NaN and infinite numbers.
 template <class Bits, Bits kExponent>
 NotFinite find_exponent(const void* elements, int64_t n) {
-  constexpr int64_t kAtOnce = 4096;  // a block is looked at again only when it holds one
+  constexpr int64_t kAtOnce = 4096;  // a block is examined again only if it holds such a number
   const auto bits_at = [elements](int64_t i) {
     Bits bits;
     std::memcpy(&bits, static_cast<const std::byte*>(elements) + i * static_cast<int64_t>(sizeof bits),
@@ -127,7 +127,7 @@ NotFinite find_exponent(const void* elements, int64_t n) {
   NotFinite found;
   for (int64_t at = 0; at < n; at += kAtOnce) {
     const int64_t end = std::min(n, at + kAtOnce);
-    Bits any = 0;  // without a branch, so that compilers take vectors
+    Bits any = 0;  // without a branch, so that compilers vectorize it
     for (int64_t i = at; i < end; ++i)
       any = static_cast<Bits>(any | ((bits_at(i) & kExponent) == kExponent ? ~Bits{0} : Bits{0}));
     for (int64_t i = at; any != 0 && i < end; ++i)

@@ -9,14 +9,14 @@ namespace megalith {
 
 inline constexpr const char* kLossesFile = "losses.json";  // of a checkpoint
 
-/// The losses of a run so far, carried from checkpoint to checkpoint so that a model card's picture does not
-/// depend on a log file that stayed elsewhere. When there are more than kMaxLosses training losses, those of
-/// every second kept iteration are left out, then and from then on.
+/// The losses of a run so far. They are carried from checkpoint to checkpoint, so that a model card's picture
+/// does not depend on a log file elsewhere. When there are more than kMaxLosses training losses, those of
+/// every second kept iteration are dropped, and from then on no longer kept.
 class LossHistory {
  public:
   static constexpr size_t kMaxLosses = 4000;
 
-  /// Nats a token, in the order of iterations (from 1). What is not finite is passed over.
+  /// In nats per token, in the order of iterations (from 1). Values that are not finite are skipped.
   void add_train(int64_t iteration, double loss);
   void add_valid(int64_t iteration, double loss);
 
@@ -28,7 +28,7 @@ class LossHistory {
 
  private:
   ChartPoints train_, valid_;
-  int64_t every_ = 1;  // iterations that are no multiple are left out
+  int64_t every_ = 1;  // only multiples of this are kept
 };
 
 }  // namespace megalith

@@ -15,7 +15,7 @@ int64_t place_of(const Shape& shape, const Shape& at) {
   return place;
 }
 
-// Moves `at` one step on in the first `axes` axes of the block; false after the last one.
+// Moves `at` to the next step in the first `axes` axes of the block; false after the last one.
 bool next_step(Shape& at, const Shape& extent, int axes) {
   for (int axis = axes - 1; axis >= 0; --axis) {
     if (++at[axis] < extent[axis]) return true;
@@ -30,8 +30,8 @@ Shape sum(const Shape& a, const Shape& b) {
   return out;
 }
 
-// Joins the last axis to the one before while the block covers it whole on both sides, so that rows are as
-// long as can be.
+// Joins the last axis to the one before as long as the block covers it whole on both sides, so that rows are
+// as long as possible.
 struct Joined {
   Shape from, from_at, to, to_at, extent;
 
@@ -88,14 +88,14 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
 
 namespace {
 
-constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes: they stay in the near cache
-// Rows of fewer bytes are read together, because a call for each costs more than reading what stands between.
+constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes that stay in the nearest cache
+// Rows of fewer bytes are read together: a call for each costs more than reading what lies between them.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-// Rows of so many get calls too, when they are half of the pitch or less, since the bytes between them would
-// cost as much again.
+// Rows of at least so many bytes are also read by separate calls if they take half of the pitch or less,
+// since the bytes between them would cost as much.
 constexpr int64_t kWorthSkipping = 1024;
 
-// Rows of a file that stand `pitch` bytes apart.
+// Rows of a file that are `pitch` bytes apart.
 struct FileRows {
   const ReadableFile& file;
   uint64_t begin;
@@ -121,8 +121,8 @@ void read_row(const FileRows& from, int64_t row, std::byte* to, DType to_type) {
   }
 }
 
-// to [rows, to_pitch bytes]. Short rows are read together, with what stands between them, because a call
-// costs more than those bytes.
+// Fills `to` [rows, to_pitch bytes]. Short rows are read together with what lies between them: a call costs
+// more than those bytes.
 void read_rows(const FileRows& from, std::byte* to, int64_t to_pitch, DType to_type) {
   const auto bytes = from.elements * static_cast<int64_t>(size_of(from.dtype));
   if (from.rows == 1 || bytes >= kOwnCall || (bytes >= kWorthSkipping && 2 * bytes <= from.pitch)) {
@@ -184,8 +184,8 @@ Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offse
 
 namespace {
 
-/// Adds the blocks of a range of the part of `shape` that begins at axis `axis`; `at` holds the place of that
-/// part on the axes before.
+/// Adds the blocks of elements [begin, end) of the part of `shape` at `at`, which spans the axes from `axis`
+/// on; `at` is its place on the axes before.
 void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t end,
                 std::vector<Overlap>& blocks) {
   int64_t row = 1;

@@ -14,18 +14,18 @@ namespace megalith {
 /// What a container says about one tensor.
 struct StoredTensor {
   std::string name;
-  std::string dtype_name;        // the container's word: "F32", "BOOL"
-  std::optional<DType> dtype;    // empty: a type that nothing here computes with
+  std::string dtype_name;        // the container's name for it: "F32", "BOOL"
+  std::optional<DType> dtype;    // empty: a type that nothing here computes in
   std::vector<int64_t> extents;  // outermost axis first; empty: a scalar
 
-  /// The extents as a Shape; a scalar is [1]. kData when there are more axes than a Shape holds.
+  /// The extents as a Shape; a scalar is [1]. kData if there are more axes than a Shape holds.
   Shape shape() const;
 };
 
 /// A container of named tensors: a .safetensors file, a Hugging Face folder of them, a checkpoint folder.
-/// Blocks are read by calls, not from mapped memory, because faults and giving pages back cost more than the
-/// copy does, a strided read of a mapped tensor touched its pages again for each strip, and a file that is
-/// cut meanwhile is then an error instead of a signal.
+/// Blocks are read by calls, not from mapped memory, for three reasons: page faults and releasing pages cost
+/// more than the copy; a strided read of a mapped tensor touched its pages again for each strip; and a file
+/// that is cut while it is read is an error instead of a signal.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
@@ -34,20 +34,20 @@ class TensorFile {
   /// All tensors, sorted by name.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
   /// Fills `out` (host memory) with the block of its shape at box.offset, converting between floating-point
-  /// types. kData, with the file and the tensor named: no such tensor, another shape than box.global, a type
-  /// that does not convert, damaged bytes. Several threads may read at once.
+  /// types. kData, with the file and the tensor: no such tensor, another shape than box.global, a type that
+  /// does not convert, damaged bytes. Several threads may read at once.
   virtual void read(const Box& box, View out) const = 0;
-  /// The whole tensor of box.global where it stands in mapped memory, valid as long as this object; empty
-  /// when it does not stand there as it is.
+  /// The whole tensor of box.global in mapped memory, valid as long as this object; empty if it is not stored
+  /// there unchanged.
   virtual ConstView mapped(const Box&) const { return {}; }
 
-  /// nullptr when there is none.
+  /// nullptr if there is none.
   const StoredTensor* find(std::string_view name) const;
-  /// kData when there is none, with the nearest name.
+  /// kData if there is none, with the nearest name.
   const StoredTensor& at(std::string_view name) const;
 
  protected:
-  /// at(), after checking that the block lies in a tensor of the shape that the box says and that the types
+  /// at(), plus a check that the block is within a tensor of the shape that the box says and that the types
   /// convert.
   const StoredTensor& checked(const Box& box, ConstView out) const;
 };

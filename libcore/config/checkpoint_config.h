@@ -9,14 +9,14 @@
 
 namespace megalith {
 
-/// How a checkpoint is written: a word of --ckpt-format. What a format does is said by its CheckpointStore
-/// (train/saves/checkpoint_store.h).
+/// The format of checkpoints: a word of --ckpt-format. Its CheckpointStore (train/saves/checkpoint_store.h)
+/// implements a format.
 enum class CheckpointFormat {
   kMegalith,   // ours
-  kTorch,      // Megatron's, a file for each rank of the model
-  kTorchDist,  // Megatron's, free of the layout: ours takes its place
-  kPth,        // the PyTorch DDP tutorial's, a file of parameters and one of the optimizer
-  kFsdp,       // of Megatron FSDP: known only so that it can be rejected with its name
+  kTorch,      // Megatron's, one file for each rank of the model
+  kTorchDist,  // Megatron's, independent of the layout: written as ours
+  kPth,        // the PyTorch DDP tutorial's, one file of parameters and one of the optimizer
+  kFsdp,       // Megatron FSDP's: only known so that it can be rejected by name
 };
 inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
   return {{"megalith", CheckpointFormat::kMegalith},
@@ -26,10 +26,10 @@ inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
           {"fsdp_dtensor", CheckpointFormat::kFsdp}};
 }
 
-/// What the options have to know of a format.
+/// What the options need to know about a format.
 struct FormatTraits {
-  /// The ranks write their parts of it themselves, so that a copy can be written while training goes on.
-  /// Another format is made of ours by the first rank, while training waits.
+  /// The ranks write their parts themselves, so that a copy can be written while training continues. Other
+  /// formats are made from ours by the first rank while training waits.
   bool native = false;
   bool tracked = true;            // a tracker names the newest one
   bool from_zero = false;         // the steps in its names are counted from 0
@@ -37,23 +37,24 @@ struct FormatTraits {
 };
 FormatTraits traits_of(CheckpointFormat);
 
-/// Where the state of a run goes and comes from. Names are Megatron's.
+/// Where the state of a run is saved and loaded. Names are Megatron's.
 struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // unset: only at the end
-  std::optional<int> keep_last;          // checkpoints of --save; unset: all
-  std::optional<bool> async_save;        // unset: where memory holds the copy
-  bool finetune = false;                 // load the parameters only and begin at step 0
+  std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
+  std::optional<bool> async_save;        // unset: if memory can hold the copy
+  bool finetune = false;                 // load only the parameters and begin at step 0
   bool load_optim = true, load_rng = true, save_optim = true;
   bool override_scheduler = false;  // the command line's schedule, not the checkpoint's
   bool use_checkpoint_scheduler = false;
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
   std::optional<int64_t> number;  // of a .pth pair in `save`
-  std::string load_named_by;      // for messages: where `load` stands, unless it is --load's
+  std::string load_named_by;      // for messages: what named `load`, unless --load did
   CheckpointFormat format = CheckpointFormat::kMegalith;
-  bool dist = false;        // --use-dist-ckpt: torch_dist
-  std::string dist_format;  // of it, as Megatron-LM named it before --ckpt-format; empty: not given
+  bool dist = false;  // --use-dist-ckpt: torch_dist
+  std::string
+      dist_format;  // Megatron-LM's older option for its format, before --ckpt-format; empty: not given
 
   template <class V>
   void fields(V&& v) {
@@ -93,7 +94,7 @@ struct CheckpointConfig {
       "Take the model's shape from the checkpoint; the command line takes precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
   }
-  void finish();  // takes the format of the last two
+  void finish();  // takes the format from the last two
   void validate(Problems&) const;
 };
 

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// One path of a folder or a file, where a dataset has a prefix of files.
+/// A single path of a folder or a file, rather than the prefix of a dataset's files.
 bool names_text(const std::vector<std::string>& path) {
   std::error_code error;
   return path.size() == 1 &&
@@ -21,8 +21,8 @@ bool DataConfig::reads_texts() const {
   return names_text(train_path);
 }
 
-/// Takes quotes off --split, because scripts that keep their options in an array give it with them, and
-/// Megatron looks for numbers alone.
+/// Removes quotes around --split, which scripts that keep their options in an array pass on; Megatron only
+/// looks for numbers.
 void DataConfig::finish() {
   std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
 }
@@ -39,7 +39,7 @@ void DataConfig::validate(Problems& problems) const {
   if (!numbers || !(sum > 0))
     problems.add("--split ", quote(split), ": wanted up to three weights, such as \"969,30,1\"");
   if (reads_texts() && !valid_path.empty() && !names_text(valid_path))
-    problems.add("--valid-data-path ", join(valid_path, " "), " is no text, as --train-data-path ",
+    problems.add("--valid-data-path ", join(valid_path, " "), " is not text, although --train-data-path ",
                  train_path[0], " is; wanted one folder of texts, or one text file");
   if (reads_texts() && !test_path.empty())
     problems.add("--test-data-path is not supported with texts; give them to --valid-data-path");

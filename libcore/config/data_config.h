@@ -9,19 +9,19 @@
 
 namespace megalith {
 
-/// What is trained on. Names and defaults are Megatron's.
+/// The training data. Names and defaults are Megatron's.
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
-  std::vector<std::string> train_path, valid_path, test_path;  // in its place; each as data_path
-  std::optional<int64_t> stride;     // of the windows into texts; derived: the sequence's length
-  bool mock = false;                 // in place of both: numbers that count up
+  std::vector<std::string> train_path, valid_path, test_path;  // replace data_path; each has its form
+  std::optional<int64_t> stride;     // between windows into texts; derived: the sequence length
+  bool mock = false;                 // replaces both: numbers that count up
   std::string split = "969, 30, 1";  // weights of train, valid, test
-  std::string cache;  // folder for the order of samples and what a scan of the ids found; empty: none
+  std::string cache;  // folder for the order of samples and the results of scanning the ids; empty: none
   bool any_tokenizer = false;
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
-  /// Whether the documents of a sample are told apart, for which the end token must be known.
+  /// Whether the documents of a sample are distinguished, which requires the end token.
   bool marks_documents() const { return reset_position_ids || reset_attention_mask || eod_mask_loss; }
-  // Known only so that it can be rejected with its name.
+  // Only known so that it can be rejected by name.
   std::string dataloader = "single";
 
   template <class V>
@@ -52,7 +52,7 @@ struct DataConfig {
   }
   void finish();
   void validate(Problems&) const;
-  /// Whether train, valid and test have data paths of their own.
+  /// Whether train, valid and test have separate data paths.
   bool has_own_paths() const { return !train_path.empty() || !valid_path.empty() || !test_path.empty(); }
   /// Whether --train-data-path names a folder of texts or a text file.
   bool reads_texts() const;

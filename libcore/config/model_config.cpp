@@ -70,7 +70,7 @@ void check_positions(const ModelConfig& m, Problems& problems) {
                  m.rotary_channels(), " rotated channels; wanted an even number");
 }
 
-// What is kept is divided by 1 - p.
+// The elements kept are divided by 1 - p.
 void require_below_one(double probability, const char* option, Problems& problems) {
   if (probability >= 1)
     problems.add("--", option, " is ", probability, ", wanted less than 1: nothing would be left");

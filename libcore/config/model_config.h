@@ -22,8 +22,8 @@ inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
   return {{"LayerNorm", Normalization::kLayerNorm}, {"RMSNorm", Normalization::kRmsNorm}};
 }
 
-/// The shape of the transformer: GPT-2 and LLaMA are two fillings of it. Names and defaults are Megatron's. A
-/// 0 that says "derived" stands until finish().
+/// The shape of the transformer: GPT-2 and LLaMA are two settings of it. Names and defaults are Megatron's.
+/// Where 0 means "derived", finish() sets the value.
 struct ModelConfig {
   int layers = 0, hidden = 0, heads = 0;
   int ffn_hidden = 0;        // derived: 4 * hidden, or for SwiGLU int(8 * hidden / 3 / 64) * 64
@@ -35,22 +35,22 @@ struct ModelConfig {
   PositionEmbedding position = PositionEmbedding::kLearned;
   double rotary_base = 10000, rotary_percent = 1;
   double rotary_interpolation = 1;  // positions are divided by it (Hugging Face's rope_type "linear")
-  bool rope_scaling = false;        // long waves are stretched as in LLaMA 3.1 (rope_type "llama3")
+  bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
-  int sliding_window = 0;  // a token sees so many tokens, itself included; 0: all before it
+  int sliding_window = 0;  // a token sees this many tokens, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   bool swiglu = false, openai_gelu = false;
-  bool bias_gelu_fusion = true;  // Megatron's fused kernel is the tanh form; off: the exact GELU
+  bool bias_gelu_fusion = true;  // Megatron's fused kernel uses the tanh form; off: the exact GELU
   bool linear_bias = true;       // biases of all four linear layers
   std::optional<bool> qkv_bias;  // of the QKV projection; derived: linear_bias
-  bool untied_head = false;      // the LM head has a weight of its own
+  bool untied_head = false;      // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // without padding; 0: from the tokenizer
-  // Known only so that they can be rejected with their names.
+  // Only known so that they can be rejected by name.
   bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
        rotary_interleaved = false;
   std::optional<int> experts;
@@ -126,8 +126,8 @@ struct ModelConfig {
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // of one head, rotated by RoPE
-  /// The longest sequence that can be trained on: beyond a sliding window tokens would see too much there.
-  /// Generation knows windows (ops/attention.h: CachedAttention).
+  /// The longest sequence that can be trained: in a longer one tokens would see beyond their sliding window.
+  /// Generation supports windows (ops/attention.h: CachedAttention).
   int usable_positions() const {
     return sliding_window > 0 && sliding_window < max_positions ? sliding_window : max_positions;
   }

@@ -19,7 +19,7 @@ constexpr const char* kFirstLayers = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLastLayers = "--decoder-last-pipeline-num-layers";
 constexpr const char* kChunkLayers = "--num-layers-per-virtual-pipeline-stage";
 
-/// The words between the commas of --pipeline-layers, which may be several words of the command line, too.
+/// The words between the commas of --pipeline-layers, which may also be several words of the command line.
 std::vector<std::string> list_entries(const ParallelConfig& config) {
   std::vector<std::string> entries;
   for (const std::string& word : config.pipeline_layers)
@@ -27,14 +27,14 @@ std::vector<std::string> list_entries(const ParallelConfig& config) {
   return entries;
 }
 
-/// Nothing, and a complaint, when an entry is no number of layers.
+/// Returns nothing and complains when an entry is not a number of layers.
 std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems) {
   std::vector<int> counts;
   for (const std::string& entry : list_entries(config)) {
     const auto count = parse_int(trim(entry));
     if (!count || *count < 1 || *count > std::numeric_limits<int>::max()) {
       problems.add("--pipeline-layers ", quote(join(config.pipeline_layers, " ")), ": ", quote(entry),
-                   " is no number of layers; wanted at least 1 for each part, such as 10,12,12,10");
+                   " is not a number of layers; wanted at least 1 for each part, such as 10,12,12,10");
       return {};
     }
     counts.push_back(static_cast<int>(*count));
@@ -65,7 +65,7 @@ std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problem
   return counts;
 }
 
-/// The first and the last rank's layers as given, the others' evenly.
+/// The first and the last rank's layers as given, the others' distributed evenly.
 std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problems& problems) {
   std::string given;
   for (const auto& [name, value] :
@@ -76,7 +76,7 @@ std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problem
     return {};
   }
   if (config.layers_per_chunk) {
-    problems.add(given, " cannot be had with ", kChunkLayers, "; give --pipeline-layers instead");
+    problems.add(given, " cannot be combined with ", kChunkLayers, "; give --pipeline-layers instead");
     return {};
   }
   const int64_t rest = int64_t{layers} - config.first_layers.value_or(0) - config.last_layers.value_or(0);
@@ -125,7 +125,7 @@ int ParallelConfig::ranks_of(int nproc) {
     fail(ErrorKind::kUsage, "--nproc gpu: ",
          named.empty() ? "CUDA_VISIBLE_DEVICES names no device, and this machine has none"
                        : concat("CUDA_VISIBLE_DEVICES=", quote(named),
-                                " names no device, or one of them twice; wanted such as 0,2"),
+                                " names no device, or one of them twice; wanted a list such as 0,2"),
          "; give a number, or auto for one rank a CPU");
   }
   return gpus;
@@ -139,7 +139,7 @@ void ParallelConfig::finish() {
     world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMaxRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
-  if (tensor == 1) sequence = false;  // nothing to cut, as in Megatron
+  if (tensor == 1) sequence = false;  // nothing to split, as in Megatron
   if (distributed_optimizer && !sharded()) sharding = Sharding::kOptimizer;
   distributed_optimizer = sharded();
 }

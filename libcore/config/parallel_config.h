@@ -12,12 +12,12 @@ namespace megalith {
 
 struct ModelConfig;
 
-/// What is cut over the data-parallel ranks instead of being kept whole by each (ZeRO's stages).
+/// What is sharded over the data-parallel ranks instead of being kept whole on each (ZeRO's stages).
 enum class Sharding {
   kNone,
   kOptimizer,   // ZeRO-1: the optimizer's state
-  kGradients,   // ZeRO-2: and the gradients
-  kParameters,  // ZeRO-3: known only so that it can be rejected with its name
+  kGradients,   // ZeRO-2: also the gradients
+  kParameters,  // ZeRO-3: only known so that it can be rejected by name
 };
 inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
   return {{"none", Sharding::kNone},
@@ -30,22 +30,22 @@ inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
 struct ParallelConfig {
   static constexpr int kMaxRanks = 1 << 20;
   static constexpr int kMaxThreadRanks = 1024;
-  static constexpr int kAutoRanks = -1, kGpuRanks = -2;  // of nproc, until finish()
+  static constexpr int kAutoRanks = -1, kGpuRanks = -2;  // values of nproc until finish()
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
   int data = 0;                              // derived: world / (tensor * pipeline * context)
-  std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers of one of a rank's chunks
-  std::optional<int> first_layers = {}, last_layers = {};  // of the first and the last pipeline rank
+  std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers in one of a rank's chunks
+  std::optional<int> first_layers = {}, last_layers = {};  // on the first and the last pipeline rank
   std::vector<std::string> pipeline_layers = {};  // of every chunk, in order of depth; see layer_counts()
-  bool sequence = false;                          // norms and dropout cut along the sequence
-  bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
+  bool sequence = false;                          // norms and dropout are split along the sequence
+  bool distributed_optimizer = false;             // derived: sharded(); if given, it means kOptimizer
   Sharding sharding = Sharding::kNone;
   std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/step/layout)
-  std::optional<int> bucket_count = {};     // in place of bucket_size
+  std::optional<int> bucket_count = {};     // instead of bucket_size
   int nproc = 0;                            // ranks that are threads of this process; 0: not given
-  int world = 0, local_world = 0;           // derived: nproc, else what the other sizes need
-  int processes = 0;         // ranks that a launcher started, no option; 0: there is no launcher
-  int timeout_minutes = 10;  // of a wait for another rank
-  std::optional<int> timeout_seconds = {};  // the same once all ranks are there; unset: timeout_minutes
+  int world = 0, local_world = 0;           // derived: nproc, or the ranks that the other sizes need
+  int processes = 0;         // ranks that a launcher started; not an option; 0: there is no launcher
+  int timeout_minutes = 10;  // for a wait for another rank
+  std::optional<int> timeout_seconds = {};  // the same once all ranks are connected; unset: timeout_minutes
 
   template <class V>
   void fields(V&& v) {
@@ -99,11 +99,11 @@ struct ParallelConfig {
     v("distributed-timeout-seconds-after-init", timeout_seconds, "The same once all ranks have connected.",
       between(1, 1 << 20), default_text("--distributed-timeout-minutes"));
   }
-  /// What --nproc says in numbers. kUsage for gpu where there is none.
+  /// The number of ranks that --nproc means. kUsage for gpu without a GPU.
   static int ranks_of(int nproc);
   void finish();
   void validate(Problems&) const;
-  void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so
+  void validate(const ModelConfig&, Problems&) const;  // whether the model can be split so
 
   int model_ranks() const { return tensor * pipeline * context; }
   /// Ranks that hold the same parameters.
@@ -113,11 +113,11 @@ struct ParallelConfig {
     return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : meeting_timeout();
   }
   bool sharded() const { return sharding != Sharding::kNone; }
-  /// Chunks of the depth that each pipeline rank holds; more than one: the pipeline is interleaved.
+  /// Chunks of the depth on each pipeline rank; with more than one the pipeline is interleaved.
   int chunks(int layers) const;
-  /// Layers of each of the pipeline * chunks(layers) parts of the depth, in order of depth:
-  /// --pipeline-layers, else --decoder-first/last-pipeline-num-layers, else evenly. Empty, and complained
-  /// about, when `layers` cannot be cut so.
+  /// Layers in each of the pipeline * chunks(layers) parts of the depth, in order of depth: from
+  /// --pipeline-layers, or --decoder-first/last-pipeline-num-layers, otherwise even. Empty, with a complaint,
+  /// when `layers` cannot be split.
   std::vector<int> layer_counts(int layers, Problems&) const;
 };
 

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// An option, and those that say something else where it is given.
+/// An option, and those that contradict it if both are given.
 struct Rule {
   const char* option;
   std::vector<const char*> others;
@@ -27,13 +27,14 @@ const std::vector<Rule>& rules() {
   return kList;
 }
 
-/// Whether a file says it: not a checkpoint, nor a plan, which were made for this command line.
+/// Whether a config file sets the option, rather than a checkpoint or a plan, which were made for this
+/// command line.
 bool in_file(const Options& options, const char* option) {
   return options.given(option) && !options.on_command_line(option) &&
          !options.source(option).starts_with("checkpoint ");
 }
 
-/// An option of the run, and what it holds when it is not given.
+/// An option of the run, and its value when it is not given.
 struct OwnOption {
   Field field;
   Json plain;
@@ -53,7 +54,7 @@ OwnOption option_of(TrainConfig& train, std::string_view name) {
 
 void set_aside_contradicted(TrainConfig& train, const Options& options) {
   bool changed = false;
-  Problems problems;  // a default is never one
+  Problems problems;  // defaults cause none
   for (const Rule& rule : rules()) {
     if (!options.on_command_line(rule.option) || !option_of(train, rule.option).says_something()) continue;
     for (const char* other : rule.others) {

@@ -5,7 +5,8 @@
 namespace megalith {
 namespace {
 
-/// An interleaved pipeline takes its micro-batches in groups of as many as it has ranks (plan_pipeline).
+/// An interleaved pipeline processes its micro-batches in groups as large as its number of ranks
+/// (plan_pipeline).
 void check_interleaving(const PretrainConfig& config, Problems& problems) {
   const ParallelConfig& parallel = config.parallel;
   const int64_t step = int64_t{config.train.micro_batch} * parallel.data;
@@ -16,11 +17,11 @@ void check_interleaving(const PretrainConfig& config, Problems& problems) {
       if (part % step == 0 && part / step % parallel.pipeline != 0)
         problems.add("--rampup-batch-size: ", part, " gives each rank ", part / step,
                      " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
-                     ", as an interleaved pipeline wants");
+                     ", as an interleaved pipeline requires");
   if (batch / step % parallel.pipeline != 0)
     problems.add("--global-batch-size ", batch, " gives each rank ", batch / step,
                  " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
-                 ", as an interleaved pipeline wants", nearest_multiples(batch, step * parallel.pipeline));
+                 ", as an interleaved pipeline requires", nearest_multiples(batch, step * parallel.pipeline));
 }
 
 }  // namespace

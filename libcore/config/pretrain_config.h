@@ -10,7 +10,7 @@
 
 namespace megalith {
 
-/// Everything that a training run is told.
+/// All settings of a training run.
 struct PretrainConfig {
   ModelConfig model;
   ParallelConfig parallel;
@@ -31,7 +31,7 @@ struct PretrainConfig {
   /// Adds the groups "Model", "Parallelism", "Training", "Data", "Tokenizer" and "Checkpoints", and the rules
   /// between them.
   void add_to(Options&);
-  /// The same for a config that was filled by hand.
+  /// The same for a config that was not filled from options.
   void finish();
   void validate(Problems&) const;
 

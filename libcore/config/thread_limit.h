@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// More than any machine has cores; a greater number is a slip of the pen, for which memory would run out.
+/// More than any machine has cores; a larger number is a typing mistake and would exhaust memory.
 constexpr int kMaxThreads = 4096;
 
 inline void require_possible_threads(int threads, const char* option, Problems& problems) {

@@ -18,13 +18,13 @@ void TokenizerConfig::finish() {
     const auto found = recognize_tokenizer(model, type);
     if (found) take(*found);
   } catch (const Error& error) {
-    if (type.empty()) unreadable_ = error.what();  // else the reader of that type says what it lacks
+    if (type.empty()) unreadable_ = error.what();  // otherwise that type's reader says what is missing
   }
   if (type.empty()) type = "HuggingFaceTokenizer";
 }
 
 void TokenizerConfig::take(const TokenizerFiles& found) {
-  // transformers makes a tokenizer of GPT-2's two files, too.
+  // transformers can build a tokenizer from GPT-2's two files, too.
   const bool any = type.empty() || (type == "HuggingFaceTokenizer" && found.type == "GPT2BPETokenizer");
   if (any) type = found.type;
   if (type != found.type) return;

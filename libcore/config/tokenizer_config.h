@@ -10,12 +10,12 @@ namespace megalith {
 
 class RunFiles;
 
-/// Which tokenizer, and its files. The vocabulary's size is ModelConfig's (or, for preprocessing, the app's
-/// own field).
+/// The tokenizer and its files. The vocabulary's size belongs to ModelConfig (or, for preprocessing, to the
+/// app's own field).
 struct TokenizerConfig {
   std::string type, vocab, merges, model, eod;
   bool hf_special_tokens = true;
-  // no option, because --vocab-size is a model's, which may have more ids than its tokenizer
+  // not an option: --vocab-size is a model's, which may have more ids than its tokenizer
   bool of_model = false;
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
@@ -48,7 +48,7 @@ struct TokenizerConfig {
       "</s> ...",
       metavar("TOKEN"), alias({"tiktoken-special-tokens"}));
   }
-  void finish();  // fills the type, and the files of a folder or of a hub's id, by what is there
+  void finish();  // determines the type, and the files in a folder or of a hub id, from what exists
   void validate(Problems&) const;
 
  private:
@@ -59,11 +59,11 @@ struct TokenizerConfig {
 /// The tokenizer that the options name; `vocab_size` is --vocab-size (0: not given).
 TokenizerFiles tokenizer_files(const TokenizerConfig&, int64_t vocab_size);
 
-/// Names a model's own tokenizer in the options as if its files had been given, so that everything after
-/// reads options alone; what these say beside the files stays. Returns that tokenizer.
+/// Sets the options to a model's own tokenizer as if its files had been given, so that later code reads only
+/// options; settings other than the files are kept. Returns that tokenizer.
 TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig&);
 
-/// The files that make_tokenizer() will read.
+/// Adds the files that make_tokenizer() will read.
 void reads_tokenizer(RunFiles&, const TokenizerConfig&);
 
 }  // namespace megalith

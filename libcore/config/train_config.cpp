@@ -21,7 +21,7 @@ int64_t BatchRamp::at(int64_t consumed, int64_t whole) const {
 }
 
 namespace {
-/// The three numbers; nothing when they are none.
+/// The three numbers; nothing when the words are not numbers.
 std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   if (words.size() != 3) return std::nullopt;
   const auto start = parse_int(words[0]), increment = parse_int(words[1]), samples = parse_int(words[2]);
@@ -33,8 +33,8 @@ struct Counted {
   int64_t steps = 0, samples = 0;
 };
 
-/// The steps of a ramp that begin at `consumed` or after it, no more than `max_steps`, and not beyond `last`
-/// samples. Steps of one size are counted together, so that a ramp of any length takes no time.
+/// The number of steps of a ramp that begin at or after `consumed`, at most `max_steps`, and not beyond
+/// `last` samples. Steps of one size are counted together, so a ramp of any length takes little time.
 Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t max_steps,
                       int64_t last) {
   const int64_t end = std::min(ramp.samples, last);
@@ -57,7 +57,7 @@ Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, in
   return counted;
 }
 
-/// Megatron's update_train_iters: the ramp, then whole batches; what is left of a last one is thrown away.
+/// Megatron's update_train_iters: the ramp, then full batches; an incomplete last batch is dropped.
 int64_t steps_of(int64_t samples, int64_t batch, const std::optional<BatchRamp>& ramp) {
   Counted growing;
   if (ramp && ramp->start <= batch)
@@ -84,7 +84,7 @@ int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
 
 void TrainConfig::finish() {
   if (eval_only) {
-    epochs.reset();  // a length in epochs says nothing of a run without steps
+    epochs.reset();  // a length in epochs has no meaning in a run without steps
     if (!iters && !samples) iters = 0;
   }
   if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());
@@ -117,7 +117,8 @@ double TrainConfig::warmup_in_samples() const {
   return static_cast<double>(warmup_samples) + static_cast<double>(warmup_iters) * global_batch;
 }
 
-// A fraction that is a whole number of steps must not be rounded up because it is no number of binary digits.
+// A fraction that gives a whole number of steps must not be rounded up merely because it has no exact binary
+// form.
 int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch) {
   constexpr double kRounding = 1e-9;
   const double steps = epochs * static_cast<double>(steps_of_an_epoch);
@@ -138,14 +139,15 @@ void TrainConfig::set_epoch_steps(int64_t steps_of_an_epoch) {
 }
 
 namespace {
-/// Megatron: a run is counted in steps or in samples, and then so is all of its schedule.
+/// As in Megatron, a run and its whole schedule are counted either in steps or in samples.
 void validate_length(const TrainConfig& t, Problems& problems) {
   if (!t.iters && !t.samples && !t.epochs)
     problems.add("--train-iters is missing (or --train-samples, or --num-epochs)");
   if (t.epochs && (t.iters || t.samples))
-    problems.add("--num-epochs ", *t.epochs, " and --train-",
-                 t.samples ? "samples " : "iters ",  // samples make iters, which was not given then
-                 t.samples ? *t.samples : *t.iters, " contradict each other; give one of them");
+    problems.add(
+        "--num-epochs ", *t.epochs, " and --train-",
+        t.samples ? "samples " : "iters ",  // with samples, iters was not given but derived from them
+        t.samples ? *t.samples : *t.iters, " contradict each other; give one of them");
   if (t.iters && t.samples && t.global_batch > 0 &&
       *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
     problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,
@@ -179,7 +181,7 @@ void validate_schedule(const TrainConfig& t, Problems& problems) {
                  " steps, but --lr-decay-iters is ", *t.decay_iters, "; shorten --lr-warmup-iters");
 }
 
-/// Megatron takes a fixed loss scale with --bf16 too, and reads the options of a dynamic one only with
+/// Megatron accepts a fixed loss scale with --bf16 too, and reads the options of a dynamic one only with
 /// --fp16.
 void validate_loss_scale(const TrainConfig& t, Problems& problems) {
   if (t.fp16 && t.bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
@@ -189,7 +191,8 @@ void validate_loss_scale(const TrainConfig& t, Problems& problems) {
   const auto check = [&](const char* option, auto value, auto otherwise) {
     if (value == otherwise) return;
     if (!t.fp16)
-      problems.add(option, ' ', value, " needs --fp16, which alone has a dynamic loss scale; leave it out");
+      problems.add(option, ' ', value,
+                   " needs --fp16: other precisions have no dynamic loss scale; leave it out");
     else if (t.fixed_loss_scale())
       problems.add(option, ' ', value, " is of a dynamic loss scale, --loss-scale ", *t.loss_scale,
                    " of a fixed one; give one of them");
@@ -228,7 +231,7 @@ void TrainConfig::validate(Problems& problems) const {
 }
 
 namespace {
-/// The ramp's batches must be cut as the whole one is.
+/// The ramp's batches must be divisible like the full one.
 void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
   if (t.rampup.empty()) return;
   const auto ramp = t.ramp();

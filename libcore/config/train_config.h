@@ -17,7 +17,7 @@ inline std::vector<EnumName<LrDecay>> enum_names(LrDecay) {
   return {{"constant", LrDecay::kConstant}, {"linear", LrDecay::kLinear}, {"cosine", LrDecay::kCosine}};
 }
 
-/// Whose log lines a run has beside Megatron's.
+/// Whose log lines a run prints in addition to Megatron's.
 enum class LogStyle { kMegatron, kDdpTutorial, kPaddle };
 inline std::vector<EnumName<LogStyle>> enum_names(LogStyle) {
   return {{"megatron", LogStyle::kMegatron},
@@ -31,21 +31,21 @@ inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
 }
 
 /// A global batch that grows (Megatron's RampupBatchsizeNumMicroBatchesCalculator): from `start` in equal
-/// steps of `increment` while the first `samples` are read, then the whole one.
+/// steps of `increment` while the first `samples` are read, then the full batch.
 struct BatchRamp {
   int64_t start = 0, increment = 0, samples = 0;
   bool operator==(const BatchRamp&) const = default;
-  /// The batch after `consumed` samples, up to `whole`, of which whole - start is a multiple of increment.
+  /// The batch after `consumed` samples, up to `whole`; whole - start must be a multiple of increment.
   int64_t at(int64_t consumed, int64_t whole) const;
 };
 
-/// The training loop: batch, schedule, optimizer, what is reported when. Names and defaults are Megatron's.
+/// The training loop: batch, schedule, optimizer, reports. Names and defaults are Megatron's.
 struct TrainConfig {
-  int micro_batch = 0;   // samples that one forward pass takes, per rank
+  int micro_batch = 0;   // samples of one forward pass, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
-  std::optional<int> accumulation;        // micro-batches of a step on one rank, in place of global_batch
-  std::optional<int64_t> iters, samples;  // one of them or epochs is given; iters is derived
-  std::optional<double> epochs;           // over the training data; set_epoch_steps() makes them iters
+  std::optional<int> accumulation;        // micro-batches per step on one rank, instead of global_batch
+  std::optional<int64_t> iters, samples;  // one of these or epochs is given; iters is derived
+  std::optional<double> epochs;           // over the training data; set_epoch_steps() converts them to iters
   std::vector<std::string> rampup;        // start, increment, samples: see ramp()
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
@@ -65,8 +65,8 @@ struct TrainConfig {
   bool eval_only = false;
   std::string tensorboard, log_json, report, log_file;
   bool log_throughput = false;
-  double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; no option. 0: not known
-  double device_memory = 0;  // bytes that a rank may take on its device; no option. 0: no bound of its own
+  double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; not an option. 0: unknown
+  double device_memory = 0;  // bytes that a rank may use on its device; not an option. 0: no limit
   std::string trace;
   int64_t trace_begin = 10, trace_end = 12;  // steps done
   LogStyle log_style = LogStyle::kMegatron;
@@ -186,30 +186,29 @@ struct TrainConfig {
       default_text("all cores that the process may use"));
   }
   void finish();
-  void finish(const ParallelConfig&);  // what depends on the number of ranks, too
+  void finish(const ParallelConfig&);  // also sets what depends on the number of ranks
   void validate(Problems&) const;
-  void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be cut so
+  void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be divided so
 
-  /// Whether --loss-scale gives one that stays; 0 is a dynamic one, as in Megatron.
+  /// Whether --loss-scale sets a constant scale; 0 means a dynamic one, as in Megatron.
   bool fixed_loss_scale() const { return loss_scale && *loss_scale > 0; }
-  /// Samples of warm-up and of the decay's end. A fraction's warm-up is not rounded, as in Megatron.
+  /// Samples of the warm-up, and at the end of the decay. A warm-up given as a fraction is not rounded, as in
+  /// Megatron.
   double warmup_in_samples() const;
   int64_t decay_in_samples() const;
 
-  /// The ramp of --rampup-batch-size, when validate() has passed it; nothing: the batch is the same all the
-  /// time.
+  /// The ramp of --rampup-batch-size, after validate(); nothing: the batch is constant.
   std::optional<BatchRamp> ramp() const;
-  /// Samples of the step that begins when `consumed` are done.
+  /// Samples of the step that begins after `consumed` samples.
   int64_t batch_at(int64_t consumed) const;
-  /// Samples of that many steps from `consumed` on.
+  /// Samples of `steps` steps after `consumed` samples.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
-  /// Takes --num-epochs, once the data is known: sets the steps in all, and of the decay unless it was given.
-  /// kUsage when an epoch has no whole step or the schedule does not fit.
+  /// Applies --num-epochs once the data are known: sets the total number of steps, and that of the decay
+  /// unless it was given. kUsage when an epoch has no full step or the schedule does not fit.
   void set_epoch_steps(int64_t steps_of_an_epoch);
 };
 
-/// Steps of so many times through data of `steps_of_an_epoch` steps: a part of a step is one, and there is
-/// at least one.
+/// Steps of `epochs` passes through data of `steps_of_an_epoch` steps: rounded up, and at least one.
 int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch);
 
 }  // namespace megalith

@@ -8,7 +8,7 @@ namespace megalith {
 /// tensor-parallel size).
 int64_t padded_vocab_size(int64_t size, int64_t multiple);
 
-/// Megatron's log line about it.
+/// Logs Megatron's line about the padding.
 void log_padded_vocab(int64_t size, int64_t padded);
 
 }  // namespace megalith

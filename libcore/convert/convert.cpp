@@ -48,7 +48,7 @@ std::optional<Storage> storage_of(const ConvertConfig& config) {
   return {};
 }
 
-// "checkpoint/" and "checkpoint.pt" give "checkpoint-hf".
+// "checkpoint-hf" for "checkpoint/" and for "checkpoint.pt".
 std::string default_output(const ConvertConfig& config) {
   fs::path path = fs::path(config.path()).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();
@@ -56,7 +56,7 @@ std::string default_output(const ConvertConfig& config) {
   return path.string() + "-" + config.to;
 }
 
-// Columns for a table on the terminal that reads it; a pipe gets whole lines.
+// The width of a table on a terminal; a pipe gets whole lines.
 size_t table_columns() {
   return ::isatty(STDOUT_FILENO) == 1 ? columns_of(STDOUT_FILENO) : 0;
 }
@@ -90,8 +90,8 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
-// The CodeParrot tutorial's conversion names one file of weights and no output, so the result stands beside
-// that file.
+// The CodeParrot tutorial's conversion names one weights file and no output, so the result goes next to that
+// file.
 bool is_in_place(const ConvertConfig& config) {
   return config.output.empty() && config.to == "hf" && config.path().ends_with(".pt") &&
          !fs::is_directory(config.path());
@@ -101,7 +101,7 @@ bool same_contents(const fs::path& a, const fs::path& b) {
   return file_size(a.string()) == file_size(b.string()) && read_file(a.string()) == read_file(b.string());
 }
 
-// What stands there stays: a tokenizer's own file may be the one that would be written, any other is refused.
+// Existing files stay. A tokenizer's own file may be the one that would be written; any other is refused.
 void refuse_other_files(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path there = to / entry.path().filename();
@@ -110,7 +110,7 @@ void refuse_other_files(const fs::path& from, const fs::path& to) {
   }
 }
 
-// Moves config.json last, because without it the folder is no model, and nobody takes half of one for it.
+// Moves config.json last: without it the folder is not a model, and nobody mistakes half a model for one.
 void move_beside(const fs::path& from, const fs::path& to) {
   refuse_other_files(from, to);
   const auto move = [&](const fs::path& name) {
@@ -138,7 +138,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
   return {};
 }
 
-/// kUsage when the output is, or holds, an input.
+/// kUsage if the output is an input or contains one.
 void check_files(const ConvertConfig& config, const std::string& output) {
   RunFiles files;
   files.reads("--config", config.options_file);
@@ -166,7 +166,7 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   try {
     target.write(output);
   } catch (...) {
-    // Only if nothing is in it, because the folder of a model.gguf is made before the file.
+    // Only if it is empty: the folder of a model.gguf is created before the file.
     ::rmdir(output.c_str());
     throw;
   }
@@ -192,8 +192,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// A tokenizer that was named, as the folder of usual names that everything else takes; what had to be copied
-// for that is removed at the end.
+// A tokenizer that the user named, as a folder with the usual names that all other code expects. Copies that
+// this required are removed at the end.
 class TokenizerFolder {
  public:
   explicit TokenizerFolder(const ConvertConfig& config) {
@@ -204,10 +204,10 @@ class TokenizerFolder {
     else if (!config.tokenizer_model.empty())
       take("--tokenizer-model", config.tokenizer_model);
   }
-  const std::string& path() const { return path_; }  // empty: none was named
+  const std::string& path() const { return path_; }  // empty: no tokenizer was named
 
-  /// What `run` gives; where it complains about a copy, the complaint names the user's file, because the copy
-  /// is gone when it is read.
+  /// Returns the result of `run`. An error about a copy names the user's file instead: the copy is gone when
+  /// the message is read.
   template <class Run>
   auto name_files_in(const Run& run) const {
     try {

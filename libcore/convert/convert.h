@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// Does what the options say and returns what belongs on stdout (of inspect and --dry-run). The output
-/// appears complete or not at all, so that a run that is stopped leaves no half of it.
+/// Does what the options say and returns the text for stdout (of inspect and --dry-run). The output appears
+/// completely or not at all, so a run that is stopped leaves no half of it.
 std::string run_convert(const ConvertConfig& config);
 
 }  // namespace megalith

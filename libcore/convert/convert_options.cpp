@@ -30,12 +30,12 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 
 void ConvertConfig::validate(Problems& problems) const {
   if (input.size() > 2 || (input.size() == 2 && input[0] != "inspect"))
-    problems.add("one input is wanted, given are ", quote(input[0]), " and ", quote(input[1]));
+    problems.add("wanted one input, found ", quote(input[0]), " and ", quote(input[1]));
   if (input.size() == 1 && input[0] == "inspect")
     problems.add("inspect needs a path; wanted: inspect PATH, a model's file or folder");
   if (!parse_size(max_shard_size))
     problems.add("--max-shard-size ", quote(max_shard_size),
-                 " is no size; wanted a number with MB, GB, MiB or GiB, as 5GB");
+                 " is not a size; wanted a number with MB, GB, MiB or GiB, such as 5GB");
   if (vocab_file.empty() != merge_file.empty())
     problems.add(vocab_file.empty() ? "--merge-file needs --vocab-file" : "--vocab-file needs --merge-file");
   if (!tokenizer.empty() + !tokenizer_model.empty() + !vocab_file.empty() > 1)

@@ -24,7 +24,7 @@ struct ConvertConfig {
   int heads = 0;
   bool crc = true, check = true;
   bool dry_run = false, json = false;
-  std::string options_file;  // no option here: that of --config, which no output may replace
+  std::string options_file;  // not an option: the file of --config, which no output may replace
 
   template <class V>
   void fields(V&& v) {
@@ -86,7 +86,7 @@ struct ConvertConfig {
   const std::string& path() const { return input.back(); }
 };
 
-/// Bytes of "500MB" (10^6), "4GiB" (2^30), "12345"; nothing when it is no size.
+/// Bytes of "500MB" (10^6), "4GiB" (2^30), "12345"; nothing if it is not a size.
 std::optional<uint64_t> parse_size(std::string_view text);
 
 }  // namespace megalith

@@ -48,8 +48,7 @@ Json summary(const std::string& kind, const std::string& path, const TensorFile&
   return Json::Object{{"kind", kind}, {"path", path}, {"elements", elements}, {"tensors", tensors}};
 }
 
-// Weights under the names that their own file gives them. Every byte is read once and checked, unless
-// --no-crc.
+// Weights by the names in their own file. Every byte is read once and checked, unless --no-crc is given.
 Json inspect_weights(const std::string& path, CrcCheck crc) {
   if (fs::is_directory(path)) return summary("weights", path, WeightsFolder(path, crc));
   if (path.ends_with(".safetensors")) return summary("safetensors", path, SafetensorsFile(path));

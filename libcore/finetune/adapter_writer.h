@@ -8,12 +8,13 @@
 
 namespace megalith {
 
-/// A folder of peft while it is written: adapter_model.safetensors, and adapter_config.json, without which it
-/// is no adapter. One that is there stays whole until finish(), and a kill leaves the old one, the new one,
-/// or none: never one's settings with the other's weights, whose scale would be wrong without a word.
+/// A peft folder that is being written: adapter_model.safetensors, and adapter_config.json, without which it
+/// is not an adapter. An existing adapter stays whole until finish(). A kill leaves the old adapter, the new
+/// one, or none, but never the settings of one with the weights of the other, whose scale would be wrong
+/// without any message.
 class AdapterWriter {
  public:
-  /// Makes the folder, whose lock the caller has. kIo.
+  /// Makes the folder, whose lock the caller holds. kIo.
   AdapterWriter(const std::string& folder, std::vector<TensorSpec> tensors);
 
   SafetensorsWriter& weights() { return weights_; }

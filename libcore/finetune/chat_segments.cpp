@@ -13,13 +13,13 @@ std::string rendered(const ChatTemplate& chat, const ChatTokens& tokens, Json::A
                       {"add_generation_prompt", prompt}});
 }
 
-/// Appends what `whole` has beyond `done`.
+/// Appends the part of `whole` beyond `done`.
 void append(std::vector<Segment>& out, std::string& done, const std::string& whole, bool answer,
             const std::string& where) {
   if (!whole.starts_with(done))
     fail(ErrorKind::kData, where,
-         ": the chat template changes earlier messages when one is added, so that no answer stands by "
-         "itself; give another --chat-template");
+         ": the chat template changes earlier messages when one is added, so that no answer can be told "
+         "apart; give another --chat-template");
   if (whole.size() > done.size()) out.push_back({whole.substr(done.size()), answer});
   done = whole;
 }

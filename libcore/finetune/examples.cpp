@@ -10,14 +10,14 @@
 namespace megalith {
 namespace {
 
-/// Whether there was something to drop.
+/// Returns whether there was something to drop.
 bool drop_beginning(std::vector<int32_t>& ids, int64_t most) {
   const auto size = static_cast<int64_t>(ids.size());
   if (size > most) ids.erase(ids.begin(), ids.begin() + (size - most));
   return size > most;
 }
 
-/// Cuts the beginning of what is asked, or the end of an answer; whether it was too long.
+/// Cuts the beginning of a prompt, or the end of an answer; returns whether it was too long.
 bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
   const int64_t most = answer ? limits.target : limits.source;
   if (most == 0) return false;
@@ -45,7 +45,7 @@ int64_t Examples::Example::counted() const {
   return counts.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
 }
 
-/// One record's ids, and what was cut.
+/// The ids of one record, and what was cut.
 struct Examples::Tokens {
   Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits);
 
@@ -145,7 +145,7 @@ std::string report_line(const std::string& name, const ExampleReport& report) {
              "), ", format_fixed(100.0 * static_cast<double>(report.counted) / tokens, 1),
              " % of them learned; ", report.cut_answers, " answers and ", report.cut_sources, " prompts cut");
   if (report.without_answer > 0)
-    line += concat("; ", report.without_answer, " left out, since no token of the answer fits");
+    line += concat("; ", report.without_answer, " left out: no token of the answer fits");
   return line;
 }
 

@@ -19,7 +19,7 @@ struct LengthLimits {
   int64_t whole = 0;   // tokens of a record, whose end is cut; 0: no limit
 };
 
-/// A tokenizer that gives a text's ids and nothing around them, and beside it what stands around a text.
+/// A tokenizer that gives only a text's own ids, and separately those around a text.
 class PlainTokenizer {
  public:
   /// `eos`: the id that ends an answer; absent: the tokenizer's own.
@@ -35,12 +35,12 @@ class PlainTokenizer {
   int32_t eos_;
 };
 
-/// What records became, for a report.
+/// What became of the records, for a report.
 struct ExampleReport {
   int64_t records = 0, tokens = 0, counted = 0;  // counted: tokens that are learned
   int64_t shortest = 0, longest = 0;             // tokens of a record
   int64_t cut_sources = 0, cut_answers = 0;      // by the limits
-  int64_t without_answer = 0;                    // nothing of the answer was left: not among the examples
+  int64_t without_answer = 0;  // nothing of the answer was left, so they are not among the examples
 };
 
 /// Tokenized records, in order.
@@ -48,17 +48,18 @@ class Examples {
  public:
   struct Example {
     std::span<const int32_t> ids;
-    std::span<const uint8_t> counts;  // of each id whether it is learned
-    /// Positions of the model that it takes: each id but the last one is read, each but the first predicted.
+    std::span<const uint8_t> counts;  // for each id, whether it is learned
+    /// How many positions of the model it takes: every id but the last is read, every id but the first
+    /// predicted.
     int64_t rows() const { return static_cast<int64_t>(ids.size()) - 1; }
-    int64_t counted() const;  // learned ones among those that are predicted
+    int64_t counted() const;  // learned ids among those that are predicted
   };
 
-  /// Tokenizes a record: prompt and answer by themselves, the beginning of the text marked as the tokenizer
-  /// does it, an answer's end by the end token unless the answer was cut. A record of which no answer is left
-  /// is counted and left out.
+  /// Tokenizes a record: prompt and answer separately. The beginning of the text is marked as the tokenizer
+  /// does it, the end of an answer by the end token, unless the answer was cut. A record without any answer
+  /// left is counted and left out.
   void add(const Record&, const PlainTokenizer&, const LengthLimits&);
-  /// Two examples, the chosen one first; none when either one's answer is gone.
+  /// Adds two examples, the chosen one first; neither if the answer of either is gone.
   void add(const RecordPair&, const PlainTokenizer&, const LengthLimits&);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
@@ -82,8 +83,8 @@ struct Question {
   std::vector<int32_t> ids;    // of the prompt
   bool cut = false;            // whether it was longer than LengthLimits::whole
 };
-/// The prompt is tokenized as in an example and cut alike, at its beginning also where it is longer than
-/// limits.whole.
+/// The prompt is tokenized and cut as in an example. If it is still longer than limits.whole, its beginning
+/// is cut further.
 Question question_of(const Record&, const PlainTokenizer&, const LengthLimits&);
 
 /// "train.json: 52,002 records, 12 to 512 tokens (mean 98.4), 35.2 % of them learned; 3 answers cut …".

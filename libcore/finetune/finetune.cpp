@@ -21,9 +21,9 @@
 namespace megalith {
 namespace {
 
-// Shuffled records are sorted by length in stretches of so many micro-batches of all ranks, as transformers.
+// Shuffled records are sorted by length within so many micro-batches of all ranks, as in transformers.
 constexpr int64_t kSortedBatches = 50;
-// Sequences are a multiple of it long, so that no layout and no kernel meets an odd one.
+// Sequence lengths are a multiple of this, so that no layout and no kernel gets an odd one.
 constexpr int64_t kLengthStep = 8;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // as an interval
 
@@ -33,9 +33,9 @@ int64_t longest_rows(const Examples& examples) {
   return rows;
 }
 
-/// Rows of a sequence: what the longest record takes; with packing as many as a record may have.
+/// Rows of a sequence: as many as the longest record takes or, with packing, as a record may have.
 int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, const LengthLimits& limits) {
-  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // none where only answers are wanted
+  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // none if only answers are wanted
   if (sets.dev) rows = std::max(rows, longest_rows(*sets.dev));
   if (config.data.packing) rows = std::max(rows, limits.whole);
   const ParallelConfig& parallel = config.run.parallel;
@@ -67,7 +67,8 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
                                                             .sorted = std::numeric_limits<int32_t>::max()});
 }
 
-/// Steps, and when to evaluate between them and to save: what follows from the number of samples.
+/// The number of steps, and when to evaluate and to save between them, as far as they follow from the number
+/// of samples.
 void plan_steps(FinetuneConfig& config, const TuningData& data) {
   const ScheduleOptions& schedule = config.schedule;
   TrainConfig& train = config.run.train;
@@ -87,7 +88,7 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
       " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
 }
 
-/// A run that trains nothing has one evaluation, at its end.
+/// A run that trains nothing makes one evaluation, at its end.
 void plan_no_steps(FinetuneConfig& config) {
   TrainConfig& train = config.run.train;
   train.iters = 0;
@@ -97,7 +98,7 @@ void plan_no_steps(FinetuneConfig& config) {
   config.run.checkpoint.save_interval.reset();
 }
 
-/// How much an evaluation reads: all that there is, unless less is wanted.
+/// How much an evaluation reads: everything, unless less is requested.
 void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
   TrainConfig& train = config.run.train;
   const int64_t all = sets.dev_data ? sets.dev_data->samples_of_epoch() / train.global_batch : 0;
@@ -115,7 +116,7 @@ void plan_start(FinetuneConfig& config) {
   if (!resume.folder.empty()) what = "the checkpoint in " + resume.folder;
   const std::string& output = config.run.checkpoint.save;
   const bool others = resume.folder.empty() && latest_checkpoint(output).has_value();
-  log("nothing is trained (--no-do-train): ", what, " is taken as it is",
+  log("nothing is trained (--no-do-train): ", what, " is used unchanged",
       others ? concat("; the checkpoints in ", output, " are not (--resume-from-checkpoint ", output, ")")
              : "");
 }
@@ -128,12 +129,12 @@ void check_complete(FinetuneConfig& config) {
   if ((config.schedule.best || config.schedule.patience > 0) && config.run.train.eval_iters == 0)
     problems.add(
         "--load-best-model-at-end and --early-stopping-patience need records to evaluate on; give "
-        "--eval-data, or a dev.json beside train.json");
+        "--eval-data, or a dev.json next to train.json");
   if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted) {
     if (config.schedule.do_eval)
       problems.add(
           "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
-          "dev.json beside train.json");
+          "dev.json next to train.json");
     else
       problems.add(
           "--no-do-train and --no-do-eval leave nothing to do; leave out one of them, or give "
@@ -142,7 +143,7 @@ void check_complete(FinetuneConfig& config) {
   problems.throw_if_any();
 }
 
-/// Everything that ranks have to be given alike.
+/// All options that must be the same on all ranks.
 Json agreed_options(FinetuneConfig& config) {
   Json all = agreed_options(config.run);
   const auto add = [&](const Json& more) {
@@ -153,7 +154,7 @@ Json agreed_options(FinetuneConfig& config) {
   ScheduleOptions schedule = config.schedule;
   for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter,
                             &schedule.resume_from})
-    if (!path->empty()) *path = "given";  // may be called otherwise elsewhere
+    if (!path->empty()) *path = "given";  // its name may differ elsewhere
   add(to_json(fields_of(data)));
   add(to_json(fields_of(method)));
   add(to_json(fields_of(schedule)));
@@ -187,7 +188,7 @@ std::string text_of(const std::vector<RecordCount>& counts) {
   return text;
 }
 
-/// The paths of --data may differ between machines, the records may not.
+/// The paths of --data may differ between machines, but not the records.
 void require_same_records(Communicator& world, const TuningSets& sets) {
   std::vector<RecordCount> mine;
   for (const auto* examples : {&sets.train, &sets.dev})
@@ -198,12 +199,12 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
   const std::vector<std::vector<RecordCount>> all = exchange_values(world, mine);
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data leads rank 0 to ", text_of(all.front()), " and rank ", rank, " to ",
+      fail(ErrorKind::kData, "--data gives rank 0 ", text_of(all.front()), " and rank ", rank, " ",
            text_of(all[rank]), "; give every machine the same files");
 }
 
-/// The lock of the output while results are written to it; that of the training has ended. What killed runs
-/// left of them goes.
+/// Locks the output while results are written to it; the training's lock has ended by then. Removes what
+/// killed runs left of results.
 class OutputLock {
  public:
   explicit OutputLock(const std::string& output) : lock_((make_directories(output), output)) {
@@ -270,7 +271,7 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   const DataFiles files = data_files(config.data, config.schedule.do_train);
   if (config.generation.wanted && files.dev.path.empty())
     fail(ErrorKind::kUsage, "--do-generation needs records to answer; give --eval-data, or a dev.json ",
-         files.train.path.empty() ? "in " + config.data.data : "beside " + files.train.path);
+         files.train.path.empty() ? "in " + config.data.data : "next to " + files.train.path);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
     return given.value_or(config.preference.wanted ? 0 : own);

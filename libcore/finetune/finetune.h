@@ -12,27 +12,28 @@
 
 namespace megalith {
 
-/// The records of a run as the model will read them.
+/// The records of a run, as the model will read them.
 struct TuningSets {
-  std::unique_ptr<RecordFiles> records;              // what reads them
-  std::unique_ptr<Examples> train;                   // none of them where nothing is trained
+  std::unique_ptr<RecordFiles> records;              // reads them
+  std::unique_ptr<Examples> train;                   // empty if nothing is trained
   std::unique_ptr<Examples> dev;                     // null: there is nothing to evaluate on
-  std::unique_ptr<TuningData> train_data, dev_data;  // of them; null: there are none
-  int64_t answer_tokens = 0;                         // at most, of an answer of --do-generation
+  std::unique_ptr<TuningData> train_data, dev_data;  // made of them; null: there are none
+  int64_t answer_tokens = 0;                         // maximum for an answer of --do-generation
 
-  /// The data sets of a run of `steps` steps. Refer to this object. With `pairs` the samples are pairs of
-  /// answers, of which the first counts, and the examples of dev are numbered after those of train.
+  /// The data sets of a run of `steps` steps, which refer to this object. With `pairs` the samples are pairs
+  /// of answers, of which the first counts, and the examples of dev are numbered after those of train.
   DataSets data_sets(int64_t steps, int64_t global_batch, bool pairs = false) const;
 };
 
-/// Reads and tokenizes the records that `config` names, and orders them; completes config.run with what
-/// follows from model and data: the model's shape, the sequence length, steps, evaluations. Reports the
-/// lengths on the log. `config` must outlive what is returned. kNoInput, kData, kUsage.
+/// Reads, tokenizes and orders the records that `config` names, and completes config.run with what follows
+/// from model and data: the model's shape, the sequence length, steps, evaluations. Logs the lengths.
+/// `config` must outlive the result. kNoInput, kData, kUsage.
 TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model);
 
-/// The whole of apps/finetune: meets the other ranks if there are any, reads model and records, tunes, and
-/// writes adapter or model. A run goes on from the latest checkpoint of its output folder unless
-/// --overwrite-output-dir or --no-do-train is given. `rank`, `thread_log` and errors as pretrain().
+/// Everything that apps/finetune does: meets the other ranks, if there are any, reads model and records,
+/// tunes, and writes the adapter or model. A run resumes from the latest checkpoint of its output folder
+/// unless --overwrite-output-dir or --no-do-train is given. `rank`, `thread_log` and errors are as for
+/// pretrain().
 PretrainResult finetune(FinetuneConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const ThreadLog& thread_log = {});
 

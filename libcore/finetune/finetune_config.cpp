@@ -15,13 +15,13 @@
 namespace megalith {
 namespace {
 
-// Stands for a number of steps that only the data tell, so that the rules about steps can be checked.
+// Stands for a number of steps that only the data determine, so that the rules about steps can be checked.
 constexpr int64_t kStepsFromData = int64_t{1} << 40;
 
-/// What stands in for training from the beginning.
+/// What to use instead of options for training from scratch.
 constexpr WithdrawnOption kForPretraining[] = {
     {"load",
-     "give --model DIR to begin with; a run goes on from its own --output-dir, or from "
+     "give --model DIR to begin with; a run resumes from its own --output-dir, or from "
      "--resume-from-checkpoint"},
     {"finetune", "leave it out: a run begins with --model at step 0"},
     {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
@@ -36,7 +36,7 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"sample-tokens", "give --do-generation with --max-new-tokens"},
 };
 
-/// "a,b", given as one word, becomes two.
+/// Splits "a,b", given as one word.
 void split_commas(std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words)
@@ -120,7 +120,7 @@ void ScheduleOptions::validate(Problems& problems) const {
   for (const std::string& words : pipeline_config)
     for (const std::string& word : split(words, ' '))
       if (!word.empty() && std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end())
-        problems.add("--pipeline-parallel-config ", quote(word), " is not known; known are ",
+        problems.add("--pipeline-parallel-config ", quote(word), " is not known; wanted one of ",
                      join(kKnown, ", "));
 }
 
@@ -144,7 +144,7 @@ void FinetuneConfig::add_to(Options& options) {
       schedule.evaluate = Moments::kSteps;
     if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
     if (!steps_given) run.train.iters = kStepsFromData;
-    // The rules of a length take one of them.
+    // The rules of a run's length accept only one of them.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
     if (schedule.only_model) run.checkpoint.save_optim = false;
@@ -161,8 +161,8 @@ void FinetuneConfig::add_to(Options& options) {
   options.withdraw(kForPretraining);
 }
 
-// transformers takes true for the newest checkpoint of the output folder, too, and evaluates what was asked
-// for and no checkpoint that happens to lie there.
+// As in transformers, "true" also means the newest checkpoint of the output folder. Without training, the
+// requested model is evaluated and not a checkpoint that happens to be there.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
   if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
@@ -186,7 +186,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
         "written for peft or as a Hugging Face folder");
 }
 
-// The run's end would put its result in the place of what it began with.
+// At its end, the run would replace its own starting point with its result.
 void FinetuneConfig::check_replaced(Problems& problems) const {
   struct Begin {
     const char* option;
@@ -212,7 +212,7 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
                  " goes with neither --prefix-tuning nor --packing; leave it at 1");
   if (method.is_prefix() && data.packing)
     problems.add(
-        "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
+        "--packing and --prefix-tuning contradict each other: a prefix precedes a single record; leave out "
         "--packing");
   if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
     problems.add(
@@ -224,7 +224,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
     problems.add("--dpo goes with all parameters or --lora: a prefix cannot be left out of the reference");
   if (data.packing)
     problems.add(
-        "--packing and --dpo contradict each other: each answer has a loss of its own; leave out --packing");
+        "--packing and --dpo contradict each other: each answer has its own loss; leave out --packing");
   if (method.dropout.value_or(0) > 0 || method.attention_dropout.value_or(0) > 0 ||
       method.hidden_dropout.value_or(0) > 0)
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
@@ -232,7 +232,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
 
 void check_files(const FinetuneConfig& config, RunFiles files) {
   reads_model(files, "--model", config.data.model);
-  // Beside the run's own checkpoints a log, say, is the user's.
+  // Other files next to the run's own checkpoints, such as a log, belong to the user.
   const std::string& save = config.run.checkpoint.save;
   if (const std::string resumed = config.resume().folder; real_path(resumed) != real_path(save))
     reads_model(files, "--resume-from-checkpoint", resumed);

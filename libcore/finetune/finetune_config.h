@@ -17,13 +17,13 @@ namespace megalith {
 inline std::vector<EnumName<PromptStyle>> enum_names(PromptStyle) {
   return {{"alpaca", PromptStyle::kAlpaca}, {"chat", PromptStyle::kChat}, {"plain", PromptStyle::kPlain}};
 }
-/// When something happens that is no step.
+/// When something happens apart from steps.
 enum class Moments { kNo, kSteps, kEpoch };
 inline std::vector<EnumName<Moments>> enum_names(Moments) {
   return {{"no", Moments::kNo}, {"steps", Moments::kSteps}, {"epoch", Moments::kEpoch}};
 }
 
-/// What is tuned, and on what.
+/// What is tuned, and on which data.
 struct TuningDataOptions {
   std::string model, data = "data", eval_data, chat_template;
   PromptStyle style = PromptStyle::kAlpaca;
@@ -68,7 +68,7 @@ struct TuningDataOptions {
   void finish();
 };
 
-/// Positions of a prefix where nothing says how many.
+/// Positions of a prefix if no number is given.
 inline constexpr int64_t kPrefixPositions = 64;
 
 /// Which parameters are trained.
@@ -125,9 +125,9 @@ struct MethodOptions {
   void validate(Problems&) const;
   bool is_lora() const { return method == "lora"; }
   bool is_prefix() const { return method == "prefix"; }
-  /// Positions that stand before each sequence.
+  /// Positions before each sequence.
   int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
-  /// Those of a model that are left to a sequence.
+  /// Positions of a model that are left for a sequence.
   int64_t positions_left(const ModelConfig& model) const {
     return model.usable_positions() - positions_before();
   }
@@ -137,9 +137,9 @@ struct MethodOptions {
   AdapterKind begin_;  // of --adapter
 };
 
-/// How long, and what happens between steps.
+/// How long a run is, and what happens between steps.
 struct ScheduleOptions {
-  double epochs = 3;  // derived: --num-epochs of the training's options
+  double epochs = 3;  // derived from --num-epochs of the training options
   bool do_train = true, do_eval = true, overwrite = false, best = false, only_model = false;
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
@@ -178,7 +178,7 @@ struct ScheduleOptions {
   void validate(Problems&) const;
 };
 
-/// Answers of the tuned model, compared with those of the records.
+/// Answers of the tuned model, compared with those in the records.
 struct AnswerOptions {
   bool wanted = false;
   int64_t max_tokens = 0;  // of an answer; see answer_length()
@@ -219,8 +219,8 @@ struct PairOptions {
   int64_t answers() const { return wanted ? 2 : 1; }  // of a record
 };
 
-/// Everything that megalith-finetune is told. The model's shape, the sequence length and the number of steps
-/// follow from files; `run` is completed with them by prepare_tuning().
+/// All options of megalith-finetune. The model's shape, the sequence length and the number of steps follow
+/// from files; prepare_tuning() completes `run` with them.
 struct FinetuneConfig {
   FinetuneConfig();
 
@@ -232,15 +232,16 @@ struct FinetuneConfig {
   PretrainConfig run;
   bool steps_given = false;  // by the user
 
-  /// The folder whose newest checkpoint the run goes on from; empty: it begins anew. `wanted`: the user named
-  /// it, so that it must hold one.
+  /// The folder whose newest checkpoint the run resumes from; empty: it starts over. `wanted`: the user named
+  /// the folder, so it must hold a checkpoint.
   struct Resume {
     std::string folder;
     bool wanted;
   };
   Resume resume() const;
 
-  /// Adds the groups and the rules between them. `options` must live while it is checked.
+  /// Adds the option groups and the rules between them. This object and `options` must both exist until
+  /// options.check().
   void add_to(Options& options);
 
  private:
@@ -250,13 +251,13 @@ struct FinetuneConfig {
   void check_preferences(Problems&) const;
 };
 
-/// What a run writes to --output-dir, which is its --save, beside checkpoints.
+/// What a run writes to --output-dir (its --save) in addition to checkpoints.
 inline constexpr std::string_view kTuningResults[] = {
     "adapter_model.safetensors",   "adapter_config.json", "hf", "merged",
     "generated_predictions.jsonl", "predict_results.json"};
 
-/// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
-/// that it writes. `files`: what the program knows of already.
+/// Throws kUsage if a file that the run writes in addition to its checkpoints is also read, or written twice.
+/// `files`: what the program already knows of.
 void check_files(const FinetuneConfig&, RunFiles files);
 
 }  // namespace megalith

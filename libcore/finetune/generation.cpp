@@ -15,9 +15,9 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMaxTokens = 128;  // of an answer, where nothing says how many
+constexpr int64_t kMaxTokens = 128;  // of an answer, if no number is given
 
-/// The answers' texts; empty when the run was asked to end.
+/// The texts of the answers; empty if the run was asked to end.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,
                                     std::vector<std::vector<int32_t>> prompts, int64_t most,
                                     const StopSignal& stop) {
@@ -57,9 +57,9 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
   const int64_t target = config.data.target_length, wanted = target > 0 ? target : kMaxTokens;
   const int64_t most = std::min(wanted, positions / 2);
   if (most < wanted)
-    warn("answers have at most ", most, " tokens, not the ", wanted, target > 0 ? " of --tgt-length" : "",
-         target > 0 ? "" : " that are usual", ": the model has ", positions,
-         " positions, half of which are left to prompts; --max-new-tokens says otherwise");
+    warn("answers have at most ", most, " tokens, not the ", target > 0 ? "" : "usual ", wanted,
+         target > 0 ? " of --tgt-length" : "", ": the model has ", positions,
+         " positions, half of which are reserved for prompts; give --max-new-tokens for another limit");
   return most;
 }
 
@@ -76,7 +76,7 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
                                  [](const Question& question) { return question.cut; });
   if (cut > 0)
     warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
-         " tokens are left for a prompt where an answer may have ", most, " (--max-new-tokens)");
+         " tokens are left for a prompt when an answer may have ", most, " (--max-new-tokens)");
   LoadedModel model(source, {.adapter = tuned.adapter});
   std::vector<std::vector<int32_t>> prompts;
   for (const Question& question : questions) prompts.push_back(question.ids);
@@ -95,7 +95,7 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   const TextScores scores = scorer.scores();
   const std::string& output = config.run.checkpoint.save;
   make_directories(output);
-  remove_file(output + "/predict_results.json");  // so that no others' scores stand beside these answers
+  remove_file(output + "/predict_results.json");  // so that older scores never accompany these answers
   write_file(output + "/generated_predictions.jsonl", lines);
   write_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
   log("answers: ", format_count(scores.texts), " records | BLEU: ", format_fixed(scores.bleu, 2),

@@ -24,16 +24,16 @@ constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
 struct Module {
   std::string layer;     // ours: "decoder.layers.0.self_attention.linear_qkv"
   std::string theirs;    // "model.layers.0.self_attn.q_proj"
-  LowRankTarget target;  // layer: what stands after the number
+  LowRankTarget target;  // layer: what follows the number
   Shape weight;          // ours
-  PartRows rows;         // of the part, in ours and theirs
+  PartRows rows;         // of the part, in our tensor and theirs
 };
 
 std::string_view without(std::string_view name, std::string_view end) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
 }
 
-/// Which slots of our layer one of their tensors holds.
+/// The slots of our layer that one of their tensors holds.
 LowRankTarget target_of(const RenamedTensor& renamed, size_t part) {
   LowRankTarget target{.layer = {}, .part = {}};
   const auto p = static_cast<int64_t>(part);
@@ -64,14 +64,14 @@ std::vector<Module> modules_of(const ModelConfig& config) {
   return out;
 }
 
-/// Those of the first transformer layer.
+/// The modules of the first transformer layer.
 std::vector<Module> first_modules(const ModelConfig& config) {
   std::vector<Module> all = modules_of(config);
   std::erase_if(all, [&](const Module& module) { return !module.layer.starts_with("decoder.layers.0."); });
   return all;
 }
 
-/// "q_proj", or "attn.c_proj" where another module of the layer has that last name too.
+/// "q_proj", or "attn.c_proj" if another module of the layer also has that last name.
 std::string short_name(const Module& module, const std::vector<Module>& all) {
   const auto same = std::count_if(
       all.begin(), all.end(), [&](const Module& other) { return other.target.part == module.target.part; });
@@ -104,7 +104,7 @@ double scale_of(const LoraSettings& settings) {
   return settings.alpha / (settings.rslora ? std::sqrt(rank) : rank);
 }
 
-/// Rows of our B of a part as rows of theirs: where each run of ours begins among the part's own rows.
+/// Rows of our B for a part, as rows of theirs: where each of our runs begins among the part's own rows.
 std::vector<RowRun> part_runs(const Module& module) {
   std::vector<RowRun> runs = module.rows.runs;
   std::sort(runs.begin(), runs.end(), [](const RowRun& a, const RowRun& b) { return a.ours < b.ours; });
@@ -180,7 +180,7 @@ TuningPlan lora_plan(const ModelConfig& config, const LoraSettings& settings) {
 LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   if (adapter.modules().empty())
     fail(ErrorKind::kUsage, adapter.path(), ": is an adapter of kind ", adapter.kind(),
-         "; to go on with it give --prefix-tuning");
+         "; to train it further, give --prefix-tuning");
   const Adapter::Module& first = adapter.modules().front();
   LoraSettings settings{.rank = first.rank};
   const Json* rslora = adapter.config().find("use_rslora");
@@ -216,7 +216,7 @@ std::unique_ptr<TensorFile> adapter_params(const Adapter& adapter, const ModelCo
     if (planned != (found != left.end()))
       fail(ErrorKind::kData, adapter.path(), planned ? ": has no matrices of " : ": has matrices of ",
            quote(module.theirs),
-           planned ? ", which --target-modules names" : ", which --target-modules lacks");
+           planned ? ", which --target-modules names" : ", which --target-modules does not name");
     if (!planned) continue;
     const Adapter::Module& theirs = *found->second;
     if (theirs.rank != plan.rank || std::abs(theirs.scale - plan.scale) > 1e-9 * plan.scale)

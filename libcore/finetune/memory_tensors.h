@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-/// Tensors in memory, fp32: small ones that are put together from somebody else's.
+/// Small fp32 tensors in memory, assembled from those of another file.
 class MemoryTensors final : public TensorFile {
  public:
   /// `path` begins messages.
   explicit MemoryTensors(std::string path) : path_(std::move(path)) {}
-  /// As many values as the shape has elements.
+  /// `values` must be as many as the shape has elements.
   void put(const std::string& name, const Shape& shape, std::vector<float> values);
 
   const std::string& path() const override { return path_; }

@@ -10,15 +10,15 @@
 
 namespace megalith {
 
-/// What prefix tuning (Li and Liang 2021) declares in the model: keys and values of `positions` positions
-/// before each sequence, in every layer, without a projection.
+/// The parameters that prefix tuning (Li and Liang 2021) declares in the model: keys and values for
+/// `positions` positions before each sequence, in every layer, without a projection.
 TuningPlan prefix_plan(int64_t positions);
 
-/// A peft folder's prefix under the names and shapes that the plan's parameters have, for load_params();
-/// kData when it is of another model's shape. The adapter must outlive it.
+/// A peft folder's prefix with the names and shapes of the plan's parameters, for load_params(); kData if it
+/// has another model's shape. The adapter must outlive the result.
 std::unique_ptr<TensorFile> prefix_params(const Adapter& adapter, const ModelConfig& config);
 
-/// Writes the prefix that a checkpoint holds as a folder of peft, as write_adapter().
+/// Writes the prefix in a checkpoint as a peft folder, as write_adapter() does.
 void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64_t positions,
                   const AdapterOutput& output);
 

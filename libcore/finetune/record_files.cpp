@@ -16,14 +16,14 @@
 namespace megalith {
 namespace {
 
-/// The folder's file of that name, with .json or .jsonl; empty: there is none. What is no file is refused,
-/// because nobody would ever write to a FIFO that lies there.
+/// The folder's file of that name, with .json or .jsonl; empty: there is none. Anything but a file is
+/// refused: nobody would ever write to a FIFO there.
 std::string file_in(const std::string& folder, const char* name) {
   for (const char* end : {".json", ".jsonl"}) {
     std::string path = concat(folder, "/", name, end);
     if (!file_exists(path)) continue;
     if (!std::filesystem::is_regular_file(path))
-      fail(ErrorKind::kNoInput, path, ": is not a regular file; give --data or --eval-data its own name");
+      fail(ErrorKind::kNoInput, path, ": is not a regular file; name the file in --data or --eval-data");
     return path;
   }
   return {};
@@ -79,7 +79,7 @@ LengthLimits length_limits(const TuningDataOptions& options, int64_t positions) 
 }
 
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model) {
-  // A NullTokenizer's ids and one more, the end of a document, are the vocabulary.
+  // For a NullTokenizer, the vocabulary is its ids plus one more, the end of a document.
   if (!config.type.empty())
     return tokenizer_files(config, config.type == "NullTokenizer" ? model.config().vocab_size - 1 : 0);
   if (model.tokenizer().type.empty())
@@ -126,7 +126,7 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
 
 template <class R, class Read, class Take>
 void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
-  std::vector<R> kept;  // until it is known how many there are
+  std::vector<R> kept;  // until their number is known
   read(source.path, records_, [&](R&& record) {
     if (source.part == RecordSource::kAll)
       take(record);

@@ -64,7 +64,7 @@ class Reader {
     if (value == nullptr) refuse("has no ", quote(name), "; ", kWanted);
     if (!value->is_string()) refuse(quote(name), " is ", shortened(value->dump(), 60), "; wanted a text");
     const std::string& found = value->as_string();
-    if (valid_utf8_prefix(found) != found.size()) refuse(quote(name), " is no valid UTF-8");
+    if (valid_utf8_prefix(found) != found.size()) refuse(quote(name), " is not valid UTF-8");
     return found;
   }
   std::string optional_text(const char* name) const {
@@ -97,7 +97,7 @@ class Reader {
     for (const char* name : {"system", "history"})
       if (const Json* value = json_.find(name);
           value && !value->is_null() && *value != Json("") && *value != Json(Json::array()))
-        refuse(quote(name), " beside \"instruction\" is not known; give \"messages\" instead");
+        refuse(quote(name), " is not known together with \"instruction\"; give \"messages\" instead");
     const std::string question = text("instruction"), input = optional_text("input");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
@@ -110,7 +110,7 @@ class Reader {
     return conversation(std::move(out), list_name);
   }
 
-  /// What the members of a message are called.
+  /// The names of a message's members.
   struct MessageNames {
     const char *role, *content;
   };
@@ -142,7 +142,7 @@ class Reader {
     return out;
   }
 
-  /// The question of a preference with the answer that stands under `name`.
+  /// The question of a preference with the answer under `name`.
   Record with_answer(const char* name) const {
     const Json& value = json_[name];
     const bool chat = options_.style == PromptStyle::kChat;

@@ -8,23 +8,23 @@
 
 namespace megalith {
 
-/// How texts agree with the wanted ones, each figure from 0 to 100.
+/// How well texts agree with the reference texts, each score from 0 to 100.
 struct TextScores {
   double bleu = 0;         // of all texts together: sacrebleu's corpus_bleu() with its tokenizer 13a
   double rouge_l = 0;      // mean of rouge-score's rougeL F-measures, without stemming
-  double exact_match = 0;  // texts that are the wanted one, blanks at the ends aside
+  double exact_match = 0;  // share of texts equal to the reference, except for blanks at the ends
   int64_t texts = 0;
 };
 
-/// Adds up what TextScores are computed from, one text after the other. Texts that are no valid UTF-8 count
-/// with U+FFFD for what is not.
+/// Accumulates what TextScores are computed from, one text at a time. In texts that are not valid UTF-8,
+/// U+FFFD replaces the invalid parts.
 class TextScorer {
  public:
   void add(std::string_view text, std::string_view wanted);
   TextScores scores() const;
 
  private:
-  static constexpr size_t kOrders = 4;  // n-grams of one word up to so many
+  static constexpr size_t kOrders = 4;  // n-grams of up to so many words
   double bleu() const;
 
   std::array<int64_t, kOrders> correct_{}, total_{};  // n-grams of the texts, by n - 1
@@ -33,9 +33,9 @@ class TextScorer {
   int64_t exact_ = 0, texts_ = 0;
 };
 
-/// Words as mteval-v13a and sacrebleu's "13a" cut them. `text` is valid UTF-8.
+/// Words as mteval-v13a and sacrebleu's "13a" split them. `text` is valid UTF-8.
 std::vector<std::string> bleu_words(std::string_view text);
-/// Lower-case runs of a-z and 0-9, as rouge-score cuts words: other scripts have none. Valid UTF-8.
+/// Lower-case runs of a-z and 0-9, the words of rouge-score: other scripts have none. `text` is valid UTF-8.
 std::vector<std::string> rouge_words(std::string_view text);
 
 }  // namespace megalith

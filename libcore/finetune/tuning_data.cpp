@@ -80,7 +80,7 @@ Packs pack(const Examples& examples, int64_t rows) {
   return packs;
 }
 
-/// The orders of the epochs that are being read: the present one, and the next one by who reads ahead.
+/// The orders of the epochs that are being read: the current one and, for whoever reads ahead, the next.
 struct TuningData::Orders {
   std::mutex mutex;
   std::map<int64_t, std::vector<int32_t>> epochs;
@@ -152,7 +152,7 @@ void TuningData::read(int64_t sample, const SampleView& out) const {
       if (!out.starts.empty()) std::ranges::fill(out.starts.subspan(row, rows), static_cast<int32_t>(row));
       row += rows;
     }
-  // What is left is padding, a document of its own.
+  // The rest is padding, which counts as a separate document.
   if (!out.starts.empty() && row < out.starts.size())
     std::ranges::fill(out.starts.subspan(row), static_cast<int32_t>(row));
 }

@@ -11,27 +11,29 @@ namespace megalith {
 
 /// Which examples share a sequence.
 using Packs = std::vector<std::vector<int32_t>>;
-/// Each example alone.
+/// Each example on its own.
 Packs one_by_one(const Examples&);
-/// As few sequences of `rows` rows as best fit, longest first, finds; deterministic. No example is longer.
+/// As few sequences of `rows` rows as best fit with the longest first finds; deterministic. No example may be
+/// longer.
 Packs pack(const Examples&, int64_t rows);
 
-/// The examples one after the other, each a sample, with empty ones after the last. Both must outlive it;
-/// dev may be null.
+/// The examples one after the other, each a sample, followed by empty ones. Both must outlive the result; dev
+/// may be null.
 SampleSource in_order(const Examples& train, const Examples* dev);
 
 struct OrderOptions {
-  int64_t step = 1;     // samples of an optimizer step: an epoch is filled up to whole steps with empty ones
-  bool shuffle = true;  // anew in each epoch: numpy's shuffle with seed + epoch
-  int64_t group = 1;    // packs that follow each other and stay so: the two answers of a pair
-  /// Sequences of about one length stand together: the shuffled ones are sorted in stretches of this many,
+  int64_t step = 1;  // samples of an optimizer step; an epoch is filled up to whole steps with empty samples
+  bool shuffle = true;  // again in each epoch, by numpy's shuffle with seed + epoch
+  int64_t group = 1;    // consecutive packs that stay together: the two answers of a pair
+  /// Puts sequences of similar length together: the shuffled ones are sorted within stretches of this many,
   /// longest first (as transformers' group_by_length); 0: not sorted.
   int64_t sorted = 0;
   uint32_t seed = 0;
 };
 
-/// The samples of a run: epoch after epoch of packs. Sample numbers go on from one epoch to the next; those
-/// that fill up its last step are empty and count nothing. Refers to the examples, which must outlive it.
+/// The samples of a run: epoch after epoch of packs. Sample numbers continue from one epoch to the next. The
+/// samples that fill up an epoch's last step are empty and count nothing. Refers to the examples, which must
+/// outlive it.
 class TuningData {
  public:
   TuningData(const Examples&, Packs, const OrderOptions&);
@@ -39,14 +41,14 @@ class TuningData {
 
   int64_t packs() const { return static_cast<int64_t>(packs_.size()); }
   int64_t samples_of_epoch() const { return epoch_; }  // a multiple of OrderOptions::step
-  /// How full sequences of `rows` rows are, 0 to 1.
+  /// How full sequences of `rows` rows are, from 0 to 1.
   double fill(int64_t rows) const;
   /// Refers to this object, which must outlive it.
   SampleSource source() const;
 
  private:
   struct Orders;
-  /// The pack of a sample; null: an empty one.
+  /// The pack of a sample; null: an empty sample.
   const std::vector<int32_t>* pack_of(int64_t sample) const;
   std::vector<int32_t> make_order(int64_t epoch) const;
   void read(int64_t sample, const SampleView&) const;

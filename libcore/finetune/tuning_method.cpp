@@ -25,14 +25,14 @@ LoraSettings settings_from(const MethodOptions& method) {
           .modules = method.modules.empty() ? LoraSettings{}.modules : method.modules};
 }
 
-/// The linear layers of a plan, one transformer layer's.
+/// The linear layers of a plan, within one transformer layer.
 std::set<std::string> names_of(const TuningPlan& plan) {
   std::set<std::string> names;
   for (const LowRankTarget& target : plan.targets) names.insert(target.layer + "." + target.part);
   return names;
 }
 
-/// What the model says about generating, with the ends of the answers that are learned.
+/// The model's generation settings, with the ends of the answers that are learned.
 Json generation_with(const ModelSource& model, const std::vector<int32_t>& ends) {
   Json out = generation_config(model);
   Json::Array ids;
@@ -112,8 +112,8 @@ void TuningMethod::log_method(const std::string& what) const {
   log(config_.schedule.do_train ? "training " : "", what);
 }
 
-// What was not given is the adapter's. Dropout alone changes nothing that it has learned; preferences are
-// learned without any, whatever the adapter says.
+// Options that were not given are the adapter's. Only dropout may differ: it does not change what the adapter
+// has learned. Preferences are learned without dropout, whatever the adapter says.
 void TuningMethod::take_adapter_settings() {
   const MethodOptions& method = config_.method;
   const LoraSettings given = std::exchange(*lora_, settings_of(*begin_, model_.config()));
@@ -160,7 +160,7 @@ void TuningMethod::set_prefix() {
 }
 
 std::string TuningMethod::tokenizer_folder(const ModelSource& result) const {
-  // The model's own folder may hold more than a checkpoint keeps: a chat template, say.
+  // The model's own folder may hold more than a checkpoint keeps, such as a chat template.
   const TokenizerConfig& used = config_.run.tokenizer;
   const TokenizerFiles& own = model_.tokenizer();
   const bool is_own = used.model == own.model && used.vocab == own.vocab && used.merges == own.merges;

@@ -13,28 +13,29 @@
 
 namespace megalith {
 
-/// A model, and what stands beside it.
+/// A model and its adapter.
 struct TunedModel {
-  std::string model;    // what ModelSource takes
-  std::string adapter;  // a folder of peft; empty: none
+  std::string model;    // a name for ModelSource
+  std::string adapter;  // a peft folder; empty: none
 };
 
 /// What a run trains, and what it keeps of it at the end. Refers to options and model, which must outlive it.
 class TuningMethod {
  public:
-  /// Reads the adapter that the options begin with, if any; errors as Adapter, lora_plan() and
-  /// adapter_params() say, and kUsage for options that say other than the adapter. `ends`: ids that end a
-  /// text of the tuned model.
+  /// Reads the adapter that the options begin with, if any. Errors are those of Adapter, lora_plan() and
+  /// adapter_params(), and kUsage for options that contradict the adapter. `ends`: ids that end a text of the
+  /// tuned model.
   TuningMethod(const FinetuneConfig& config, const ModelSource& model, const std::vector<int32_t>& ends);
 
   const Tuning& tuning() const { return tuning_; }
-  /// Makes it a run that learns which of two answers is better, as the options say; see Tuning::Preferences.
+  /// Makes it a run that learns which of two answers is better, according to the options; see
+  /// Tuning::Preferences.
   void learn_preferences(SampleSource examples, int64_t count);
 
-  /// Writes what others take from the checkpoint of an iteration: an adapter's or, when it was trained, a
-  /// model's folder.
+  /// Writes what others use of an iteration's checkpoint: an adapter's folder or, if the model was trained, a
+  /// model's.
   void write_result(int64_t iteration) const;
-  /// What write_result() wrote; of iteration 0, what the run begins with.
+  /// What write_result() wrote; for iteration 0, what the run begins with.
   TunedModel result(int64_t iteration) const;
 
  private:

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Bytes of scratch that a pass over `tokens` tokens of each of `sequences` sequences takes (more than one
-/// sequence: one token of each), found on the dry backend so that it is what the pass will take.
+/// The scratch bytes of a pass over `tokens` tokens of each of `sequences` sequences (one token each if there
+/// are several). Measured on the dry backend, so it is exactly what the pass will take.
 size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
@@ -38,14 +38,14 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 
 }  // namespace
 
-/// One of the sequences in work.
+/// One of the sequences in progress.
 struct Generator::Slot {
   std::optional<KvCache> cache;
-  std::optional<size_t> prompt;  // whose keys and values the cache begins with
+  std::optional<size_t> prompt;  // the prompt whose keys and values the cache begins with
   size_t sequence = 0;
-  int64_t given = 0, max_new = 0;  // tokens of the prompt, and new ones at most
+  int64_t given = 0, max_new = 0;  // tokens of the prompt, and the maximum number of new ones
   bool cut_short = false;          // by the model's positions
-  std::vector<int32_t> tokens;     // the prompt and what was chosen
+  std::vector<int32_t> tokens;     // the prompt and the tokens chosen so far
 };
 
 struct Generator::State {
@@ -63,7 +63,7 @@ struct Generator::State {
   Region region{*alone};
   Arena scratch, inputs;
   std::vector<float> logits;  // [sequences, V]
-  /// [V]: of the prompt read last, kept so that its other continuations need not read it again.
+  /// [V]: after the prompt that was read last, kept so that its other continuations need not read it again.
   std::vector<float> after_prompt;
   std::vector<int32_t> ids;
   std::vector<KvCache*> caches;
@@ -78,8 +78,8 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
-/// The positions that can be read. Where a window would hide some, only the CPU goes beyond it, in fp32. A
-/// model without position embeddings has no last position.
+/// The positions that can be read. Where a window would hide some of them, only fp32 on the CPU can go beyond
+/// it. A model without position embeddings has no last position.
 std::optional<Generator::End> Generator::end() const {
   const ModelConfig& config = stage_.config();
   const bool has_last = config.position != PositionEmbedding::kNone;
@@ -92,7 +92,7 @@ std::optional<Generator::End> Generator::end() const {
   return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
 }
 
-/// The most tokens that may be added. The last one needs no position: nobody reads on after it.
+/// The maximum number of tokens that may be added. The last one needs no position: nothing is read after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   const std::optional<End> last = end();
   if (!last) return wanted;
@@ -103,12 +103,12 @@ int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   return std::min(wanted, left - prompt + 1);
 }
 
-/// New tokens of a prompt of `given`, as far as the options go.
+/// The number of new tokens for a prompt of `given` tokens, according to the options.
 int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
   if (job.max_length == 0) return job.sampling.max_new_tokens;
   if (given >= job.max_length)
-    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, and it and its continuation may have ",
-         job.max_length, " together; shorten the prompt or raise the limit");
+    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, but with its continuation it may have ",
+         job.max_length, "; shorten the prompt or raise the limit");
   return std::min<int64_t>(job.sampling.max_new_tokens, job.max_length - given);
 }
 
@@ -228,7 +228,7 @@ void Generator::prepare(const Job& job, size_t sequences) {
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
-    room(given, wanted_tokens(job, given));  // complains before the first is begun
+    room(given, wanted_tokens(job, given));  // complains before the first sequence begins
     longest = std::max(longest, given);
   }
   longest = std::min(longest, kPromptRows);
@@ -236,7 +236,7 @@ void Generator::prepare(const Job& job, size_t sequences) {
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
   state_->sampler.emplace(job.sampling);
   state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
-  for (Slot& slot : state_->slots) slot.prompt.reset();  // of an earlier job
+  for (Slot& slot : state_->slots) slot.prompt.reset();  // from an earlier job
 }
 
 std::vector<Generated> Generator::run(const Job& job) {

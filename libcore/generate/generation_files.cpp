@@ -38,14 +38,14 @@ std::vector<int32_t> end_ids(const ModelSource& source, const Tokenizer& tokeniz
   return ids;
 }
 
-/// A special token of tokenizer_config.json: its text, or {"content": text}.
+/// The text of a special token in tokenizer_config.json: a string, or {"content": string}.
 std::string token_text(const Json& config, const char* role) {
   const Json* token = config.find(role);
   if (token != nullptr && token->is_object()) token = token->find("content");
   return token != nullptr && token->is_string() ? token->as_string() : std::string();
 }
 
-/// A chat template is a text, or a list of named ones, of which "default" is for chats.
+/// A chat template is a text, or a list of named ones, of which "default" is used for chats.
 std::string template_text(const Json* value) {
   if (value == nullptr) return {};
   if (value->is_string()) return value->as_string();

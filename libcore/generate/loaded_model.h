@@ -13,24 +13,24 @@
 
 namespace megalith {
 
-/// How a model is to be loaded.
+/// How to load a model.
 struct LoadOptions {
-  std::string adapter = {};  // a folder of peft; empty: the model as it is
+  std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
-  bool int8 = false;        // see WeightOptions; on the CPU alone
-  bool bf16_cache = false;  // whether keys and values shall be kept so; on the CPU alone
+  bool int8 = false;        // see WeightOptions; only on the CPU
+  bool bf16_cache = false;  // keep keys and values in bf16; only on the CPU
 };
 
 /// A whole model in memory, ready to generate. The source must outlive it.
 class LoadedModel {
  public:
-  /// Loads weights and adapter, and says on the log what that took. kUsage for options that are not for the
-  /// device; kData and kNoInput as Adapter, merge_adapter() and read_prefix() say.
+  /// Loads weights and adapter, and logs time and memory. kUsage for options that the device does not
+  /// support; kData and kNoInput as for Adapter, merge_adapter() and read_prefix().
   LoadedModel(const ModelSource& source, const LoadOptions& options);
 
   const Stage& stage() const { return stage_; }
   Stream& stream() { return stream_; }
-  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }  // of an adapter; null: none
+  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }  // the adapter's; null: none
 
  private:
   void read_adapter(const ModelSource& source, const std::string& path);

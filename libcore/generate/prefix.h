@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// The keys and values of a prefix tuning adapter. kData when they are of another model's shape.
+/// The keys and values of a prefix tuning adapter. kData if they have another model's shape.
 KvPrefix read_prefix(const Adapter&, const ModelConfig&);
 
 }  // namespace megalith

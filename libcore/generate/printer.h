@@ -14,8 +14,8 @@ struct Prompt {
   std::vector<int32_t> ids;
 };
 
-/// Writes continuations on stdout in the order of their prompts. The first one that is not finished is
-/// written as it comes; what comes of later ones meanwhile waits.
+/// Writes continuations to stdout in the order of their prompts. The first unfinished one is written as it is
+/// generated; the text of later ones waits.
 class Printer {
  public:
   struct Style {
@@ -25,7 +25,7 @@ class Printer {
   };
   Printer(const Tokenizer&, const std::vector<Prompt>&, Style);
 
-  /// Whether the sequence shall go on.
+  /// Returns whether the sequence should continue.
   bool token(size_t sequence, int32_t token);
   void end(size_t sequence, const Generated&);
 
@@ -44,8 +44,8 @@ class Printer {
   const Tokenizer& tokenizer_;
   const std::vector<Prompt>& prompts_;
   Style style_;
-  std::map<size_t, Text> texts_;  // begun and not yet written to their end
-  size_t next_ = 0;               // sequence being written
+  std::map<size_t, Text> texts_;  // begun, but not yet written completely
+  size_t next_ = 0;               // the sequence that is being written
 };
 
 }  // namespace megalith

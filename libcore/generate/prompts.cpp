@@ -17,7 +17,7 @@ namespace {
 
 void want_utf8(const std::string& text, const std::string& where) {
   const size_t good = valid_utf8_prefix(text);
-  if (good != text.size()) fail(ErrorKind::kData, where, ": byte ", good, " is no UTF-8");
+  if (good != text.size()) fail(ErrorKind::kData, where, ": byte ", good, " is not valid UTF-8");
 }
 
 std::string prompt_of(const std::string& line, const std::string& where) {

@@ -7,14 +7,13 @@
 
 namespace megalith {
 
-/// The texts to continue: the options', the file's or stdin's, of which one newline at the end is left out.
-/// kUsage when stdin, as the prompt, is empty (a prompt that an option or a line gives may be); kNoInput,
-/// kIo; kData for a file without a line, for lines that are no JSON with a "prompt", and for bytes that are
-/// no UTF-8.
+/// The texts to continue: from the options, the file or stdin; one final newline of stdin is dropped. kUsage
+/// if stdin is used and empty (a prompt in an option or a line may be empty); kNoInput, kIo; kData for a file
+/// without lines, for lines that are not JSON with a "prompt", and for bytes that are not UTF-8.
 std::vector<std::string> read_prompts(const PromptOptions&);
 
-/// All of a file, or of stdin for "-", decompressed where it is compressed. kNoInput, kIo; kData for more
-/// than 256 MiB, such as a device gives, and for a compressed name whose content is not.
+/// All of a file, or of stdin for "-", decompressed if necessary. kNoInput, kIo; kData for more than 256 MiB
+/// (as from a device), and for content that does not match a compressed file's name.
 std::string read_text(const std::string& path);
 
 }  // namespace megalith

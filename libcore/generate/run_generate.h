@@ -36,15 +36,14 @@ struct PromptOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("prompt", prompts, "Text to continue; may be given several times. Without any prompt stdin is the one.",
+    v("prompt", prompts, "Text to continue; may be given several times. Without any prompt, stdin is read.",
       metavar("TEXT"), alias({"predict_data", "input_data"}));
     v("prompts-file", prompts_file,
       "Prompts, one a line; of a .jsonl file the member \"prompt\" of each line. \"-\": stdin.",
       metavar("FILE"));
     v("chat", chat,
-      "A conversation, [{\"role\": …, \"content\": …}, …] in JSON; the model's chat template makes the "
-      "prompt of it. "
-      "\"-\": stdin.",
+      "A conversation in JSON, [{\"role\": …, \"content\": …}, …]; the model's chat template turns it "
+      "into the prompt. \"-\": stdin.",
       metavar("FILE"));
     v("num-return-sequences", sequences, "Continuations of each prompt; needs --temperature above 0.",
       at_least(1));
@@ -64,9 +63,9 @@ struct EndOptions {
       metavar("TEXT"));
     v("eos-token-id", eos, "Id of the token that ends a text, in place of the model's own.", at_least(0));
     v("max-length", max_length,
-      "Most tokens of the prompt and its continuation together; 0: no limit but --max-new-tokens.",
+      "Maximum number of tokens of a prompt and its continuation; 0: no limit but --max-new-tokens.",
       at_least(0), alias({"max_decode_length"}));
-    v("ignore-eos", ignore_eos, "Go on after the token that ends a text, up to --max-new-tokens.");
+    v("ignore-eos", ignore_eos, "Continue after the token that ends a text, up to --max-new-tokens.");
   }
   void validate(Problems&) const;
 };
@@ -90,13 +89,13 @@ struct RunOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("batch-size", batch, "Sequences at once; each gets what it would get alone.",
+    v("batch-size", batch, "Sequences generated at once; each gets the result that it would get alone.",
       between(1, Project::kFewRows));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
     v("kv-cache", cache, "Type of the kept keys and values; CPU only.");
     v("threads", threads, "Threads of the CPU; 0: all of this machine.", between(0, 4096));
     v("device", device,
-      "Where the model runs; cuda: the first device; gpu: that, or the CPU where none answers.",
+      "Where the model runs; cuda: the first device; gpu: that device, or the CPU if there is none.",
       one_of({"cpu", "cuda", "gpu"}));
   }
 };
@@ -110,9 +109,9 @@ struct GenerateConfig {
   RunOptions run;
 };
 
-/// Loads the model and prints the continuations on stdout; speed and memory go to the log. kUsage when the
-/// model came without a tokenizer or an option asks what this device or model cannot do; kData and kNoInput
-/// as ModelSource, Adapter and read_prompts() say; as write_stdout() when stdout cannot be written.
+/// Loads the model and prints the continuations to stdout; speed and memory go to the log. kUsage if the
+/// model has no tokenizer or an option is not supported by this device or model; kData and kNoInput as for
+/// ModelSource, Adapter and read_prompts(); throws as write_stdout() if stdout cannot be written.
 void run_generate(const GenerateConfig&);
 
 }  // namespace megalith

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The maximal logit. In lanes of their own, because the compiler makes vectors of those: a loop over the
-/// vocabulary for each token shows in the time.
+/// The largest logit. Computed in separate lanes, which the compiler vectorizes: the time of a loop over the
+/// vocabulary for each token is noticeable.
 float max_logit(std::span<const float> logits) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> maxima;
@@ -69,7 +69,7 @@ void Sampler::penalise(std::span<float> logits, std::span<const int32_t> before)
     if (static_cast<size_t>(token) < logits.size()) seen_[static_cast<size_t>(token)] = false;
 }
 
-/// Leaves out what is less likely than the k-th; what is as likely as it stays.
+/// Drops tokens that are less likely than the k-th; those that are equally likely stay.
 void Sampler::keep_top_k(std::span<const float> logits) {
   const auto k = static_cast<size_t>(options_.top_k);
   if (k == 0 || k >= logits.size()) return;
@@ -81,7 +81,7 @@ void Sampler::keep_top_k(std::span<const float> logits) {
   });
 }
 
-/// Keeps the fewest of the likeliest that together have top_p of the weight, at least one.
+/// Keeps the fewest of the likeliest tokens that together have top_p of the weight, at least one.
 void Sampler::keep_top_p() {
   if (options_.top_p >= 1) return;
   const double wanted = options_.top_p * total(candidates_);
@@ -89,7 +89,7 @@ void Sampler::keep_top_p() {
     return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
   };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  auto rest = candidates_.end();  // the kept ones gather after it
+  auto rest = candidates_.end();  // the kept ones gather from here on
   double sum = 0;
   do {
     std::pop_heap(candidates_.begin(), rest, less_likely);

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// How the next token is chosen. Order and meaning are those of transformers' generate(): repetition penalty,
+/// How the next token is chosen. Order and meaning are as in transformers' generate(): repetition penalty,
 /// temperature, then top-k, then top-p.
 struct SampleOptions {
   int max_new_tokens = 50;
@@ -20,26 +20,26 @@ struct SampleOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("max-new-tokens", max_new_tokens, "Most tokens to add.", at_least(1));
+    v("max-new-tokens", max_new_tokens, "Maximum number of tokens to add.", at_least(1));
     v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
       at_least(0));
     v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
     v("repetition-penalty", repetition_penalty,
-      "Divides the positive logits of tokens that stood already, the prompt's too, and multiplies the "
+      "Divides the positive logits of tokens that occurred before, in the prompt too, and multiplies the "
       "negative ones; 1: none.",
       positive());
     v("seed", seed, "The seed of the sampling.", at_least(0));
   }
 };
 
-/// The place of a random number: of this token of this sequence. Nothing else decides it, so a text does not
-/// depend on what is generated beside it.
+/// The place of a random number: a token of a sequence. Nothing else determines the number, so a text does
+/// not depend on what else is generated.
 struct Draw {
   int64_t sequence = 0, step = 0;
 };
 
-/// Chooses tokens by the options. Each thread needs its own, because it holds scratch memory.
+/// Chooses tokens according to the options. Each thread needs its own: it holds scratch memory.
 class Sampler {
  public:
   explicit Sampler(const SampleOptions& options) : options_(options) {}
@@ -48,8 +48,8 @@ class Sampler {
     int32_t token;
     double weight;  // its probability, up to a common factor
   };
-  /// The next token, by the logits [V] after the last one, which are overwritten; `before`: the prompt's
-  /// tokens and those chosen since. kData when a logit is no number.
+  /// The next token, given the logits [V] after the last one, which are overwritten, and `before`, the
+  /// prompt's tokens and those chosen since. kData if a logit is NaN.
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
   /// The tokens that may be drawn, valid until the next call. Not for temperature 0.
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);

@@ -14,7 +14,7 @@ bool is_matrix(const Param& param) {
   return param.global.rank >= 2 && param.name.ends_with(".weight");
 }
 
-/// The type in which a parameter is kept.
+/// The type in which a parameter is stored in memory.
 DType kept_type(const TensorFile& file, const Param& param) {
   const DType stored = file.at(share_of(param).box.name).dtype.value_or(DType::kF32);
   return is_matrix(param) && (stored == DType::kBf16 || stored == DType::kF16) ? stored : DType::kF32;
@@ -26,7 +26,8 @@ WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stre
                          const WeightOptions& options) {
   for (Param& param : table.all()) {
     const Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
-    const bool looked_up = param.name.starts_with("embedding.");  // a row a token: its bytes cost nothing
+    const bool looked_up =
+        param.name.starts_with("embedding.");  // only one row a token is read, so its bytes cost nothing
     const bool narrow = options.int8 && is_matrix(param) && !looked_up;
     const Stored value = other != nullptr ? Stored{other->value} : stored(file, param, stream, narrow);
     if (narrow)
@@ -47,8 +48,8 @@ View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const st
   return arenas_.back().make(dtype, shape, name);
 }
 
-/// The tensor where it stands in the file, or a copy in this store's memory; a copy that is only needed until
-/// it is in 8 bits (`passing`) has memory of its own, which is given back.
+/// The tensor in place in the file, or a copy in this store's memory. A copy that is needed only for the
+/// conversion to 8 bits (`passing`) has separate memory, which is freed.
 WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& param, Stream& stream,
                                         bool passing) {
   const ParamShare share = share_of(param);

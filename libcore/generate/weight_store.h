@@ -14,13 +14,13 @@ struct WeightOptions {
   bool int8 = false;  // linear layers and the head in 8 bits (see Project)
 };
 
-/// The memory of a model's parameters for inference on the CPU: matrices in the type in which they are stored
-/// (fp32, bf16, fp16; computed with as fp32, see Project), because a token is bound by the weights' bytes and
-/// widening them in registers costs nothing; vectors in fp32. A matrix that stands in a mapped file as the
-/// model needs it is used where it stands.
+/// The memory of a model's parameters for inference on the CPU. Matrices keep the type in which they are
+/// stored (fp32, bf16, fp16) and are computed with as fp32 (see Project): the time of a token is bound by the
+/// bytes of the weights, and widening them in registers costs nothing. Vectors are fp32. A matrix that a
+/// mapped file holds in the form that the model needs is used in place.
 class WeightStore {
  public:
-  /// Reads everything; kData names a tensor that is missing or has another shape.
+  /// Reads everything; kData, with the name, if a tensor is missing or has another shape.
   WeightStore(const TensorFile&, ParamTable&, Stream&, const WeightOptions& = {});
 
   int64_t bytes() const { return bytes_; }    // of all values
@@ -29,7 +29,7 @@ class WeightStore {
  private:
   struct Stored {
     View view;
-    std::optional<Arena> own = {};  // of a copy that is only passing
+    std::optional<Arena> own = {};  // for a copy that is needed only briefly
   };
   Stored stored(const TensorFile&, const Param&, Stream&, bool passing);
   void quantize(Param&, View wide, Stream&);

@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-/// SHA-256 (FIPS 180-4) of bytes that update() gets one after the other.
+/// SHA-256 (FIPS 180-4) of the bytes passed to update().
 class Sha256 {
  public:
   Sha256();
   void update(const void* data, size_t bytes);
-  /// 64 lower-case hexadecimal digits of everything so far; the object is used up.
+  /// 64 lower-case hexadecimal digits for everything so far; the object cannot be used afterwards.
   std::string hex();
 
  private:

@@ -9,10 +9,10 @@
 
 namespace megalith {
 
-/// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for noticing damage; no
-/// protection against intent. Chosen because it is fast without special instructions: on 64 MiB, median of 7,
-/// one thread of an AMD EPYC that was also busy with other work (2026-11-21, g++ -O2), 8.3 GB/s (5.1 to 12.2)
-/// against 2.8 GB/s (2.3 to 3.3) of crc32 in zlib 1.2.13. A copy goes on from where the original stands.
+/// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for detecting damage; it does
+/// not protect against intent. Chosen for its speed without special instructions: on 64 MiB, median of 7, one
+/// thread of an AMD EPYC that was also busy with other work (2026-11-21, g++ -O2), 8.3 GB/s (5.1 to 12.2)
+/// against 2.8 GB/s (2.3 to 3.3) for crc32 in zlib 1.2.13. A copy continues from the original's state.
 class Xxh64 {
  public:
   explicit Xxh64(uint64_t seed = 0);
@@ -29,7 +29,7 @@ inline uint64_t xxh64(std::string_view text) {
   return xxh64(text.data(), text.size());
 }
 std::string hex64(uint64_t value);  // 16 lower-case digits
-/// Reads these back; nothing for any other text.
+/// The reverse; nothing for any other text.
 std::optional<uint64_t> parse_hex64(std::string_view digits);
 
 }  // namespace megalith

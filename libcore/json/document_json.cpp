@@ -31,7 +31,7 @@ char* after_digits(char* at, const char* end) {
   while (at < end && is_digit(*at)) ++at;
   return at;
 }
-/// `at` itself where no exponent stands.
+/// `at` itself if there is no exponent.
 char* after_exponent(char* at, const char* end) {
   if (at == end || (*at != 'e' && *at != 'E')) return at;
   char* digits = at + 1;
@@ -46,8 +46,8 @@ uint64_t specials_of(const char* at) {
   return mask;
 }
 
-/// Passes over plain text and the usual escapes; the first quote, control character, \u or wrong escape of
-/// [at, end) (on its backslash), or end. `escaped` is set when an escape was passed.
+/// Skips plain text and the usual escapes. Returns the first quote, control character, \u or wrong escape
+/// (its backslash) in [at, end), or end. Sets `escaped` if it skipped an escape.
 char* skip_plain(char* at, char* end, bool& escaped) {
   while (end - at > 64) {
     uint64_t mask = specials_of(at);
@@ -75,15 +75,14 @@ char* skip_plain(char* at, char* end, bool& escaped) {
   return at;
 }
 
-/// The low half at `at` when \uDC00-\uDFFF stands there.
+/// The low half at `at`, if \uDC00-\uDFFF is there.
 std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
   const uint32_t unit = read_hex4(at + 2, end);
   return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
 }
 
-/// Copies `n` < 16 bytes to `out` <= at, no byte more: what follows must not be touched, because it may be
-/// text that is still to be read.
+/// Copies `n` < 16 bytes to `out` <= at, and no byte more: what follows may be text that is still to be read.
 void copy_short(char* out, const char* at, size_t n) {
   const auto piece = [&](size_t bytes) {
     if ((n & bytes) == 0) return;
@@ -99,7 +98,7 @@ void copy_short(char* out, const char* at, size_t n) {
   piece(1);
 }
 
-/// Decodes \uXXXX, and the low half after it, from `at` on; moves both on.
+/// Decodes \uXXXX and, after a high half, the low half; moves `at` and `out` past them.
 void decode_unit(const char*& at, const char* end, char*& out) {
   uint32_t c = read_hex4(at + 2, end);
   at += 6;
@@ -112,11 +111,11 @@ void decode_unit(const char*& at, const char* end, char*& out) {
   out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
 }
 
-/// Decodes the escapes of [at, end), already found well-formed, to `out` <= at, since an escape is never
-/// shorter than what it stands for; returns the end of the text. (A lone surrogate gives three bytes that
-/// equal no UTF-8 text.)
+/// Decodes the escapes of [at, end), which are well-formed, to `out` <= at: an escape is never shorter than
+/// what it stands for. Returns the end of the text. (A lone surrogate gives three bytes that no UTF-8 text
+/// has.)
 char* unescape(const char* at, const char* end, char* out) {
-  const auto decode = [&] {  // from the backslash at `at` on
+  const auto decode = [&] {  // decodes from the backslash at `at` on
     do {
       if (at[1] == 'u') {
         decode_unit(at, end, out);
@@ -147,7 +146,7 @@ char* unescape(const char* at, const char* end, char* out) {
   return out;
 }
 
-/// One character at `at` for a message: a whole UTF-8 character, or one byte.
+/// One character at `at`, for a message: a whole UTF-8 character, or one byte.
 std::string_view character(const char* at, const char* end) {
   size_t n = 1;
   while (at + n < end && n < 4 && continues_character(at[n])) ++n;
@@ -249,7 +248,7 @@ void DocumentParser::start(std::span<char> line) {
   }
 }
 
-/// Python decodes the line before json.loads sees it, so bad bytes come first.
+/// Python decodes the line before json.loads sees it, so bad bytes are reported first.
 bool DocumentParser::check_bytes() {
   const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
   if (const size_t good = valid_utf8_prefix(line); good < line.size())
@@ -259,7 +258,8 @@ bool DocumentParser::check_bytes() {
   return true;
 }
 
-/// One turn per value, key or separator; the open lists and objects are in objects_, so depth costs no stack.
+/// One iteration per value, key or separator. Open lists and objects are kept in objects_, so depth takes no
+/// stack.
 bool DocumentParser::scan() {
   State state = State::kValue;
   bool good = true;
@@ -296,7 +296,7 @@ bool DocumentParser::open(bool object, State& state) {
   const Kind kind = object ? Kind::kObject : Kind::kList;
   if (depth_ == kMaxDocumentDepth)
     return reject(DocumentFault::kTooDeep, at_,
-                  concat("more than ", kMaxDocumentDepth, " lists and objects inside one another"));
+                  concat("more than ", kMaxDocumentDepth, " nested lists and objects"));
   note(kind, at_);
   objects_[depth_++] = object;
   ++at_;
@@ -344,7 +344,7 @@ bool DocumentParser::scan_after_value(State& state) {
   return true;
 }
 
-/// at_ is on the opening quote; then past the closing one.
+/// Begins with at_ on the opening quote and ends with it after the closing one.
 bool DocumentParser::scan_string(Literal& literal) {
   const char* const opening = at_;
   char* at = at_ + 1;
@@ -363,15 +363,15 @@ bool DocumentParser::scan_string(Literal& literal) {
   return true;
 }
 
-/// Whether a string that begins here is (or is in) the value of a wanted key, which may be decoded at once
-/// instead of in a second pass.
+/// Whether a string that begins here is (or is in) the value of a wanted key, and may therefore be decoded at
+/// once instead of in a second pass.
 bool DocumentParser::wants_string() const {
   if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
 }
 
-/// The same, decoded on the way instead of in a second pass: `literal` is then the text, in the line when
-/// nothing was escaped.
+/// The same, but decodes while scanning: `literal` is then the text, which lies in the line if nothing was
+/// escaped.
 bool DocumentParser::scan_text(Literal& literal) {
   const char* const opening = at_;
   literal.begin = at_ + 1;
@@ -386,7 +386,7 @@ bool DocumentParser::scan_text(Literal& literal) {
   while (escaped) {
     stop = json_text_.decode(stop.at, end_, stop.out);
     if (stop.at == end_ || *stop.at != '\\') break;
-    const char* from = stop.at;  // half a pair, or no escape
+    const char* from = stop.at;  // half a pair, or not an escape
     char* at = begin_ + (stop.at - begin_);
     if (!scan_escape(at, literal)) return false;
     decode_unit(from, end_, stop.out);
@@ -406,14 +406,14 @@ bool DocumentParser::reject_control(const char* at) {
   return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
 }
 
-/// \u, or what is no escape.
+/// \u, or what is not an escape.
 bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   literal.escaped = true;
   const char* const backslash = at;
   if (end_ - at < 2 || at[1] != 'u')
     return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
   const uint32_t unit = read_hex4(at + 2, end_);
-  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
+  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u needs four hexadecimal digits");
   at += 6;
   if (is_high(unit) && read_low_half(at, end_))
     at += 6;
@@ -422,8 +422,7 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   return true;
 }
 
-/// Numbers and words. A number ends where its grammar ends, so that what follows is named as the unexpected
-/// thing.
+/// Numbers and words. A number ends where its grammar ends, so that what follows is reported as unexpected.
 bool DocumentParser::scan_other() {
   const char* const begin = at_;
   Kind kind = Kind::kNumber;
@@ -460,7 +459,7 @@ void DocumentParser::skip_blanks() {
 }
 
 /// A value begins at `at`, inside depth_ open levels. Only the root, the value of a wanted key and the
-/// elements of its list matter, so all others are passed over without decoding.
+/// elements of its list matter; all others are skipped without decoding.
 void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   if (depth_ == 0) root_ = kind;
   if (!slot_) return;
@@ -486,7 +485,7 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// The slot whose value follows this key, emptied, because a later occurrence replaces an earlier one.
+/// The slot for the value after this key. It is emptied: a later occurrence replaces an earlier one.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   const std::string_view text = text_of(key);
   slot_depth_ = depth_;
@@ -496,8 +495,8 @@ DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   return found;
 }
 
-/// Whether the key completes the slot's path. One that only leads on drops what an earlier one led to, too,
-/// because of duplicate keys the last wins.
+/// Whether the key completes the slot's path. A key that is only part of the path also drops what an earlier
+/// occurrence led to: the last of duplicate keys wins.
 bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
   slot.matched = std::min(slot.matched, depth - 1);
   if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;
@@ -539,7 +538,7 @@ bool DocumentParser::check_slot(const Slot& slot) {
   for (const Literal& literal : slot.literals) {
     if (literal.lone_surrogate)
       return reject(DocumentFault::kLoneSurrogate, literal.lone_surrogate,
-                    concat(std::string_view(literal.lone_surrogate, 6), " stands without its other half"));
+                    concat(std::string_view(literal.lone_surrogate, 6), " appears without its other half"));
   }
   return true;
 }

@@ -14,7 +14,7 @@
 
 namespace megalith {
 
-/// Why a line of a corpus is refused. The order is that of the summary.
+/// Why a line of a corpus is refused, in the order of the summary.
 enum class DocumentFault : uint8_t {
   kInvalidUtf8,
   kByteOrderMark,     // EF BB BF anywhere but in the first bytes of an input
@@ -27,7 +27,7 @@ enum class DocumentFault : uint8_t {
   kWrongType,      // a wanted key holds neither a string nor a list of strings
   kLoneSurrogate,  // a wanted string holds half of a \uD800-\uDFFF pair
   kTooLong,        // longer than the user allows; found by the caller
-  kRefused         // the tokenizer does not take the text; found by the caller
+  kRefused         // the tokenizer does not accept the text; found by the caller
 };
 constexpr size_t kDocumentFaults = 12;
 const char* name(DocumentFault fault);  // "invalid UTF-8", for messages
@@ -38,38 +38,38 @@ struct DocumentProblem {
   std::string detail;  // what was found there and what was wanted
 };
 
-/// Lists and objects may be nested this deep: Python's default recursion limit, at which json.loads fails
-/// too, so that the same documents are rejected.
+/// How deeply lists and objects may be nested. This is Python's default recursion limit, at which json.loads
+/// fails too, so that the same documents are rejected.
 constexpr size_t kMaxDocumentDepth = 1000;
 
-/// Takes the texts of wanted keys out of one line of loose JSON, with the semantics of Python's
-/// json.loads(line)[key] on strictly decoded UTF-8: of duplicate keys the last wins, escaped key names match,
-/// NaN, Infinity and numbers of any size pass, raw control characters and trailing text do not. Two things
-/// are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the tokenizer),
-/// and a nesting deeper than kMaxDocumentDepth. One thing is more: where the line has no key "meta.text", the
-/// wanted key "meta.text" is key "text" of the object under key "meta".
+/// Extracts the texts of wanted keys from one line of loose JSON, with the semantics of Python's
+/// json.loads(line)[key] on strictly decoded UTF-8: the last of duplicate keys wins, escaped key names match,
+/// NaN, Infinity and numbers of any size are accepted, raw control characters and trailing text are not. Two
+/// things are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the
+/// tokenizer), and so is nesting deeper than kMaxDocumentDepth. One thing is additional: if the line has no
+/// key "meta.text", the wanted key "meta.text" means key "text" of the object under key "meta".
 ///
-/// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
-/// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
-/// after it for all others. This one is a single pass that looks at many bytes at a time inside strings and
+/// Why not simdjson's on-demand parser: it does not unescape key names, find a second duplicate or look at
+/// the rest of the line, and its DOM refuses NaN. So it could serve only the usual lines, with this parser
+/// after it for all others. This one is a single pass that looks at many bytes at a time inside strings,
 /// decodes the wanted ones on the way (json/json_text.h), and builds nothing for values that nobody asked
-/// for. (UTF-8 is validated by simdjson.)
+/// for. (simdjson validates the UTF-8.)
 ///
-/// Not thread-safe; one per worker. Keeps its memory from line to line.
+/// Not thread-safe; use one per worker. Keeps its memory from line to line.
 class DocumentParser {
  public:
   explicit DocumentParser(std::vector<std::string> keys);
 
-  /// Lines longer than this are decoded where they lie, so that they are in memory once.
+  /// Longer lines are decoded in place, so that they are in memory only once.
   static constexpr size_t kDecodedInPlace = size_t{1} << 20;
 
-  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a sound
-  /// line of more than kDecodedInPlace bytes is changed: escapes in its wanted strings are decoded in place,
-  /// since a copy would double its memory.
+  /// The first problem of `line` (without its line end), or nothing; in the latter case texts() may be read.
+  /// Only a valid line of more than kDecodedInPlace bytes is changed: the escapes in its wanted strings are
+  /// decoded in place, since a copy would double its memory.
   std::optional<DocumentProblem> parse(std::span<char> line);
 
-  /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
-  /// line, or (when something was escaped) in the parser's memory until the next parse().
+  /// The texts of the key's value: one for a string, one per element of a list of strings. They are in the
+  /// parsed line or, if something was escaped, in the parser's memory until the next parse().
   std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
   bool is_list(size_t key) const { return slots_[chosen_[key]].kind == Kind::kList; }
 
@@ -85,11 +85,11 @@ class DocumentParser {
   struct Slot {  // what the last occurrence of a wanted key holds
     Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
     std::string key;
-    std::vector<std::string> path;  // the key as it stands in the line, or the names on the way to it
-    size_t matched = 0;             // names of the path that lead to where the parser is
+    std::vector<std::string> path;  // the key as it is in the line, or the names that lead to it
+    size_t matched = 0;             // how many names of the path lead to the parser's place
     Kind kind = Kind::kAbsent;
     const char* at = nullptr;      // the value
-    Kind element = Kind::kAbsent;  // first element of the list that is no string, and where
+    Kind element = Kind::kAbsent;  // the first element of the list that is not a string, and where it is
     const char* element_at = nullptr;
     std::vector<Literal> literals;
     std::vector<std::string_view> texts;
@@ -124,13 +124,13 @@ class DocumentParser {
   bool reject_control(const char* at);
 
   const JsonText& json_text_;
-  // texts that had escapes, end to end; kept for its capacity, so that a line allocates nothing
+  // texts that had escapes, end to end; its capacity is kept, so that a line allocates nothing
   ByteBuffer decoded_;
   char* decoded_end_ = nullptr;
-  std::vector<Slot> slots_;                   // one per key, after them one for each path
-  std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line
+  std::vector<Slot> slots_;                   // one per key, then one for each path
+  std::vector<size_t> chosen_;                // for each key, the slot that has its value in this line
   std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path
-  size_t deepest_ = 1;                        // names of the longest path
+  size_t deepest_ = 1;                        // number of names of the longest path
   std::string key_text_;                      // an escaped key, decoded
   std::vector<Literal> seen_keys_;            // the first few of the top level, for messages
   bool objects_[kMaxDocumentDepth];           // whether each open level is an object

@@ -9,9 +9,9 @@
 
 namespace megalith {
 
-/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see json/document_json.h).
-/// Objects keep the order in which members were added. Reading a member that is not there, or as the wrong
-/// type, throws kData and names the path.
+/// A JSON value of a configuration, an index or a metrics line (for a corpus see json/document_json.h).
+/// Objects keep the order in which members were added. Reading a member that does not exist, or as the wrong
+/// type, throws kData with the path.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -32,8 +32,8 @@ class Json {
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
-  /// Strict RFC 8259; an integer beyond 64 bits is kept as a double. `name` (a file name) begins every
-  /// message. Throws kData: duplicate keys are refused too.
+  /// Strict RFC 8259, except that an integer beyond 64 bits is kept as a double. `name` (a file name) begins
+  /// every message. Throws kData; duplicate keys are refused too.
   static Json parse(std::string_view text, std::string_view name);
   static Json load(const std::string& path);  // kNoInput, kData
 
@@ -59,8 +59,8 @@ class Json {
   Json& set(std::string key, Json value);              // adds or replaces; returns the member's value
   void push_back(Json value) { as_array().push_back(std::move(value)); }
 
-  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null, because JSON has no
-  /// word for them. Non-ASCII stays UTF-8.
+  /// The text of the value; indent 0 gives one line. Non-finite doubles are written as null, since JSON
+  /// cannot express them. Non-ASCII text stays UTF-8.
   std::string dump(int indent = 0) const;
   bool operator==(const Json&) const = default;
 

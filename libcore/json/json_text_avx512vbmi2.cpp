@@ -14,7 +14,7 @@ uint64_t below(uint64_t n) {  // n <= 64 ones
   return _bzhi_u64(kAll, static_cast<unsigned>(n));
 }
 
-/// Bytes of a string and which of them are there, fewer than a block at its end.
+/// Bytes of a string, and which of them are valid: fewer than a block at the string's end.
 struct Block {
   Block(const char* at, const char* end) {
     const auto left = static_cast<uint64_t>(end - at);
@@ -32,26 +32,26 @@ struct Block {
   uint64_t valid = kAll;
 };
 
-/// The entries of a table for bytes below 0x80; of others those for the byte without its highest bit.
+/// The entries of a table for bytes below 0x80; a higher byte gets the entry for its lower seven bits.
 template <class Table>
 __m512i look_up(const Table& table, __m512i bytes) {
   return _mm512_permutex2var_epi8(_mm512_loadu_si512(table.data()), bytes,
                                   _mm512_loadu_si512(table.data() + 64));
 }
 
-/// Writes the bytes whose bits are set, and spoils the rest of 64.
+/// Writes the bytes whose bits are set, and spoils the rest of 64 bytes.
 void write(char*& out, __m512i bytes, uint64_t kept) {
   _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(kept, bytes));
   out += _mm_popcnt_u64(kept);
 }
 
-/// Bytes after a backslash that is not itself after one, in a block that does not begin after one: each
-/// second one of a run (Langdale and Lemire, "Parsing gigabytes of JSON per second", 3.1.1).
+/// The bytes after a backslash that is not itself escaped, in a block that does not begin with an escaped
+/// byte: every second one of a run (Langdale and Lemire, "Parsing gigabytes of JSON per second", 3.1.1).
 uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const uint64_t follows = backslashes << 1;
   const uint64_t odd_starts = backslashes & ~kEven & ~follows;
-  // The sum's carries go to the end of runs that begin at odd places.
+  // The sum's carries end after the runs that begin at odd places.
   const uint64_t even_runs = odd_starts + backslashes;
   return (kEven ^ (even_runs << 1)) & follows;
 }
@@ -62,7 +62,7 @@ constexpr auto kSimpleEscapes = [] {
   return table;
 }();
 
-/// The four digits of each of ten \uXXXX, one unit to 32 bits.
+/// The places of the four digits of each of ten \uXXXX, one unit to 32 bits.
 constexpr auto kDigitPlaces = [] {
   std::array<uint8_t, 64> places{};
   for (unsigned unit = 0; unit < 10; ++unit)
@@ -71,18 +71,18 @@ constexpr auto kDigitPlaces = [] {
   return places;
 }();
 
-/// Bit i of ten times six: the pattern's bit i % 6.
+/// Bit i of sixty: bit i % 6 of the pattern.
 constexpr uint64_t each_sixth(uint64_t pattern) {
   uint64_t bits = 0;
   for (int i = 0; i < 10; ++i) bits |= pattern << (6 * i);
   return bits;
 }
 
-/// UTF-8 of 16-bit units, each in 32 bits with zeros after it.
+/// The UTF-8 of 16-bit units, each in 32 bits and padded with zeros.
 __m512i utf8_of(__m512i units) {
   const auto bits = [](unsigned value) { return _mm512_set1_epi32(static_cast<int>(value)); };
   const __m512i low = _mm512_or_si512(_mm512_and_si512(units, bits(0x3F)), bits(0x80));
-  // maskz: without, GCC 12 warns of its own headers.
+  // maskz: without it, GCC 12 warns about its own headers.
   const __m512i above = _mm512_maskz_srli_epi32(0xFFFF, units, 6);
   const __m512i two =
       _mm512_or_si512(_mm512_or_si512(above, bits(0xC0)), _mm512_maskz_slli_epi32(0xFFFF, low, 8));
@@ -94,7 +94,7 @@ __m512i utf8_of(__m512i units) {
   return _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, bits(0x800)), short_ones, three);
 }
 
-/// Decodes up to ten \uXXXX from stop.at on; false where decode() stops.
+/// Decodes up to ten \uXXXX from stop.at on; false if decode() has to stop.
 bool decode_units(JsonText::Stop& stop, const char* end) {
   constexpr uint64_t kBackslashes = each_sixth(1), kMarks = each_sixth(2), kDigits = each_sixth(0b111100);
   const Block block(stop.at, end);
@@ -133,8 +133,9 @@ JsonText::Stop decode_vbmi2(const char* at, const char* end, char* out) {
     }
     const uint64_t escaped = escaped_by(backslashes) & block.valid, escapes = backslashes & ~escaped;
     const __m512i meant = look_up(kSimpleEscapes, block.bytes);
-    const uint64_t odd = escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u, or no escape
-    const uint64_t cut = escapes & ~(block.valid >> 1);  // its second byte is not here
+    const uint64_t odd =
+        escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u, or not an escape
+    const uint64_t cut = escapes & ~(block.valid >> 1);  // its second byte is in the next block
     const uint64_t plain = _tzcnt_u64((others & ~escaped) | odd >> 1 | cut | ~block.valid);
     write(stop.out, _mm512_mask_mov_epi8(block.bytes, escaped, meant), ~escapes & below(plain));
     stop.at += plain;

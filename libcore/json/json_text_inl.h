@@ -9,13 +9,13 @@
 #include "libcore/base/machine/bytes16.h"
 #include "libcore/json/json_text.h"
 
-/// Parts of JsonText for the files that are compiled for one instruction set. It calls no inline function
-/// from elsewhere that the compiler might not inline: the linker keeps one copy of those, and it must not be
-/// one that only some processors run.
+/// Parts of JsonText for files that are compiled for one instruction set. They call no inline function from
+/// elsewhere that the compiler might not inline: the linker keeps one copy of each, and it must not be one
+/// that only some processors can run.
 namespace megalith {
 namespace {
 
-/// What a byte after a backslash stands for; 'u' for itself, 0 where no escape begins so.
+/// What a byte after a backslash stands for; 'u' for itself, 0 if it begins no escape.
 inline constexpr auto kEscapes = [] {
   std::array<char, 256> table{};
   table['"'] = '"';
@@ -53,7 +53,7 @@ inline uint32_t read_hex4(const char* at, const char* end) {
   return ((a | b | c | d) & kNoHexDigit) != 0 ? kNoUnit : a << 12 | b << 8 | c << 4 | d;
 }
 
-/// One UTF-16 unit that is no half of a pair, as UTF-8.
+/// One UTF-16 unit that is not half of a pair, as UTF-8.
 inline char* write_unit(char* out, uint32_t c) {
   if (c >= 0x800) {
     out[0] = static_cast<char>(0xE0 | (c >> 12));
@@ -70,7 +70,7 @@ inline char* write_unit(char* out, uint32_t c) {
   return out + 1;
 }
 
-/// Decodes the escape at stop.at and moves on; false where decode() stops.
+/// Decodes the escape at stop.at and moves past it; false if decode() has to stop.
 inline bool decode_escape(JsonText::Stop& stop, const char* end) {
   if (end - stop.at < 2) return false;
   const char meant = kEscapes.data()[index_of(stop.at[1])];
@@ -91,7 +91,7 @@ inline bool is_special(char c) {
   return c == '"' || c == '\\' || static_cast<unsigned char>(c) <= 0x1F;
 }
 
-/// What each processor has.
+/// Works on every processor.
 struct Generic {
   static constexpr int kBytes = Bytes16::kBytes;
   static Bytes16 load(const char* at) { return Bytes16::load(at); }
@@ -99,7 +99,7 @@ struct Generic {
   static uint64_t specials(Bytes16 x) { return (x.is('"') | x.is('\\') | x.at_most(0x1F)).bits(); }
 };
 
-/// A register of Simd::kBytes bytes is loaded, stored, and has a bit for each special byte.
+/// Simd::kBytes bytes are loaded into a register and stored, and each special byte gets a bit.
 template <class Simd>
 const char* find_special(const char* at, const char* end) {
   for (; end - at >= Simd::kBytes; at += Simd::kBytes) {

@@ -10,7 +10,7 @@ void refuse_large(const std::string& path, uint64_t size) {
   constexpr uint64_t kMax = uint64_t{4} << 20;
   if (size > kMax)
     fail(ErrorKind::kData, path, ": has ", size, " bytes, wanted at most ", kMax,
-         "; it is no file of settings");
+         "; it is not a settings file");
 }
 
 }  // namespace

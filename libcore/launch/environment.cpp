@@ -79,7 +79,7 @@ class Reader {
       fail(ErrorKind::kUsage, name, '=', quote(value), " in the environment: wanted a number of at least ",
            min_value,
            max_value < std::numeric_limits<int>::max() ? concat(" and at most ", max_value) : std::string(),
-           "; unset it when no launcher is to be obeyed");
+           "; unset it to run without a launcher");
     return static_cast<int>(*number);
   }
 
@@ -91,7 +91,8 @@ class Reader {
     if (!rank && !world) return std::nullopt;
     if (!rank || !world)
       fail(ErrorKind::kUsage, rank ? family.rank : family.world, '=', rank ? *rank : *world,
-           " is in the environment, ", rank ? family.world : family.rank, " is not; give both or neither");
+           " is in the environment, but ", rank ? family.world : family.rank,
+           " is not; give both or neither");
     Launch launch{.rank = *rank,
                   .world = *world,
                   .local_rank = number(family.local_rank, 0, kMax),
@@ -196,8 +197,8 @@ void find_address(const Reader& read, const Family& family, Launch& launch) {
   if (launch.address.empty() && own) launch.address = own->host;
   if (launch.address.empty())
     fail(ErrorKind::kUsage, family.world, '=', launch.world,
-         " in the environment, but where rank 0 is is not "
-         "known; set MASTER_ADDR to its host, or give --master-addr");
+         " in the environment, but the host of rank 0 is not "
+         "known; set MASTER_ADDR, or give --master-addr");
   launch.port = read.port().value_or(own ? own->port : kDefaultPort);
 }
 
@@ -299,8 +300,8 @@ std::optional<Launch> launch_of(const Reader& read, const Family& family) {
 }
 
 [[noreturn]] void refuse_alone(const std::string& variable, const std::string& missing) {
-  fail(ErrorKind::kUsage, variable, " in the environment tells of several ranks, but ", missing,
-       " is not there; set it too, or unset the first");
+  fail(ErrorKind::kUsage, variable, " in the environment implies several ranks, but ", missing,
+       " is not set; set it too, or unset the first");
 }
 
 /// Variables of a launcher that are left without its rank and size. A process that took no notice would train
@@ -374,8 +375,8 @@ std::optional<ServerLaunch> read_server_launch(const Environment& environment, c
                       .port = read.port().value_or(kDefaultPort)};
   if (launch.address.empty() && launch.servers > 1)
     fail(ErrorKind::kUsage, "WORLD_SIZE=", launch.servers,
-         " servers in the environment, but where the first "
-         "one is is not known; set MASTER_ADDR to its host, or give --master-addr");
+         " servers in the environment, but the host of the first "
+         "one is not known; set MASTER_ADDR, or give --master-addr");
   if (launch.address.empty()) launch.address = "127.0.0.1";
   return launch;
 }

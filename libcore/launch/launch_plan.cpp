@@ -36,11 +36,11 @@ std::vector<std::string> devices_of(const LaunchConfig& config) {
     const auto id = parse_int(trim(part));
     if (!id || *id < 0)
       fail(ErrorKind::kUsage, "--gpus ", quote(*config.gpus), ": ", quote(part),
-           " is no device's number; wanted such as 4,5");
+           " is not a device number; wanted a list such as 4,5");
     devices.push_back(std::to_string(*id));
     for (size_t i = 0; i + 1 < devices.size(); ++i)
       if (devices[i] == devices.back())
-        fail(ErrorKind::kUsage, "--gpus ", quote(*config.gpus), ": ", devices.back(), " is there twice");
+        fail(ErrorKind::kUsage, "--gpus ", quote(*config.gpus), ": ", devices.back(), " appears twice");
   }
   return devices;
 }
@@ -106,7 +106,7 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
     ranks.address = alone ? "127.0.0.1" : servers.hosts.front().host;
   if (ranks.address.empty())
     fail(ErrorKind::kUsage, "--nnodes ", servers.hosts.size(),
-         " needs --master-addr, the first server's host, the same for all");
+         " needs --master-addr, the first server's host, the same on all servers");
   const char* const text = environment("MASTER_PORT");
   const auto port = text ? parse_int(text) : std::nullopt;
   if (text && !config.port && (!port || *port < 1 || *port > LaunchConfig::kMaxPort))

@@ -50,7 +50,8 @@ std::string encode_hello(const RankHello& hello) {
 
 std::optional<RankHello> decode_hello(std::string_view bytes) {
   if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, bytes.size()))
-    fail(ErrorKind::kData, "no rank of this program: it began with ", quote(bytes.substr(0, kMagic.size())));
+    fail(ErrorKind::kData, "not a rank of this program: it began with ",
+         quote(bytes.substr(0, kMagic.size())));
   if (bytes.size() < kHeader) return std::nullopt;
   uint32_t length = 0;
   for (size_t i = 0; i < 4; ++i)
@@ -75,7 +76,7 @@ std::string refusal(const RankHello& mine, const RankHello& theirs) {
   if (theirs.token != mine.token)
     return "it has another job token (MEGALITH_JOB_TOKEN, else the number of torchrun's or Slurm's job)";
   if (theirs.version != mine.version)
-    return concat("it is of version ", theirs.version, ", rank ", mine.rank, " of ", mine.version);
+    return concat("it has version ", theirs.version, ", rank ", mine.rank, " has ", mine.version);
   if (theirs.world != mine.world)
     return concat("it counts ", theirs.world, " ranks, rank ", mine.rank, " counts ", mine.world);
   if (theirs.rank >= mine.world) return concat("it calls itself rank ", theirs.rank, " of ", mine.world);

@@ -30,13 +30,13 @@ struct Place {
   const char* before_key = ".";
 
   [[noreturn]] void refuse(const char* wanted) const {
-    fail(ErrorKind::kData, where, ": ", json.dump(), " is no ", wanted);
+    fail(ErrorKind::kData, where, ": ", json.dump(), " is not a ", wanted);
   }
   Place at(const std::string& key) const {
     const Json* const value = json.find(key);
     if (!value)
       fail(ErrorKind::kData, where, ": has no \"", key,
-           "\"; make the table anew with hccl_tools.py or megalith-rank-table");
+           "\"; make the table again with hccl_tools.py or megalith-rank-table");
     return {*value, concat(where, before_key, key)};
   }
   std::vector<Place> list() const {
@@ -47,7 +47,7 @@ struct Place {
     return places;
   }
   const std::string& text() const {
-    if (!json.is_string()) refuse("text in quotes");
+    if (!json.is_string()) refuse("string");
     return json.as_string();
   }
   /// hccl_tools.py writes numbers as strings, people also as numbers.
@@ -57,7 +57,7 @@ struct Place {
                        : json.is_string() ? parse_int(json.as_string())
                                           : std::nullopt;
     if (!value || *value < 0 || *value >= kEnd)
-      fail(ErrorKind::kUsage, where, ": ", json.dump(), " is no ", what, "; wanted a number from 0");
+      fail(ErrorKind::kUsage, where, ": ", json.dump(), " is not a ", what, "; wanted a number from 0");
     return static_cast<int>(*value);
   }
 };
@@ -87,9 +87,9 @@ std::vector<ListedRank> ranks_of(const Json& table, const std::string& path) {
   for (size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i].rank != static_cast<int>(i))
       fail(ErrorKind::kUsage, path, ": server_list: ",
-           i > 0 && ranks[i].rank == ranks[i - 1].rank ? concat("rank_id ", ranks[i].rank, " is there twice")
+           i > 0 && ranks[i].rank == ranks[i - 1].rank ? concat("rank_id ", ranks[i].rank, " appears twice")
                                                        : concat("rank_id ", i, " is missing"),
-           "; wanted 0 to ", ranks.size() - 1, " once each; make the table anew with hccl_tools.py");
+           "; wanted 0 to ", ranks.size() - 1, " once each; make the table again with hccl_tools.py");
   return ranks;
 }
 
@@ -172,8 +172,8 @@ std::string merged_rank_table_text(const std::vector<std::string>& paths) {
     for (const Json& server : list.as_array()) {
       const std::string& name = server["server_id"].as_string();
       if (const auto [at, fresh] = seen.emplace(name, path); !fresh)
-        fail(ErrorKind::kUsage, path, ": server_list: server ", quote(name), " stands in ", at->second,
-             " already; a server has one table, of all its devices");
+        fail(ErrorKind::kUsage, path, ": server_list: server ", quote(name), " is already in ", at->second,
+             "; a server has one table, of all its devices");
       Json devices = Json::array();
       for (const Json& device : server["device"].as_array()) {
         const Json* const address = device.find("device_ip");

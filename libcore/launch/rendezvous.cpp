@@ -40,7 +40,8 @@ std::string receive_frame(const Socket& socket, Deadline deadline) {
   const std::string head = socket.receive(sizeof(uint64_t), deadline);
   uint64_t bytes = 0;
   for (size_t i = 0; i < head.size(); ++i) bytes |= uint64_t{static_cast<unsigned char>(head[i])} << (8 * i);
-  if (bytes > kMaxExchanged) fail(ErrorKind::kComm, socket.peer_address(), " speaks another language");
+  if (bytes > kMaxExchanged)
+    fail(ErrorKind::kComm, socket.peer_address(), " sent something other than a message of this program");
   return socket.receive(bytes, deadline);
 }
 
@@ -90,7 +91,7 @@ class Door {
       if (steady_clock::now() >= deadline_) {
         end_all({ErrorKind::kComm,
                  concat(missing().size() == 1 ? "rank " : "ranks ", join(missing(), ", "),
-                        " did not come to ", listener_.local_address(), ':', listener_.local_port(),
+                        " did not connect to ", listener_.local_address(), ':', listener_.local_port(),
                         " within ", format_duration(static_cast<double>(timeout.count()) / 1000),
                         "; look at the log of each, or raise --distributed-timeout-minutes")});
       }
@@ -134,7 +135,7 @@ class Door {
 
   /// A rank that waits says nothing: it has gone.
   void leave(size_t rank) {
-    warn("rendezvous: rank ", rank, " has gone before all were there");
+    warn("rendezvous: rank ", rank, " disconnected before all ranks had joined");
     seats_[rank] = {};
   }
 
@@ -143,13 +144,13 @@ class Door {
     const std::string from = guest.socket.peer_address();
     try {
       const auto some = guest.socket.receive_some(size_t{1} << 16);
-      if (!some) fail(ErrorKind::kData, "it went without a word");
+      if (!some) fail(ErrorKind::kData, "it disconnected without sending anything");
       guest.bytes += *some;
       if (const auto hello = decode_hello(guest.bytes)) {
         seat(guest, *hello);
         return true;
       }
-      if (steady_clock::now() >= guest.deadline) fail(ErrorKind::kData, "it did not say who it is");
+      if (steady_clock::now() >= guest.deadline) fail(ErrorKind::kData, "it sent no hello in time");
       return false;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kUsage) throw;  // the end of all
@@ -162,7 +163,7 @@ class Door {
     std::string why = refusal(mine_, hello);
     const auto rank = static_cast<size_t>(hello.rank);
     if (why.empty() && (rank == 0 || seats_[rank].open()))
-      why = concat("there is a rank ", rank, " already, from ",
+      why = concat("there is already a rank ", rank, ", from ",
                    rank == 0 ? listener_.local_address() : seats_[rank].peer_address());
     if (!why.empty()) {
       warn("rendezvous: refused rank ", hello.rank, " of ", guest.socket.peer_address(), ": ", why);
@@ -179,7 +180,7 @@ class Door {
     for (size_t rank = 1; rank < seats_.size(); ++rank) try {
         if (seats_[rank].open()) seats_[rank].send(answer_of(error), steady_clock::now() + kGuestTime);
       } catch (const Error& failure) {
-        warn("rendezvous: rank ", rank, " was not told why: ", failure.what());
+        warn("rendezvous: rank ", rank, " could not be told why: ", failure.what());
       }
     throw error;
   }
@@ -253,7 +254,7 @@ class Noticeboard {
     const auto parts = split(text, ' ');
     const auto port = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
     if (!port || *port < 1 || *port > 65535)
-      fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is no address");
+      fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is not an address");
     return {parts[0], static_cast<int>(*port)};
   }
 

@@ -171,7 +171,7 @@ void Socket::send(std::string_view bytes, Deadline deadline) const {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
       if (!wait_for(descriptor_, POLLOUT, deadline))
-        fail(ErrorKind::kComm, peer_address(), " took no bytes before the deadline");
+        fail(ErrorKind::kComm, peer_address(), " accepted no bytes before the deadline");
     } else if (errno != EINTR) {
       fail(ErrorKind::kComm, peer_address(), " closed the connection (", std::strerror(errno), ")");
     }
@@ -235,7 +235,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     }
     const int error = errno;
     if (steady_clock::now() + kPause >= deadline)
-      fail(ErrorKind::kComm, "nobody listens on ", host, ':', port, " (", std::strerror(error), ")");
+      fail(ErrorKind::kComm, "no process listens on ", host, ':', port, " (", std::strerror(error), ")");
     stop_if_asked();
     std::this_thread::sleep_for(kPause);
   }

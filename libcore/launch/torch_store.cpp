@@ -46,7 +46,7 @@ std::string TorchStore::get(std::string_view key) {
   try {
     socket_.send(kWait + bytes_of(uint64_t{1}) + key_text(key), deadline_);
     if (socket_.receive(1, deadline_)[0] != kStopWaiting)
-      fail(ErrorKind::kComm, "an answer that torch's store does not give");
+      fail(ErrorKind::kComm, "an answer that torch's store never gives");
     socket_.send(kGet + key_text(key), deadline_);
     const std::string length = socket_.receive(sizeof(uint64_t), deadline_);
     uint64_t bytes = 0;

@@ -12,9 +12,9 @@ std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-/// A rotary frequency where the context was lengthened after training: divided, so that the longer context
-/// turns no further than the trained one; LLaMA 3.1 divides only those whose waves are long beside the
-/// original context, and those between in part.
+/// A rotary frequency for a context that was lengthened after training. It is divided, so that the longer
+/// context turns no further than the trained one; LLaMA 3.1 divides only frequencies whose waves are long
+/// compared with the original context, and those in between in part.
 double lengthened(const ModelConfig& config, double frequency) {
   frequency /= config.rotary_interpolation;
   if (!config.rope_scaling) return frequency;
@@ -36,8 +36,8 @@ float rotary_frequency(const ModelConfig& config, int64_t pair) {
 
 namespace {
 
-/// cos or sin of position / base^(2i / rotated). The frequency and the angle are rounded to fp32 because
-/// Megatron and Hugging Face round them there, and models are trained so.
+/// cos or sin of position / base^(2i / rotated). Frequency and angle are rounded to fp32, as Megatron and
+/// Hugging Face do, with which models are trained.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
   const int64_t half = config.rotary_channels() / 2;
   std::vector<float> table;
@@ -214,7 +214,7 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .starts = ctx.starts});
 }
 
-// Sums over the context group, because a key's gradient is the sum over the queries of all its ranks.
+// Sums over the context group: a key's gradient is the sum over the queries of all its ranks.
 void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
                               ConstView kv) const {
   const int64_t s = dqkv.shape[0];

@@ -8,41 +8,42 @@
 
 namespace megalith {
 
-/// By how much a position turns pair `pair` of a head, in fp32 as Megatron and Hugging Face round it.
+/// The angle by which one position turns pair `pair` of a head, in fp32 as Megatron and Hugging Face round
+/// it.
 float rotary_frequency(const ModelConfig& config, int64_t pair);
 
-/// Causal self-attention with grouped queries: QKV projection, rotation, attention, output projection, on the
-/// heads of this rank. Where the sequence is cut over a context group, the queries of this rank's rows see
-/// the keys and values of all, which are gathered again in the backward pass, so that no rank keeps them.
+/// Causal self-attention with grouped queries on the heads of this rank: QKV projection, rotation, attention,
+/// output projection. If the sequence is cut over a context group, the queries of this rank's rows see the
+/// keys and values of all ranks. These are gathered again in the backward pass, so that no rank keeps them.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
 
   struct Saved {
     View qkv;  // [s, b, groups, q + 2, head], rotated
-    View out;  // [s, b, groups * q, head]; empty: run again in backward
-    View lse;  // [b, groups * q, s] f32; empty with it
+    View out;  // [s, b, groups * q, head]; empty: recomputed in backward
+    View lse;  // [b, groups * q, s] f32; empty whenever out is
   };
-  /// core: keep out and lse as well.
+  /// core: also keep out and lse.
   Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
 
-  /// Ranks' summand of the output in y [s, b, h]; x [s, b, h] inside the region.
+  /// This rank's summand of the output goes to y [s, b, h]; x is [s, b, h] inside the region.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return qkv_.keeps_input(); }
-  /// dx: ranks' summand of the gradient of x, overwritten.
+  /// dx: this rank's summand of the gradient of x, overwritten.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
-  /// Attention for new rows; the caches have the earlier ones.
+  /// Attention for new rows; the caches hold the earlier ones.
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
-  /// Positions of this rank's rows: those of the context region, or after the prefix.
+  /// Positions of this rank's rows: those of the context region, or those after the prefix.
   RowPositions positions(const Ctx&, int64_t s) const;
-  /// [s_total, b, groups, 2, head], made in ctx.scratch: the keys and values of the prefix, or of all context
-  /// ranks. Empty where this rank's qkv has all.
+  /// [s_total, b, groups, 2, head] in ctx.scratch: the keys and values of the prefix, or of all context
+  /// ranks. Empty if this rank's qkv has all of them.
   View gather(const Ctx&, ConstView qkv) const;
   View make_whole(const Ctx&, ConstView qkv) const;
   void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;

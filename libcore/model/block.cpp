@@ -9,7 +9,7 @@ std::string norm_name(int layer, const char* which) {
   return concat("decoder.layers.", layer, ".", which);
 }
 
-/// Where a branch's summand is computed so that leaving the region ends in `y`'s memory where it can.
+/// The memory for a branch's summand, chosen so that leaving the region ends in `y`'s memory if possible.
 View branch_memory(const Ctx& ctx, View y) {
   if (!ctx.tp.sequence()) return y;
   Shape inside = y.shape;
@@ -17,7 +17,7 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-/// What a branch read, all rows of it; nothing where it was not kept, because no gradient asks for it.
+/// All rows that a branch has read; empty if they were not kept, since no gradient needs them.
 ConstView input_of(const Ctx& ctx, const View& kept) {
   return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
 }

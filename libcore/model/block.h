@@ -14,23 +14,23 @@ class Block {
 
   struct Saved {
     Norm::Saved norm1, norm2;
-    View n1, h, n2;  // [s', b, h]; n1, n2 empty where no gradient needs them
+    View n1, h, n2;  // [s', b, h]; n1 and n2 are empty if no gradient needs them
     SelfAttention::Saved attention;
     Mlp::Saved mlp;
   };
-  /// x: [s', b, h]. attention_core: keep the attention's output (not with selective recompute).
+  /// x: [s', b, h]. attention_core: keep the attention's output (not with selective recomputation).
   Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
 
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
-  /// d: gradient of y, on return that of x. Overwrites what was saved.
+  /// d: gradient of y; on return that of x. Overwrites what was saved.
   void backward(const Ctx&, View d, ConstView x, const Saved&) const;
-  /// y = block(x) for new rows after those in the caches.
+  /// y = block(x) for new rows; the caches hold the earlier ones.
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   /// y = x + dropout(branch).
   void join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
-  /// What reaches a branch of d: itself, or through the mask into new memory.
+  /// The part of d that reaches a branch: d itself, or d masked in new memory.
   ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 

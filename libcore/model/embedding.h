@@ -6,24 +6,24 @@
 
 namespace megalith {
 
-/// Name of the table of word embeddings, which a tied head shares.
+/// The name of the table of word embeddings, which a tied head shares.
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
 /// Declares the vocabulary table under `name` [V, h], cut by rows. Without tensor parallelism a rank holds
 /// exactly V rows; with it, its share of the padded vocabulary (ModelConfig::padded_vocab), since padding
 /// belongs to the layout: a checkpoint and the initial weights are the same under every cut.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
-/// The rows of a vocabulary table's local part that are true ids; the rest is padding.
+/// The rows of a vocabulary table's local part that are real ids; the rest is padding.
 int64_t true_rows(const Param&);
 
-/// Word embeddings cut over the vocabulary, learned positions where the model has them, dropout.
+/// Word embeddings cut over the vocabulary, learned positions if the model has them, dropout.
 class TokenEmbedding {
  public:
   TokenEmbedding(ParamTable&, const TensorSplit&, const ModelConfig&);
 
   void forward(const Ctx&, View y, ConstView tokens) const;  // y [s', b, h], tokens [s, b]
   void backward(const Ctx&, ConstView dy, ConstView tokens) const;
-  /// y [t, b, h] of tokens that stand from first_position on; no dropout.
+  /// y [t, b, h] for tokens at positions from first_position on; no dropout.
   void at(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
 
  private:
@@ -34,7 +34,7 @@ class TokenEmbedding {
   float dropout_;
   Param* words_;
   Param* positions_ = nullptr;
-  int64_t first_position_;  // of a sequence in training: after the prefix of a TuningPlan
+  int64_t first_position_;  // of a sequence in training: it follows the prefix of a TuningPlan
 };
 
 }  // namespace megalith

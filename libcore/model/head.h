@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// Final norm, logits and the loss. Logits are made in blocks of rows (of at most kLogitsBytes, in
-/// ctx.scratch), so that [n, V] never stands whole.
+/// Final norm, logits and loss. Logits are computed in blocks of rows (of at most kLogitsBytes, in
+/// ctx.scratch), so that [n, V] never exists as a whole.
 class Head {
  public:
   static constexpr int64_t kLogitsBytes = int64_t{128} << 20;
@@ -25,8 +25,8 @@ class Head {
   };
   Saved make_saved(const Ctx&, Arena&, ConstView x) const;
 
-  /// loss [s, b] f32. In training it also adds to the weight's gradient and fills saved.dnormed, because the
-  /// logits that both need are gone afterwards.
+  /// loss [s, b] f32. In training it also adds to the weight's gradient and fills saved.dnormed, since the
+  /// logits that both need are discarded afterwards.
   void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
   /// dx: gradient of x, overwritten.
   void backward(const Ctx&, View dx, const Saved&) const;
@@ -44,12 +44,13 @@ class Head {
     RowBlock rows(int64_t begin, int64_t end) const;
   };
   void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
-  /// Makes a rank's softmax statistics those of the whole vocabulary, of which it has a share: the max
-  /// maximum, and sums rescaled to it so that they may be added up.
+  /// Turns a rank's softmax statistics, which cover its share of the vocabulary, into those of the whole
+  /// vocabulary: the largest maximum, and sums rescaled to it so that they can be added up.
   void reduce(const Ctx&, View max, View sum_exp) const;
-  /// Rows of a block, so that there are as few blocks as possible, equal but for the last one, which may be a
-  /// little shorter: 4 x 1024 rows of GPT-2 124M in bf16 take 12 % less processor time than 3 x 1335 and 91,
-  /// and a quarter less memory. Shorter micro-batches than the model's take no larger blocks than a full one.
+  /// The number of rows of a block. There are as few blocks as possible, all equal except the last, which may
+  /// be a little shorter: 4 x 1024 rows of GPT-2 124M in bf16 take 12 % less processor time than 3 x 1335 and
+  /// 91, and a quarter less memory. Micro-batches shorter than the model's do not take larger blocks than a
+  /// full one.
   int64_t block_rows(const Ctx&, const Shape& rows, DType) const;
 
   Norm norm_;

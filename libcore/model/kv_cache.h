@@ -11,11 +11,11 @@
 
 namespace megalith {
 
-/// Keys and values of what a stage has read so far, per layer.
+/// Keys and values of what a stage has read so far, for each layer.
 class KvCache {
  public:
   struct Size {
-    int64_t batch = 1, capacity = 0;  // sequences, and tokens of each
+    int64_t batch = 1, capacity = 0;  // number of sequences, and of tokens in each
     DType dtype = DType::kF32;        // of the model
   };
   KvCache(Backend&, const ModelConfig&, const Layers&, const TensorSplit&, const Size&);
@@ -27,13 +27,13 @@ class KvCache {
   int64_t past() const { return past_; }
   int64_t batch() const { return size_.batch; }
   int64_t capacity() const { return size_.capacity; }
-  /// Takes `tokens` more into account; kInternal past the capacity.
+  /// Counts `tokens` more tokens; kInternal beyond the capacity.
   void advance(int64_t tokens);
   /// Fills an empty cache of one sequence with `tokens` positions: `values` [layers, 2 (k, v), groups,
   /// tokens, head].
   void put(Stream&, int64_t tokens, std::span<const float> values);
-  /// The first `tokens` positions of another cache of one sequence of the same model and type, and nothing
-  /// else. kInternal when that one has fewer, or they do not fit.
+  /// The first `tokens` positions of another cache, which must hold one sequence of the same model and type,
+  /// and nothing else. kInternal if that cache has fewer, or they do not fit.
   void copy(Stream&, const KvCache& from, int64_t tokens);
   /// Forgets everything from position `past` on.
   void truncate(int64_t past);
@@ -48,14 +48,14 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-/// The new rows [t, b, …] of a pass and the caches that keep them: one of all b sequences, or, with t = 1,
-/// one of each sequence, so that sequences of different lengths share a pass. The caches count the new rows
-/// already.
+/// The new rows [t, b, …] of a pass and the caches that keep them: one cache for all b sequences or, with t =
+/// 1, one for each sequence, so that sequences of different lengths share a pass. The caches already count
+/// the new rows.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;
 
-  /// Calls visit(cache, rows before the new ones, first sequence, sequence after the last) for each cache.
+  /// Calls visit(cache, rows before the new ones, first sequence, end of the sequences) for each cache.
   template <class Visit>
   void each(const Visit& visit) const {
     int64_t first = 0;
@@ -64,7 +64,7 @@ struct Reading {
       first += cache->batch();
     }
   }
-  /// The sequences [first, last) of rows [t, b, …].
+  /// The rows of sequences [first, last) in rows [t, b, …].
   template <class V>
   V part(const V& rows, int64_t first, int64_t last) const {
     if (last - first == rows.shape[1]) return rows;

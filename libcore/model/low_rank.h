@@ -8,15 +8,15 @@
 
 namespace megalith {
 
-/// An adapter of LoRA (Hu et al. 2021) beside a linear layer: to some of its outputs scale * dropout(x) A^T
-/// B^T is added, as peft computes it. A [r, in], B as the layer's weight, with the part's slots alone and r
-/// for `in`. In a column-parallel layer every rank holds all of A, in a row-parallel one all of B; their
-/// gradients are the ranks' summands then, and nothing but them needs a message.
+/// A LoRA adapter (Hu et al. 2021) of a linear layer: adds scale * dropout(x) A^T B^T to some of its outputs,
+/// as peft computes it. A is [r, in]; B has the shape of the layer's weight, with only the part's slots and
+/// with r in place of `in`. In a column-parallel layer every rank holds all of A, in a row-parallel one all
+/// of B. The gradient of such a matrix is a summand on each rank; nothing else needs a message.
 class LowRank {
  public:
   struct Layer {
     std::string name;
-    Shape weight;  // of all ranks
+    Shape weight;  // over all ranks
     int cut_axis;
     int number;     // global number of the transformer layer
     uint32_t site;  // DropoutKey::site
@@ -25,10 +25,10 @@ class LowRank {
 
   /// y [n, out/tp] += the adapter's part of x [n, in].
   void forward(const Ctx&, View y, ConstView x) const;
-  /// Adds to the gradients of A and B. Returns that of scale * dropout(x) A^T, [n, r] in ctx.scratch, which
-  /// backward_input() wants.
+  /// Adds to the gradients of A and B. Returns the gradient of scale * dropout(x) A^T, [n, r] in ctx.scratch,
+  /// for backward_input().
   View backward_weight(const Ctx&, ConstView dy, ConstView x) const;
-  /// dx [n, in] += its gradient.
+  /// dx [n, in] += the adapter's gradient.
   void backward_input(const Ctx&, View dx, ConstView inside) const;
 
  private:
@@ -36,7 +36,7 @@ class LowRank {
   int64_t in() const { return a_->local[1]; }
   View b_matrix(View view) const { return view.as_shape({slots_.taken(), rank()}); }
   bool whole() const { return slots_.taken() == slots_.columns(); }
-  /// x through the mask, in ctx.scratch; x itself without dropout.
+  /// The masked x, in ctx.scratch; x itself without dropout.
   ConstView dropped(const Ctx&, ConstView x) const;
   /// scale * dropout(x) A^T, [n, r] in ctx.scratch.
   View shrunk(const Ctx&, ConstView dropped) const;

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// Stands for a group of a given size, so that one process can measure a rank of many: moves nothing, and
+/// Stands for a group of a given size, so that one process can measure one rank of many: moves nothing, and
 /// counts the bytes of the whole tensors that are reduced, gathered and scattered.
 class SilentComm final : public Communicator {
  public:

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// LayerNorm or RMSNorm, as the model says.
+/// LayerNorm or RMSNorm, depending on the model.
 class Norm {
  public:
   /// name: "decoder.layers.0.input_layernorm".
@@ -20,12 +20,12 @@ class Norm {
   };
   Saved make_saved(Arena&, int64_t rows) const;
 
-  /// y must not be x's memory, which the backward pass reads. An empty Saved keeps nothing.
+  /// y must not share x's memory, which the backward pass reads. An empty Saved keeps nothing.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   struct Grad {
     View dx;             // [n, h], overwritten
     ConstView dy, x;     // [n, h]
-    ConstView add = {};  // [n, h] that reaches x past the norm and is added; may be dx's memory
+    ConstView add = {};  // [n, h], a gradient that bypasses the norm and is added; may share dx's memory
   };
   void backward(const Ctx&, const Grad&, const Saved&) const;
 

@@ -16,7 +16,8 @@ int64_t aligned(int64_t elements, int64_t step) {
   return (elements + step - 1) / step * step;
 }
 
-/// The parameter that holds `param`'s values in this table: itself, unless it is tied to one that is here.
+/// The parameter that holds `param`'s values in this table: itself, unless it is tied to another one in this
+/// table.
 Param& holder(ParamTable& table, Param& param) {
   Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
   return other ? *other : param;
@@ -26,13 +27,13 @@ View part_of(View flat, int64_t offset, const Shape& shape) {
   return flat.rows(offset, offset + shape.elements()).as_shape(shape);
 }
 
-/// The parameters [first, end) of one bucket, among those that hold memory of their own.
+/// The parameters [first, end) of one bucket, among those that own memory.
 struct BucketRange {
   size_t first, end;
   bool alone;
 };
 
-/// In the order of a backward pass. A bucket is closed where a unit begins, so that it is complete as soon as
+/// In the order of a backward pass. A bucket ends only where a unit begins, so that it is complete as soon as
 /// its last unit is.
 std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const StoreOptions& options) {
   std::vector<BucketRange> ranges;
@@ -62,14 +63,14 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
   return ranges;
 }
 
-/// Places the gradients of the buckets, in the order of a backward pass, in two windows that take turns, so
-/// that one layer's can be reduced while the next one's are made; returns the elements of the whole memory.
+/// Places the buckets' gradients, in the order of a backward pass, in two windows by turns, so that one
+/// layer's can be reduced while the next one's are computed. Returns the elements of the whole memory.
 int64_t share_windows(std::vector<Bucket>& buckets) {
   int64_t window = 0;
   for (const Bucket& bucket : buckets)
     if (!bucket.alone) window = std::max(window, bucket.elements());
   int64_t end = 2 * window;
-  int sharing = 0;  // buckets so far that share one
+  int sharing = 0;  // buckets so far that share a window
   for (Bucket& bucket : buckets) {
     if (bucket.alone) end += bucket.elements();
     bucket.grads = bucket.alone ? end - bucket.elements() : (sharing++ % 2) * window;
@@ -84,7 +85,7 @@ uint64_t hash(std::string_view text) {
   return sum;
 }
 
-/// Gives parameters their first values, a piece at a time, so that these are still in the cache when they are
+/// Gives parameters their initial values, a piece at a time, so that a piece is still in the cache when it is
 /// copied.
 class Initializer {
  public:
@@ -95,7 +96,7 @@ class Initializer {
         arena_(make_arena(stream.backend(), "staging", Arena::bytes_of(DType::kF32, {kPiece}))),
         staging_(arena_.make(DType::kF32, {kPiece}, "staged values")) {}
 
-  /// The local part of one; what lies beyond the global tensor is zero since it was allocated.
+  /// The local part of a parameter; what lies beyond the global tensor is zero since its allocation.
   void run(const Param& param) {
     const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
     int64_t outer = 1, inner = 1;
@@ -182,7 +183,7 @@ void ParamStore::place(ParamTable& table, const StoreOptions& options) {
     trained_ += param.local.elements();
   }
   const std::vector<BucketRange> ranges = bucket_ranges(own, options);
-  for (size_t i = ranges.size(); i-- > 0;) {  // memory is in the table's order
+  for (size_t i = ranges.size(); i-- > 0;) {  // memory is in the order of the table
     const BucketRange& range = ranges[i];
     Bucket bucket{.begin = elements_, .first_unit = own[range.first]->unit, .alone = range.alone};
     bucket.units = own[range.end - 1]->unit - bucket.first_unit + 1;
@@ -204,7 +205,7 @@ void ParamStore::give_views(ParamTable& table) {
   for (Param& param : table.all()) {
     const int64_t at = offsets_[i++];
     const Param& from = holder(table, param);
-    if (&from != &param) {  // declared earlier: the embedding stands before the head
+    if (&from != &param) {  // declared earlier: the embedding precedes the head
       param.value = from.value;
       param.grad = from.grad;
       continue;

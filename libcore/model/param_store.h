@@ -13,20 +13,21 @@ namespace megalith {
 struct StoreOptions {
   DType dtype = DType::kF32;  // of the values
   bool grads = true;          // false: inference, every Param::grad stays empty
-  int shards = 1;             // equal parts that each bucket can be cut into: the data-parallel ranks
-  int64_t bucket = std::numeric_limits<int64_t>::max();  // elements from which on a bucket is full
-  int buckets = 0;         // in place of `bucket`: so many of about one size; 0: see there
-  std::string alone = {};  // a parameter of this name, or tied to it, is a bucket of its own
-  /// Gradients of one bucket take the memory of those of the second next, because they are used up (ZeRO-2)
-  /// before the backward pass comes to that one. Buckets with a parameter alone keep their own.
+  int shards = 1;  // equal parts into which each bucket can be cut: the number of data-parallel ranks
+  int64_t bucket = std::numeric_limits<int64_t>::max();  // a bucket with so many elements is full
+  int buckets = 0;         // instead of `bucket`: this many buckets of similar size; 0: use `bucket`
+  std::string alone = {};  // a parameter of this name, or tied to it, is a separate bucket
+  /// The gradients of a bucket share memory with those of the second next one: they are used up (ZeRO-2)
+  /// before the backward pass gets there. A bucket with a single parameter keeps its own memory.
   bool windows = false;
 };
 
-/// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. Whole units
-/// (ParamTable::begin_unit), since a call waits for its last gradient, but for a parameter that is alone.
+/// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. Consists of
+/// whole units (ParamTable::begin_unit), since a call waits for its last gradient, or of a single parameter
+/// (StoreOptions::alone).
 struct Bucket {
   int64_t begin = 0, end = 0;  // elements of the flat tensor of values; a multiple of shards * kAlign
-  int64_t grads = 0;           // element of the gradients' memory where its gradients begin
+  int64_t grads = 0;           // the element of the gradients' memory at which its gradients begin
   int first_unit = 0, units = 0;
   bool alone = false;
 
@@ -34,11 +35,11 @@ struct Bucket {
 };
 
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
-/// each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero. Frozen
-/// parameters lie in a tensor of their own, of which nobody keeps gradients or an optimizer's state, and
-/// those of Param::int8 in two, of 8-bit numbers and their scales. A tied parameter aliases the one it names
-/// when that is in the same table. Sets Param::value, Param::grad and Constant::view, which are valid as long
-/// as the store. Works on the dry backend (views point nowhere).
+/// with each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero.
+/// Frozen parameters are in a separate tensor without gradients or optimizer state, those of Param::int8 in
+/// two tensors, of 8-bit numbers and their scales. A tied parameter aliases the one it names if that is in
+/// the same table. Sets Param::value, Param::grad and Constant::view, which are valid as long as the store.
+/// Works on the dry backend (views point nowhere).
 class ParamStore {
  public:
   static constexpr int64_t kAlign = 64;
@@ -46,7 +47,7 @@ class ParamStore {
   ParamStore(ParamTable&, Stream&, const StoreOptions& = {});
 
   View values() const { return values_; }  // [elements()], of what is trained
-  /// [elements()] f32, beside the values; empty without grads, and smaller with windows.
+  /// [elements()] f32, parallel to the values; empty without grads, and smaller with windows.
   View grads() const { return grads_; }
   View grads(const Bucket& bucket) const {
     return grads_.rows(bucket.grads, bucket.grads + bucket.elements());
@@ -55,11 +56,11 @@ class ParamStore {
   /// table's last parameters come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int64_t elements() const { return elements_; }      // with gaps, of what is trained
-  int64_t parameters() const { return parameters_; }  // without them, tied ones once, frozen ones too
-  int64_t trained() const { return trained_; }        // those of them that are trained
+  int64_t parameters() const { return parameters_; }  // without gaps, tied ones once, including frozen ones
+  int64_t trained() const { return trained_; }        // only those that are trained
   /// Where a trained parameter begins in values(), in elements.
   int64_t offset(const Param&) const;
-  /// Bytes of the arenas: all values with the constants, and gradients.
+  /// Bytes of the arenas: all values and constants; gradients.
   size_t value_bytes() const { return value_bytes_; }
   size_t grad_bytes() const { return grad_bytes_; }
 
@@ -71,17 +72,18 @@ class ParamStore {
           narrow_elements_ = 0, scale_elements_ = 0;
   size_t value_bytes_ = 0, grad_bytes_ = 0;
   std::vector<Bucket> buckets_;
-  std::vector<int64_t> offsets_;  // of each parameter in its tensor of values, beside ParamTable::all()
+  std::vector<int64_t> offsets_;  // of each parameter in its tensor of values, parallel to ParamTable::all()
   View values_, frozen_, narrow_, scales_, grads_;
   std::vector<Arena> arenas_;
 };
 
-/// Gives the table's constants memory and computes them.
+/// Allocates and computes the table's constants.
 Arena place_constants(ParamTable&, Stream&);
 
-/// Sets every value: normal numbers by place (philox of seed, the parameter's name and the element's place in
-/// the global tensor, then Box-Muller), or its constant. The same for every layout. Rows beyond the global
-/// tensor stay zero. Blocking. `trained_only`: frozen values are left as they are, for who loads them.
+/// Sets every value: to normal numbers that depend on their place (Philox of seed, the parameter's name and
+/// the element's place in the global tensor, then Box-Muller), or to its constant. The result is the same for
+/// every layout. Rows beyond the global tensor stay zero. Blocking. `trained_only`: frozen values are left
+/// alone, since they will be loaded.
 void initialize(ParamTable&, Stream&, uint64_t seed, bool trained_only = false);
 
 }  // namespace megalith

@@ -4,7 +4,7 @@
 
 namespace megalith {
 namespace {
-// Floating-point operations per element of y, an exponential, a division or an error function counted as one.
+// Floating-point operations per element of y; an exponential, a division or an error function counts as one.
 constexpr double kGeluFlops = 8, kGeluGradFlops = 14, kSwiGluFlops = 5, kSwiGluGradFlops = 10;
 
 void check_gated(const char* op, const ConstView& x, const ConstView& y) {

@@ -4,10 +4,10 @@
 
 namespace megalith {
 
-/// y = gelu(x). tanh_form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Megatron's fused kernel and
-/// GPT-2's gelu_new; else 0.5 x (1 + erf(x / sqrt 2)).
+/// y = gelu(x). tanh_form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in Megatron's fused kernel and
+/// GPT-2's gelu_new; otherwise 0.5 x (1 + erf(x / sqrt 2)).
 struct Gelu {
-  View y;       // [n, f]; may be x's memory
+  View y;       // [n, f]; may share x's memory
   ConstView x;  // [n, f]
   bool tanh_form = true;
   static constexpr const char* kName = "gelu";
@@ -16,7 +16,7 @@ struct Gelu {
 };
 
 struct GeluGrad {
-  View dx;          // [n, f]; may be dy's memory
+  View dx;          // [n, f]; may share dy's memory
   ConstView dy, x;  // [n, f]
   bool tanh_form = true;
   static constexpr const char* kName = "gelu_grad";
@@ -34,7 +34,7 @@ struct SwiGlu {
 };
 
 struct SwiGluGrad {
-  View dx;       // [n, 2, f]; may be x's memory
+  View dx;       // [n, 2, f]; may share x's memory
   ConstView dy;  // [n, f]
   ConstView x;   // [n, 2, f]
   static constexpr const char* kName = "swiglu_grad";

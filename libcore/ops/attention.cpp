@@ -29,7 +29,7 @@ int64_t query_heads(const ConstView& qkv) {
   return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
 }
 
-/// Queries times the keys each may see, over batch and heads: a query at position p sees p + 1.
+/// The number of query-key pairs, over batch and heads: a query at position p sees p + 1 keys.
 double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
   const int64_t s = qkv.shape[0], after = std::clamp<int64_t>(s - std::max<int64_t>(rows.split, 0), 0, s);
   const double pairs = static_cast<double>(s) * static_cast<double>(s + 1) / 2 +
@@ -38,7 +38,7 @@ double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
   return static_cast<double>(query_heads(qkv)) * pairs;
 }
 
-/// Keys and values apart from qkv, and where qkv's queries stand among them.
+/// Checks keys and values that are separate from qkv, and the positions of qkv's queries among them.
 void check_apart(const char* op, const ConstView& kv, const ConstView& qkv, const RowPositions& rows) {
   if (!kv)
     return require(rows.first == 0 && rows.one_span(), op, "all positions without kv", rows.first, rows.jump);
@@ -82,8 +82,8 @@ void Attention::check() const {
   require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
 }
 
-// Two matrix products, 2 flops per multiply-add, over the pairs a causal mask leaves; the exponentials are
-// not counted, because there is one for some hundreds of these.
+// Two matrix products, 2 flops per multiply-add, over the pairs that a causal mask leaves. The exponentials
+// are not counted: there is one for some hundreds of flops.
 Cost Attention::cost() const {
   return {4 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(kv) + bytes_of(out) + bytes_of(lse)};
@@ -104,7 +104,7 @@ void AttentionGrad::check() const {
   require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
 }
 
-// Five matrix products, because the scores are made again: these, dV, dP, dQ and dK.
+// Five matrix products: the scores, which are recomputed, dV, dP, dQ and dK.
 Cost AttentionGrad::cost() const {
   return {10 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(dqkv) + bytes_of(kv) + bytes_of(dkv) + bytes_of(out) + bytes_of(dout) +

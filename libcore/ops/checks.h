@@ -5,7 +5,7 @@
 namespace megalith {
 
 /// The rules that check() of several ops share. Each throws kInternal with the op's name, the rule and what
-/// was found. An empty view passes where a rule speaks of optional tensors: callers test it first.
+/// was found. If a rule is about an optional tensor, an empty view passes: callers test that first.
 
 inline bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
@@ -14,14 +14,14 @@ inline bool is_float(DType dtype) {
 /// fp32, bf16 or fp16: the dtypes of activations and weights.
 inline void want_float(const char* op, const char* rule, const ConstView& view) {
   if (!view || !is_float(view.dtype))
-    fail(ErrorKind::kInternal, op, ": want ", rule, " present, fp32, bf16 or fp16, got ",
+    fail(ErrorKind::kInternal, op, ": wanted ", rule, " present, fp32, bf16 or fp16, got ",
          view ? name_of(view.dtype) : "no tensor");
 }
 
 /// Present and of one dtype.
 inline void want_dtype(const char* op, const char* rule, const ConstView& view, DType dtype) {
   if (!view || view.dtype != dtype)
-    fail(ErrorKind::kInternal, op, ": want ", rule, " present and ", name_of(dtype), ", got ",
+    fail(ErrorKind::kInternal, op, ": wanted ", rule, " present and ", name_of(dtype), ", got ",
          view ? name_of(view.dtype) : "no tensor");
 }
 

@@ -20,8 +20,8 @@ void Dropout::check() const {
   key.check(kName, x.shape[1]);
 }
 
-// A multiplication and a comparison per element, an addition for the residual; the random bits are left out,
-// since they are not floating point.
+// A multiplication and a comparison per element, plus an addition for the residual. The random bits are not
+// floating point, so they do not count.
 Cost Dropout::cost() const {
   return {static_cast<double>(x.elements()) * ((key.p > 0 ? 2 : 0) + (residual ? 1 : 0)),
           bytes_of(x) + bytes_of(y) + bytes_of(residual)};

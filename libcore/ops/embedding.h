@@ -6,22 +6,22 @@
 namespace megalith {
 
 /// y[s, b] = table[ids[s, b] - first_id] (+ positions[rows.at(s) - starts[s, b]]). Ids outside [first_id,
-/// first_id + v) give zeros, because another rank has them.
+/// first_id + v) give zeros: another rank has them.
 struct Embedding {
-  View y;                    // [s, b, h]; on the CPU fp32 also of bf16 and fp16 tables
+  View y;                    // [s, b, h]; on the CPU also fp32 from bf16 and fp16 tables
   ConstView ids;             // [s, b] i32
   ConstView table;           // [v, h]
   ConstView positions = {};  // [max, h]; empty: none
   RowPositions rows = {};    // read with positions
   int32_t first_id = 0;
-  ConstView starts = {};  // [s, b] i32, as Rope's; empty: row 0
+  ConstView starts = {};  // [s, b] i32, as in Rope; empty: row 0
   static constexpr const char* kName = "embedding";
   void check() const;
   Cost cost() const;
 };
 
-/// Adds dy to the rows of dtable and dpositions, in the order of their places, so that results repeat bit for
-/// bit.
+/// Adds dy to the rows of dtable and dpositions, in the order of their places, so that results are
+/// reproducible bit for bit.
 struct EmbeddingGrad {
   View dtable;             // [v, h] f32
   View dpositions;         // [max, h] f32; empty: none
@@ -29,7 +29,7 @@ struct EmbeddingGrad {
   ConstView ids;           // [s, b] i32
   RowPositions rows = {};  // read with dpositions
   int32_t first_id = 0;
-  ConstView starts = {};  // [s, b] i32, as Embedding's
+  ConstView starts = {};  // [s, b] i32, as in Embedding
   static constexpr const char* kName = "embedding_grad";
   void check() const;
   Cost cost() const;

@@ -4,9 +4,9 @@
 
 namespace megalith {
 
-/// c = op(a) op(b) (+ bias) or, with accumulate, c += op(a) op(b). Row-major; sums in fp32. a and b have one
-/// dtype, fp32, bf16 or fp16; c is fp32 or has that dtype (one rounding at the end). Views of more axes count
-/// as [rows, last].
+/// c = op(a) op(b) (+ bias) or, with accumulate, c += op(a) op(b). Row-major, with sums in fp32. a and b have
+/// one dtype, fp32, bf16 or fp16; c is fp32 or has that dtype (one rounding at the end). Views with more axes
+/// count as [rows, last].
 struct Gemm {
   View c;               // [m, n]
   ConstView a;          // [m, k], or [k, m] with trans_a

@@ -46,7 +46,8 @@ void CrossEntropy::check() const {
   if (mask) want_vector(kName, "mask [n]", mask, n, DType::kF32);
 }
 
-// Subtraction, exponential and multiplication per entry when the gradient is wanted; else a few per row.
+// Subtraction, exponential and multiplication per entry if the gradient is wanted; otherwise a few operations
+// per row.
 Cost CrossEntropy::cost() const {
   const double rows = static_cast<double>(logits.shape.rows());
   const double row_bytes =

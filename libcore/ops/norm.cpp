@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// Floating-point operations per element, counted by hand: LayerNorm sum 1, variance 3, output 4; RmsNorm
-// squares 2, output 2; the gradients: x-hat 2, dy w 1, two sums 3, dx 4, dw 2 (LayerNorm db 1).
+// Floating-point operations per element, counted by hand. LayerNorm: sum 1, variance 3, output 4; RmsNorm:
+// squares 2, output 2; gradients: x-hat 2, dy w 1, two sums 3, dx 4, dw 2 (LayerNorm db 1).
 constexpr double kLayerNormFlops = 8, kRmsNormFlops = 4, kLayerNormGradFlops = 13, kRmsNormGradFlops = 10;
 
 template <class Norm>

@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is normalised
+/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is normalized
 /// and kept in `sum`.
 struct LayerNorm {
   View y;                     // [n, h]
@@ -12,22 +12,22 @@ struct LayerNorm {
   ConstView w, b;             // [h]
   View mean = {}, rstd = {};  // [n] f32, kept for LayerNormGrad; empty: not kept
   ConstView residual = {};    // [n, h]; added to x first
-  View sum = {};              // [n, h] x + residual; needed when residual is given
+  View sum = {};              // [n, h] x + residual; required with residual
   float eps = 1e-5f;
   static constexpr const char* kName = "layer_norm";
   void check() const;
   Cost cost() const;
 };
 
-/// dx (= or, with add, add +) gradient of LayerNorm; dw, db are added to.
+/// The gradient of LayerNorm: dx = (or, with add, add +) it; dw and db are added to.
 struct LayerNormGrad {
-  View dx;               // [n, h]; may be dy's or add's memory
+  View dx;               // [n, h]; may share dy's or add's memory
   View dw, db;           // [h] f32, added to; empty: not wanted (frozen)
   ConstView dy;          // [n, h]
-  ConstView x;           // [n, h] what was normalised (LayerNorm's sum when it had a residual)
+  ConstView x;           // [n, h] what was normalized (LayerNorm's sum if it had a residual)
   ConstView w;           // [h]
   ConstView mean, rstd;  // [n] f32
-  ConstView add = {};    // [n, h] gradient that reaches x by the residual path
+  ConstView add = {};    // [n, h] gradient that reaches x through the residual path
   static constexpr const char* kName = "layer_norm_grad";
   void check() const;
   Cost cost() const;
@@ -48,10 +48,10 @@ struct RmsNorm {
 };
 
 struct RmsNormGrad {
-  View dx;             // [n, h]; may be dy's or add's memory
+  View dx;             // [n, h]; may share dy's or add's memory
   View dw;             // [h] f32, added to; empty: not wanted
   ConstView dy;        // [n, h]
-  ConstView x;         // [n, h] what was normalised
+  ConstView x;         // [n, h] what was normalized
   ConstView w;         // [h]
   ConstView rstd;      // [n] f32
   ConstView add = {};  // [n, h]

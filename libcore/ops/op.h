@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// The price of an op: floating-point operations, and bytes that must cross memory once.
+/// The cost of an op: floating-point operations, and bytes that must cross memory once.
 struct Cost {
   double flops = 0, bytes = 0;
   Cost& operator+=(const Cost& other) {
@@ -19,7 +19,7 @@ struct Cost {
   }
 };
 
-/// Per op name: calls, price and host time between enqueue and return (on the CPU: the op's run time).
+/// For each op name: calls, cost, and host time between enqueue and return (on the CPU: the op's run time).
 class Trace {
  public:
   struct Entry {
@@ -43,7 +43,7 @@ class Trace {
 /// For check(): throws kInternal "OP: RULE, got A and B" unless `ok`.
 template <class A, class B>
 void require(bool ok, const char* op, const char* rule, const A& a, const B& b) {
-  if (!ok) fail(ErrorKind::kInternal, op, ": want ", rule, ", got ", a, " and ", b);
+  if (!ok) fail(ErrorKind::kInternal, op, ": wanted ", rule, ", got ", a, " and ", b);
 }
 
 }  // namespace megalith

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += sum of squares of x, in fp64, in an order that depends on the size alone, so that results repeat
-/// bit for bit.
+/// out[0] += sum of squares of x, in fp64, in an order that depends only on the size, so that results are
+/// reproducible bit for bit.
 struct SumSquares {
   View out;     // [1] f64
   ConstView x;  // any shape, f32|bf16|f16
@@ -16,9 +16,9 @@ struct SumSquares {
 };
 
 /// AdamW (Loshchilov & Hutter) on a flat range, as torch.optim.AdamW computes it: decoupled decay first,
-/// rates in fp64. `grad` is multiplied by the scalars' grad scale first; when they say skip, nothing is
-/// touched. Reads the scalars in the stream's order: whatever wrote them, DecideStep included, may still be
-/// under way.
+/// rates in fp64. `grad` is first multiplied by the scalars' grad scale; if they say skip, nothing is
+/// changed. The scalars are read in the stream's order: whatever writes them, such as DecideStep, may still
+/// be running.
 struct AdamW {
   View master;        // [n] f32, updated
   View m, v;          // [n] f32, updated

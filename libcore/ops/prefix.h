@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// Fills the first rows of attention's keys and values with those that every sequence of the batch sees.
+/// Fills the first rows of attention's keys and values with those that all sequences of the batch see.
 struct PutPrefix {
   View kv;           // [p, b, groups, 2, head], overwritten
   ConstView prefix;  // [2 (k, v), groups, p, head], of kv's dtype
@@ -13,8 +13,8 @@ struct PutPrefix {
   Cost cost() const;
 };
 
-/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order, so that results
-/// repeat bit for bit.
+/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order, so that results are
+/// reproducible bit for bit.
 struct PrefixGrad {
   View dprefix;   // [2, groups, p, head] f32
   ConstView dkv;  // [p, b, groups, 2, head]

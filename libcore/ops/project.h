@@ -4,9 +4,9 @@
 
 namespace megalith {
 
-/// y = x W^T (+ bias) in fp32 with weights kept in a type of their own: what inference needs, where a
-/// weight's bytes are the time. The weights are widened, x is never rounded. A row of y does not depend on
-/// how many rows x has while that is at most kFewRows.
+/// y = x W^T (+ bias) in fp32 with weights that keep a type of their own, for inference, where reading the
+/// weights takes the time. The weights are widened; x is never rounded. As long as x has at most kFewRows
+/// rows, a row of y does not depend on how many.
 struct Project {
   static constexpr int64_t kFewRows = 8;
   View y;                 // [n, out] f32
@@ -22,8 +22,8 @@ struct Project {
   Cost cost() const;
 };
 
-/// Each row in 8 bits, with a scale of its own so that a small row keeps its bits: scales[j] = max
-/// |w[j]| / 127, q[j] = w[j] / scales[j] to the nearest integer.
+/// Each row in 8 bits with its own scale, so that a small row keeps its precision: scales[j] = max |w[j]| /
+/// 127, q[j] = w[j] / scales[j] rounded to the nearest integer.
 struct QuantizeRows {
   View q;       // [rows, columns] i8
   View scales;  // [rows] f32
@@ -33,7 +33,7 @@ struct QuantizeRows {
   Cost cost() const;
 };
 
-/// w[j] = q[j] * scales[j]: what QuantizeRows left of a matrix.
+/// w[j] = q[j] * scales[j]: what QuantizeRows kept of a matrix.
 struct WidenRows {
   View w;            // [rows, columns] f32
   ConstView q;       // [rows, columns] i8

@@ -4,13 +4,13 @@
 
 namespace megalith {
 
-/// Some columns of rows [outer, slots, inner]: `count` slots from `first` on of each outer one. The outputs
-/// of QKV are [groups, q + 2, head]; its keys are slot q.
+/// Some columns of rows [outer, slots, inner]: `count` slots from `first` on in each outer one. The outputs
+/// of QKV are [groups, q + 2, head]; their keys are slot q.
 struct Slots {
   int64_t outer = 1, slots = 1, first = 0, count = 1, inner = 0;
 
   int64_t columns() const { return outer * slots * inner; }  // of a whole row
-  int64_t taken() const { return outer * count * inner; }    // of what the slots hold
+  int64_t taken() const { return outer * count * inner; }    // in the slots
 };
 
 /// y[n, slots] += x.
@@ -33,7 +33,7 @@ struct TakeSlots {
   Cost cost() const;
 };
 
-/// x *= factor, rounded once. It is not cut over threads, because its tensors are small.
+/// x *= factor, rounded once. Runs on one thread: its tensors are small.
 struct ScaleBy {
   View x;
   float factor;

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends on the size alone. A
-/// microbatch's loss joins the step's in the stream, so that the host need not wait.
+/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends only on the size. Adds a
+/// microbatch's loss to the step's on the stream, so that the host need not wait.
 struct ScaledSum {
   View out;     // [1] f64
   ConstView x;  // any shape, f32
@@ -16,12 +16,12 @@ struct ScaledSum {
   Cost cost() const;
 };
 
-/// From the step's loss and sum of squares, both complete, to what AdamW reads: norm = sqrt(sum of squares) /
-/// loss scale; skip = 1 unless loss and norm are finite; grad scale = clip_factor(norm, max_norm) / loss
-/// scale, 0 when skipped.
+/// Turns the step's loss and sum of squares, both complete, into what AdamW reads: norm = sqrt(sum of
+/// squares) / loss scale; skip = 1 unless loss and norm are finite; grad scale = clip_factor(norm, max_norm)
+/// / loss scale, 0 if skipped.
 struct DecideStep {
   View scalars;     // [StepScalar::kCount] f64; kNorm, kGradScale and kSkip are written
-  double max_norm;  // of clipping (see clip_factor); 0: none
+  double max_norm;  // for clipping (see clip_factor); 0: none
   static constexpr const char* kName = "decide_step";
   void check() const;
   Cost cost() const;

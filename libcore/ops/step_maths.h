@@ -5,7 +5,7 @@
 #include "libcore/ops/step_scalars.h"
 
 /// The arithmetic between the gradients' norm and the update, in fp64: the same functions on the host and in
-/// CUDA kernels. No CUDA header is needed.
+/// CUDA kernels. Needs no CUDA header.
 #if defined(__CUDACC__)
 #define MEGALITH_HD __host__ __device__ __forceinline__
 #else
@@ -15,7 +15,7 @@
 namespace megalith {
 
 /// The factor by which Megatron and torch's clip_grad_norm_ scale a gradient of this norm: max_norm / (norm +
-/// 1e-6) where that is below 1. max_norm 0: never clipped.
+/// 1e-6) if that is below 1. max_norm 0: never clips.
 MEGALITH_HD double clip_factor(double norm, double max_norm) {
   if (!(max_norm > 0)) return 1;
   const double factor = max_norm / (norm + 1e-6);

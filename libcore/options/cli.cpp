@@ -23,7 +23,7 @@ constexpr const char* kCommandLine = "command line";
 constexpr const char* kCheckpoint = "checkpoint ";
 constexpr const char* kGeneralGroup = "General";
 
-/// What every app has.
+/// The options that every app has.
 struct General {
   std::string config;
   bool help = false, version = false, quiet = false;
@@ -68,8 +68,8 @@ struct Options::State {
   std::string app, purpose, epilog;
   std::vector<NoteDoc> environment, files;
   General general;
-  std::deque<Entry> entries;  // a deque: the table points to the fields
-  std::vector<Group> groups;  // their fields are moved to entries
+  std::deque<Entry> entries;  // a deque, since the table points to the fields
+  std::vector<Group> groups;  // their fields have been moved to entries
   OptionTable table;          // entry i is its field i
   std::vector<std::function<void(FileTranslation&)>> translators;
   std::vector<std::function<void()>> steps;
@@ -100,7 +100,7 @@ struct Options::State {
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
   Problems with_places(const Problems& all) const;
   AppDoc document() const;
-  /// With the words that a shell may offer, which only completion needs: asking for them may read a file.
+  /// Includes the words that a shell may offer, which only completion needs: collecting them may read a file.
   AppDoc completion() const;
 };
 
@@ -109,7 +109,7 @@ Options::Options(std::string app, std::string purpose) : state_(std::make_unique
   state_->purpose = std::move(purpose);
   environment(
       {{"COLUMNS",
-        "Width of --help, and of megalith-data's tables, where the output is no terminal; 80 when unset. "
+        "Width of --help, and of megalith-data's tables, if the output is not a terminal; 80 when unset. "
         "Other tables have whole lines there."},
        {"MEGALITH_ISA",
         "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
@@ -190,7 +190,8 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
 }
 
 void Options::State::take_config_file(const std::string& path) {
-  constexpr int kSuggested = 10;  // who has more has another program's file, where no suggestion helps
+  constexpr int kSuggested =
+      10;  // more unknown options suggest another program's file, where no suggestion helps
   int unknown = 0;
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
@@ -199,7 +200,7 @@ void Options::State::take_config_file(const std::string& path) {
     if (!match && !fate)
       problems.add(option.where, ": unknown option ", quote(option.key),
                    ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
-    if (option.is_null) continue;  // a key without a value is not given
+    if (option.is_null) continue;  // a key without a value counts as not given
     if (fate && refuses(*fate, option.words))
       problems.add(option.where, ": ", option.key, " is not supported; ", fate->remedy);
     else if (fate)
@@ -215,7 +216,7 @@ void Options::State::take_config_file(const std::string& path) {
       continue;
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
-    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
+    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is already set at ", first->second);
     if (match->negated)
       for (std::string& word : option.words) word = negate_word(word);
     set_field(entry.field, option.words, option.where + ": " + option.key, problems);
@@ -293,8 +294,8 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
 }
 
 namespace {
-/// Leaves out "--num-layers is missing" where "--num-layers "four": wanted an integer" says what became of
-/// it, because one mistake needs one complaint.
+/// Drops "--num-layers is missing" where "--num-layers "four": wanted an integer" gives the reason: one
+/// mistake needs one complaint.
 Problems without_echoes(const Problems& all) {
   Problems out;
   for (const std::string& text : all.list()) {
@@ -310,7 +311,7 @@ Problems without_echoes(const Problems& all) {
 }  // namespace
 
 namespace {
-/// Whether a complaint speaks of this option, and not of one whose name begins alike.
+/// Whether a complaint names this option, and not one whose name only begins alike.
 bool speaks_of(const std::string& complaint, const std::string& option) {
   const std::string name = "--" + option;
   for (size_t at = complaint.find(name); at != std::string::npos; at = complaint.find(name, at + 1)) {
@@ -322,13 +323,13 @@ bool speaks_of(const std::string& complaint, const std::string& option) {
 }
 }  // namespace
 
-/// Adds to each complaint, unless it is about the file, where the options that it speaks of stand there,
-/// because the command line does not show them: "... (run.yaml:3: parallel_config.micro_batch_num gives
+/// Adds to each complaint, unless it is about the file, where its options are set in the file, since the
+/// command line does not show that: "... (run.yaml:3: parallel_config.micro_batch_num gives
 /// --gradient-accumulation-steps)".
 Problems Options::State::with_places(const Problems& all) const {
   Problems out;
   for (const std::string& text : all.list()) {
-    std::map<std::string, std::string> places;  // and the options that each gives
+    std::map<std::string, std::string> places;  // and the options that each sets
     for (const Entry& entry : entries)
       if (is_place(entry.source) && !text.starts_with(general.config) && speaks_of(text, entry.field.name)) {
         std::string& names = places[entry.source];
@@ -382,7 +383,7 @@ std::vector<std::vector<std::string>> Options::given_words(const std::vector<std
   for (const Entry& entry : state_->entries) {
     if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
     const std::string text = field_text(entry.field);
-    if (field_value(entry.field).is_null()) continue;  // it was set aside, and no word says so
+    if (field_value(entry.field).is_null()) continue;  // its value was dropped, and no complaint names it
     if (is_flag(entry.field)) {
       all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
     } else if (takes_several(entry.field)) {

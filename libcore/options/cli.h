@@ -19,7 +19,7 @@ struct WithdrawnOption {
   const char *name, *remedy;  // what to do instead
 };
 
-/// A name that a manual page explains.
+/// A name and its explanation in a manual page.
 struct NoteDoc {
   std::string name, text;
 };
@@ -45,7 +45,7 @@ class Options {
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  /// Adds a config struct's fields under a heading. `config` outlives this object.
+  /// Adds a config struct's fields under a heading. `config` must outlive this object.
   template <class Config>
   Options& add(const std::string& group, Config& config) {
     Group g{.name = group, .fields = fields_of(config)};
@@ -55,54 +55,56 @@ class Options {
     add_group(std::move(g));
     return *this;
   }
-  /// A rule between groups, or the app's refusal of what it cannot do yet; runs in check() after the structs'
-  /// own.
+  /// A rule between groups, or the app's refusal of something that it does not support; runs in check() after
+  /// the structs' own rules.
   Options& rule(std::function<void(Problems&)> rule);
   /// Fills values that depend on several groups; runs in check() after the structs' finish().
   Options& derive(std::function<void()> step);
-  /// Options of other tools, each of which is named once in the log or rejected with its remedy. A field of
-  /// the same name comes first.
+  /// Options of other tools: each is named once in the log as ignored, or rejected with its remedy. A field
+  /// of the same name takes precedence.
   Options& fates(std::span<const OptionFate> options);
-  /// Words for that line of the log, of a field whose values change nothing; before check() writes it.
+  /// Adds words to that line of the log, for a field whose values have no effect; call before check() writes
+  /// the line.
   void note_ignored(std::string words);
-  /// Fields that were added: no list of options has them any more, and they are rejected with their remedy.
+  /// Fields that were added but that this app does not list; they are rejected with their remedy.
   Options& withdraw(std::span<const WithdrawnOption> options);
-  /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
+  /// A reader for another tool's config files: takes the keys that it knows out of the file and adds our
+  /// options.
   Options& translate(std::function<void(FileTranslation&)> translator);
-  /// Asked about an option that is unknown here: "; megalith-convert has it", or nothing.
+  /// Called for an unknown option; returns text such as "; megalith-convert has it", or nothing.
   Options& elsewhere(std::function<std::string(const std::string&)> who);
-  /// Text below the options of --help, such as examples; whole lines.
+  /// Text below the options of --help, such as examples; must consist of whole lines.
   Options& epilog(std::string text);
-  /// Variables of the environment that the app reads, and files that it writes or finds by itself, for the
-  /// manual page.
+  /// Environment variables that the app reads, and files that it writes or finds by itself, for the manual
+  /// page.
   Options& environment(std::vector<NoteDoc> variables);
   Options& files(std::vector<NoteDoc> files);
 
-  /// read() and check(). Returns the text to print on stdout instead of running (--help and its like), else
-  /// nothing.
+  /// read() and check(). Returns the text to print on stdout instead of running (--help and the like),
+  /// otherwise nothing.
   std::optional<std::string> parse(int argc, const char* const* argv);
-  /// First half: takes --config and the command line; complaints wait for check().
+  /// First half: reads --config and the command line; complaints are collected for check().
   std::optional<std::string> read(const std::vector<std::string>& arguments);
-  /// Between the halves: values from a checkpoint's args, for options that the command line does not give.
-  /// `groups` names the headings concerned, empty: all. `from` names the checkpoint in messages. Members of
-  /// `args` that are no option are left.
+  /// Between the halves: takes values from a checkpoint's args for options that the command line does not
+  /// give. `groups` limits this to some headings; empty: all. `from` names the checkpoint in messages.
+  /// Members of `args` that are not options are skipped.
   void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
-  /// Second half: finish() and validate() of every struct (or of the groups named), then the rules; throws
-  /// kUsage with every complaint, one a line. Logs the options that were ignored.
+  /// Second half: finish() and validate() of every struct (or of the named groups), then the rules; throws
+  /// kUsage with all complaints, one per line. Logs the options that were ignored.
   void check(const std::vector<std::string>& groups = {});
 
   /// "default", "derived", "run.yaml:3", "checkpoint FROM" or "command line".
   const std::string& source(const std::string& option) const;
   bool given(const std::string& option) const;  // its source is neither default nor derived
   bool on_command_line(const std::string& option) const;
-  /// The options of these groups that were given, each as words of a command line: {"--lr", "1e-3"},
+  /// The options of these groups that were given, each as the words of a command line: {"--lr", "1e-3"},
   /// {"--no-load-optim"}.
   std::vector<std::vector<std::string>> given_words(const std::vector<std::string>& groups) const;
-  /// The file of --config, which has been read; empty: none.
+  /// The file given to --config; empty: none.
   const std::string& config_file() const;
   /// All options as JSON, for a checkpoint's args.
   Json to_json() const;
-  /// One line an option with its value and source, for the log at start.
+  /// One line per option with its value and source, for the log at the start.
   std::vector<std::string> describe() const;
 
   std::string help(int width = 80) const;

@@ -39,18 +39,19 @@ const OptionFate* OptionTable::find_fate(const std::string& name) const {
 }
 
 namespace {
-/// Whether the words of two names differ by what a typing mistake makes: "lern-rate" is "learn-rate", but
-/// "src-length" is an option of its own and not "seq-length".
+/// Whether the words of two names differ only by what a typing mistake explains: "lern-rate" is "learn-rate",
+/// but "src-length" is a different option than "seq-length".
 bool words_agree(const std::string& name, const std::string& other) {
   const std::vector<std::string> ours = split(name, '-'), theirs = split(other, '-');
-  if (ours.size() != theirs.size()) return true;  // a dash too many or too few; nearest() has counted
+  if (ours.size() != theirs.size()) return true;  // one dash too many or too few; nearest() has counted it
   for (size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i] && !nearest(ours[i], std::span(&theirs[i], 1))) return false;
   return true;
 }
 
-/// Whether two names are near each other only because one is short: any word of three letters is one slip
-/// away from many. A slip that leaves the letters, or adds the "s" of a plural, is one all the same.
+/// Whether two names are close only because one is short: every word of three letters is one edit away from
+/// many others. An edit that keeps the letters, or adds the "s" of a plural, still counts as a typing
+/// mistake.
 bool short_neighbours(std::string name, std::string other) {
   constexpr size_t kShort = 3;
   if (std::min(name.size(), other.size()) > kShort || name == other + "s") return false;
@@ -73,7 +74,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // with one dash, "-lr"
-  // No suggestion for another tool's own name, because it is no slip of the pen.
+  // No suggestion for another tool's option, which is not a typing mistake.
   if (std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
@@ -91,15 +92,15 @@ bool is_option(const std::string& word) {
          std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
-/// "-n": what no option here is called and no value looks like. A number, "-" alone and a text with blanks
-/// are values; argparse tells them apart in the same way.
+/// "-n": neither the name of an option here nor like a value. Numbers, "-" by itself and texts with blanks
+/// are values; argparse uses the same rule.
 bool looks_short(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
          word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
 }
 
-/// "-5", "-.5", "-inf": a value where numbers are wanted, and where texts are rather an option of a tool
-/// whose options have one dash.
+/// "-5", "-.5", "-inf": a value where numbers are expected; where texts are expected more likely an option of
+/// a tool whose options have one dash.
 bool begins_with_dash(const std::string& word) {
   return word.size() > 1 && word[0] == '-' &&
          (std::isalnum(static_cast<unsigned char>(word[1])) || word[1] == '.') &&
@@ -115,8 +116,8 @@ bool is_flag_value(const std::string& word) {
   return lower == "true" || lower == "false" || lower == "1" || lower == "0";
 }
 
-/// Takes one option with its values from the front of the words that are left. Boost.Program_options calls it
-/// for each word.
+/// Takes one option with its values from the front of the remaining words. Boost.Program_options calls it for
+/// each word.
 class OptionTaker {
  public:
   OptionTaker(const OptionTable& table, CommandLine& out, Problems& problems)
@@ -142,7 +143,7 @@ class OptionTaker {
   std::vector<po::option> take_other(std::vector<std::string>& args) {
     const std::string word = args.front();
     const bool looks_like_option = word.size() > 1 && word[0] == '-' && word != "--" && !parse_double(word);
-    if (!looks_like_option) return {};  // Boost takes it as positional
+    if (!looks_like_option) return {};  // Boost then takes it as positional
     args.erase(args.begin());
     return unknown(word, args);
   }
@@ -154,8 +155,7 @@ class OptionTaker {
     return {};
   }
 
-  /// Passes over what are probably the values of an option that is not taken, since each would else be one
-  /// more complaint.
+  /// Skips the probable values of an option that was not accepted: each would cause another complaint.
   static std::vector<std::string> skip_values(std::vector<std::string>& args) {
     const auto end = std::find_if(args.begin(), args.end(), [](const auto& a) { return a.starts_with("-"); });
     std::vector<std::string> values(args.begin(), end);
@@ -218,8 +218,8 @@ class OptionTaker {
     return value;
   }
 
-  /// Cuts "20--seed" into "20 --seed", because a script's line that ends in "20\" without a blank is joined
-  /// so by the shell.
+  /// Splits "20--seed" into "20 --seed": in a script, a line that ends in "20\" without a blank is joined so
+  /// by the shell.
   void unglue(const std::string& name, std::vector<std::string>& args) const {
     const std::string word = args.front();
     const size_t at = word.find("--");
@@ -265,11 +265,11 @@ class OptionTaker {
   CommandLine& out_;
   Problems& problems_;
   std::optional<std::string> adjacent_;  // VALUE of --name=VALUE
-  bool refused_ = false;                 // some of the words of take_words() were
+  bool refused_ = false;                 // whether take_words() refused some words
 };
 
-/// Gives the words that are no options to the positional fields, in order; a field of several words takes the
-/// rest.
+/// Assigns the words that are not options to the positional fields, in order; a field of several words takes
+/// the rest.
 void place_positionals(const OptionTable& table, const std::vector<std::string>& words, CommandLine& out,
                        Problems& problems) {
   size_t next = 0;

@@ -23,7 +23,7 @@ struct OptionTable {
   std::vector<OptionFate> fates = {};                             // of names that no field has
   std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
 
-  /// Throws kInternal when a spelling is taken.
+  /// Throws kInternal when a spelling is already used.
   void add(const Field& field);
   const OptionMatch* find(const std::string& name) const;
   const OptionFate* find_fate(const std::string& name) const;
@@ -34,17 +34,17 @@ struct OptionTable {
 /// One option of a command line, in the order given.
 struct GivenOption {
   size_t field = 0;
-  std::vector<std::string> words;  // of a flag: "true" or "false", --no- already taken into account
+  std::vector<std::string> words;  // of a flag: "true" or "false", with --no- already applied
 };
 struct CommandLine {
   std::vector<GivenOption> options;
   std::vector<std::string> ignored;  // names as typed
 };
 
-/// "true" for "false" and the other way round; anything else stays, to be refused where the value is read.
+/// "true" for "false" and vice versa; anything else is unchanged and refused where the value is read.
 std::string negate_word(const std::string& word);
 
-/// Takes a command line apart. What does not fit goes to `problems`.
+/// Parses a command line. Whatever does not fit is added to `problems`.
 CommandLine parse_command_line(const OptionTable&, const std::vector<std::string>& arguments, Problems&);
 
 }  // namespace megalith

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// What a value is, as far as a shell can offer one.
+/// What kind of value a shell can offer.
 enum class Offer { kNothing, kWords, kFolders, kFiles };
 
 Offer offer_of(const OptionDoc& option) {
@@ -31,7 +31,7 @@ std::vector<const OptionDoc*> options_of(const AppDoc& app, bool positional) {
 /// What the first argument may be.
 struct Commands {
   std::vector<std::string> words;  // such as inspect and verify; empty: it is a file
-  bool or_file = false;            // it may be a file as well
+  bool or_file = false;            // it may also be a file
 };
 
 Commands commands_of(const AppDoc& app) {
@@ -73,7 +73,7 @@ std::string bash_offer(const OptionDoc& option) {
   return "return";
 }
 
-/// One arm of the script's `case`: what follows one of these flags.
+/// One branch of the script's `case`: what may follow one of these flags.
 std::string bash_arm(const OptionDoc& option) {
   if (option.metavar.empty()) return {};
   std::vector<std::string> flags;
@@ -81,7 +81,7 @@ std::string bash_arm(const OptionDoc& option) {
   return "    " + join(flags, "|") + ") " + bash_offer(option) + " ;;\n";
 }
 
-/// The commands, until one of them stands on the line.
+/// Offers the commands until one of them is on the line.
 std::string bash_commands(const Commands& commands) {
   if (commands.words.empty()) return {};
   return concat(

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// Words of flags are the same in any spelling, other words in any case.
+/// Words of flags are equal in any spelling, other words in any case.
 bool same_word(const std::string& word, const std::string& other) {
   const bool flag = other == "true" || other == "false";
   return flag ? parse_flag(word) == parse_flag(other) : lower_ascii(word) == lower_ascii(other);

@@ -7,26 +7,26 @@
 
 namespace megalith {
 
-/// What an option of another tool is here, where no field has it: ignored, which the log says, or refused. On
-/// the command line, in a file and in a log it is the same.
+/// What happens to another tool's option that no field has: it is ignored, which the log says, or refused.
+/// The same on the command line, in a file and in a log.
 struct OptionFate {
   enum Values { kNone, kOne, kMaybeOne, kSeveral };
-  std::string_view name;         // "moe-*": every name that begins so, where no longer one fits
+  std::string_view name;         // "moe-*": every name that begins so and has no longer match
   std::string_view tool = {};    // whose option it is
-  std::string_view remedy = {};  // empty: ignored; else refused, and what to do instead
-  Values values = kNone;         // words that follow it; a flag of kMaybeOne is --no-NAME, too
-  std::string_view plain = {};   // values that are not refused, divided by "|"; empty: false
+  std::string_view remedy = {};  // empty: ignored; otherwise refused, with what to do instead
+  Values values = kNone;         // the words that follow it; a flag of kMaybeOne can also be --no-NAME
+  std::string_view plain = {};   // values that are not refused, separated by "|"; empty: false
 };
 
-/// The names of a table's line, which blanks divide.
+/// The names in a line of the table, separated by blanks.
 std::vector<std::string_view> words_in(std::string_view names);
 
-/// How many letters of a name the fate is about; 0: it is another option's.
+/// How many letters of a name the fate matches; 0: it does not apply.
 size_t letters_of(const OptionFate&, std::string_view name);
-/// Whether the option is refused with these words behind it.
+/// Whether the option is refused when these words follow it.
 bool refuses(const OptionFate&, std::span<const std::string> words);
 
-/// The fate of a name, of all in `rows`; null: it has none.
+/// The fate of a name, out of all in `rows`; null: it has none.
 template <class Rows>
 const typename Rows::value_type* find_fate(const Rows& rows, std::string_view name) {
   const typename Rows::value_type* found = nullptr;

@@ -29,7 +29,7 @@ Trait at_least(double min_value) {
                     .obvious = min_value == 0 || min_value == 1});
 }
 Trait between(double min_value, double max_value) {
-  // A larger bound only keeps products of several options within their type, so it is not shown.
+  // A larger bound only keeps products of several options within their type and is not shown.
   constexpr double kEndless = 1024;
   return constrain({.text = "between " + format_double(min_value) + " and " + format_double(max_value),
                     .number = [=](double x) { return x >= min_value && x <= max_value; },
@@ -92,7 +92,7 @@ std::string json_key(std::string_view name) {
 }
 
 namespace {
-/// What begins a complaint and where it goes.
+/// How a complaint begins and where it goes.
 struct Report {
   const std::string& where;
   Problems& problems;
@@ -173,7 +173,7 @@ void set_enum(const EnumSlot& slot, const std::string& word, const Report& repor
     slot.set(static_cast<size_t>(found - slot.names.begin()));
 }
 
-/// A JSON scalar as the word that one would write on the command line; nothing for null, arrays and objects.
+/// A JSON scalar as the word for the command line; nothing for null, arrays and objects.
 std::optional<std::string> json_word(const Json& value) {
   if (value.is_string()) return value.as_string();
   if (value.is_bool()) return value.as_bool() ? "true" : "false";

@@ -28,12 +28,11 @@
 ///     void validate(Problems&) const;       // optional: rules between fields; reports all, not the first
 ///   };
 ///
-/// and from that one declaration come the command line, --help, the config file, the JSON in a checkpoint,
-/// the difference on resume, docs/options.md, the man page and the shell completion (options/cli.h). The
-/// value that a member has when it is declared is the option's default. A member is a bool, int, int64_t,
-/// double, std::string, std::vector<std::string> (an option that takes several words), std::optional of one
-/// of the first five (unset: nothing given), or an enumeration E with `std::vector<EnumName<E>>
-/// enum_names(E)` beside it.
+/// From this declaration come the command line, --help, the config file, the JSON in a checkpoint, the
+/// differences on resume, docs/options.md, the manual page and the shell completion (options/cli.h). A
+/// member's initial value is the option's default. A member is a bool, int, int64_t, double, std::string,
+/// std::vector<std::string> (an option that takes several words), std::optional of one of the first five
+/// (unset: not given), or an enumeration E with a function `std::vector<EnumName<E>> enum_names(E)`.
 namespace megalith {
 
 template <class E>
@@ -47,14 +46,14 @@ const char* enum_name(E value) {
   fail(ErrorKind::kInternal, "an enumeration holds ", static_cast<int>(value), ", which has no name");
 }
 
-/// A member of enumeration type, its type forgotten.
+/// A member of enumeration type, with its type erased.
 struct EnumSlot {
   std::vector<std::string> names;
   std::function<std::string()> get;
   std::function<void(size_t)> set;  // an index of `names`
 };
 
-/// Where a field's value lives. The struct that was visited owns it.
+/// Where a field's value is stored: in the struct that was visited, which owns it.
 using Slot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*,
                           std::optional<bool>*, std::optional<int>*, std::optional<int64_t>*,
                           std::optional<double>*, std::optional<std::string>*, EnumSlot>;
@@ -64,7 +63,7 @@ struct Constraint {
   std::string text;  // "at least 1"
   std::function<bool(double)> number = {};
   std::vector<std::string> words = {};  // the only texts allowed; empty: any
-  bool obvious = false;                 // not worth a word in --help
+  bool obvious = false;                 // not mentioned in --help
 };
 
 /// One option, as declared.
@@ -76,12 +75,12 @@ struct Field {
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
   std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
-  // Words for the shell to offer; others are taken, too.
+  // Words for the shell to offer; other words are accepted, too.
   std::function<std::vector<std::string>()> known = {};
-  std::string metavar = {};       // what the value is called in --help; empty: by type
-  std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
+  std::string metavar = {};       // name of the value in --help; empty: by type
+  std::string default_text = {};  // shown in --help instead of the value; for values that finish() sets
   bool required = false, positional = false, unlisted = false;
-  bool last_counts = false;  // of several words, where the option is given several times
+  bool last_counts = false;  // of several words: repeating the option replaces the words
 };
 
 /// What may follow the help text in fields().
@@ -90,17 +89,18 @@ Trait at_least(double min_value);
 Trait between(double min_value, double max_value);  // both included
 Trait positive();                                   // > 0
 Trait one_of(std::vector<std::string> words);
-Trait word_value(std::string word, int64_t value);  // of an integer: the word is taken, too; no rule binds it
-Trait alias(std::vector<std::string> names);        // other spellings of the option
-Trait opposite(std::vector<std::string> names);     // other spellings of --no-NAME
-Trait metavar(std::string name);                    // FILE and DIR also choose what the shell completes
+Trait word_value(std::string word,
+                 int64_t value);                 // of an integer: also accepts the word, which no rule limits
+Trait alias(std::vector<std::string> names);     // other spellings of the option
+Trait opposite(std::vector<std::string> names);  // other spellings of --no-NAME
+Trait metavar(std::string name);                 // FILE and DIR also select what the shell completes
 Trait default_text(std::string text);
-Trait offers(std::function<std::vector<std::string>()> known);  // asked only for a completion script
+Trait offers(std::function<std::vector<std::string>()> known);  // called only for a completion script
 Trait offers(std::vector<std::string> known);
-Trait required();     // complained about when it is not given anywhere
-Trait positional();   // taken from the words that are no options; in the order of declaration
-Trait last_counts();  // an option of several words that is given again is given anew, instead of added to
-Trait unlisted();     // works, but is not listed
+Trait required();     // a complaint when it is not given anywhere
+Trait positional();   // taken from the words that are not options, in the order of declaration
+Trait last_counts();  // repeating an option of several words replaces the words instead of adding to them
+Trait unlisted();     // accepted, but not listed
 
 /// A visitor that lists the fields.
 class FieldList {
@@ -141,21 +141,21 @@ std::vector<Field> fields_of(Config& config) {
 void set_field(const Field&, const std::vector<std::string>& words, const std::string& where, Problems&);
 void set_field(const Field&, const Json& value, const std::string& where, Problems&);
 Json field_value(const Field&);            // null when unset
-std::string field_text(const Field&);      // as one would write it on the command line; empty when unset
+std::string field_text(const Field&);      // as written on the command line; empty when unset
 bool is_flag(const Field&);                // needs no value
 bool takes_several(const Field&);          // std::vector
 std::string option_key(std::string_view);  // the form in which names are compared: "_" as "-"
 std::string json_key(std::string_view);    // the name in JSON: "-" as "_", as in Megatron's args
 
-/// What two configs disagree about.
+/// An option on which two configs disagree.
 struct Difference {
   std::string name, theirs, ours;  // option name and both values as text
 };
 
 Json to_json(const std::vector<Field>&);
 size_t from_json(const std::vector<Field>&, const Json&, const std::string& where,
-                 Problems&);  // how many it has
-/// Fields that `theirs` (as of to_json) lacks do not differ.
+                 Problems&);  // returns how many of the fields are members
+/// Fields missing in `theirs` (in the form of to_json) do not differ.
 std::vector<Difference> differences(const std::vector<Field>& ours, const Json& theirs);
 
 /// {"num_layers": 12, …}: every field, names with "_" as in Megatron's args.
@@ -163,9 +163,9 @@ template <class Config>
 Json to_json(Config config) {
   return to_json(fields_of(config));
 }
-/// Sets the fields that `args` has (under their names or an alias); members that belong to no field are left
-/// alone, so that one args.json serves all structs. Throws kData with all complaints, each beginning with
-/// `where`, for values that do not fit.
+/// Sets the fields that `args` has (under their names or an alias); members that are not fields are skipped,
+/// so that one args.json serves all structs. Throws kData with all complaints, each beginning with `where`,
+/// for values that do not fit.
 template <class Config>
 void from_json(Config& config, const Json& args, const std::string& where) {
   Problems problems;

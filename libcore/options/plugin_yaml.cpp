@@ -16,17 +16,18 @@
 namespace megalith {
 
 namespace {
-// maps within maps; needed because an anchor may hold itself, and the walk would not end
+// maps within maps; limited since an anchor may contain itself, so that the walk would never end
 constexpr int kDeepest = 32;
-// Keys and values of a file, each of which takes yaml-cpp about 500 bytes: hundreds of times what runs have.
+// Keys and values of a file, each of which takes yaml-cpp about 500 bytes: hundreds of times what real files
+// have.
 constexpr size_t kMostValues = size_t{1} << 18;
 
 [[noreturn]] void refuse_many(const std::string& path) {
   fail(ErrorKind::kData, path, ": has more than ", kMostValues,
-       " keys and values; it is no file of settings");
+       " keys and values; it is not a settings file");
 }
 
-// Counts the nodes of a document while it is scanned, before memory is taken for them.
+// Counts the nodes of a document during the scan, before memory is allocated for them.
 class NodeCount : public YAML::EventHandler {
  public:
   explicit NodeCount(const std::string& path) : path_(path) {}
@@ -105,7 +106,7 @@ class Reader {
   }
 
   FileOption read_value(const YAML::Node& key, const YAML::Node& value, const std::string& group) {
-    if (++taken_ > kMostValues) refuse_many(path_);  // anchors in anchors, which double with each
+    if (++taken_ > kMostValues) refuse_many(path_);  // anchors in anchors double with each level
     FileOption option{.key = key.Scalar(), .group = group, .words = {}, .where = place(key.Mark())};
     if (value.IsSequence()) {
       for (const YAML::Node& word : value) {
@@ -124,7 +125,7 @@ class Reader {
 
   std::string path_;
   std::vector<FileOption> options_;
-  size_t taken_ = 0;  // values, those of an anchor as often as it is named
+  size_t taken_ = 0;  // values; those of an anchor count each time it is used
 };
 }  // namespace
 

@@ -17,7 +17,7 @@ class Problems {
   }
   bool empty() const { return list_.empty(); }
   const std::vector<std::string>& list() const { return list_; }
-  /// Throws one Error with all complaints, one a line, when there are any.
+  /// Throws one Error with all complaints, one per line, if there are any.
   void throw_if_any(ErrorKind kind = ErrorKind::kUsage) const;
 
  private:

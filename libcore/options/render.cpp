@@ -34,7 +34,7 @@ std::string value_spelling(const OptionDoc& doc, const Field& field) {
   return takes_several(field) ? one + " ..." : one;
 }
 
-/// What is said of the default; empty: nothing. A number that is 0 is one that was not given.
+/// The note about the default; empty: none. A number with the default 0 counts as not given.
 std::string default_note(const Field& field, const std::string& default_value) {
   if (!field.default_text.empty()) return "default: " + field.default_text;
   if (is_flag(field)) return holds<bool>(field) && default_value == "true" ? "default: on" : "";
@@ -83,12 +83,12 @@ OptionDoc document(const Field& field, const std::string& default_value) {
 }
 
 namespace {
-/// The lines after the first pushed in by `indent`.
+/// Indents the lines after the first by `indent`.
 std::string below(const std::string& text, const std::string& indent) {
   return join(split(text, '\n'), "\n" + indent);
 }
 
-/// A spelling that is longer than a line, which must be broken, between the words of its enumeration.
+/// Breaks a spelling that is longer than a line between the words of its enumeration.
 std::string broken_at_commas(const std::string& spelling, size_t columns) {
   std::string out, line;
   for (const std::string& part : split(spelling, ',')) {
@@ -130,7 +130,7 @@ std::string render_help(const AppDoc& app, int width) {
 }
 
 namespace {
-/// Text of a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 std::string cell(const std::string& text) {
   std::string out;
   for (char c : text) {
@@ -148,8 +148,8 @@ std::string spelling(const OptionFate& fate) {
                 fate.plain.empty() ? "`" : concat("` but for ", join(split(fate.plain, '|'), ", ")));
 }
 
-/// Other tools' options: those without effect by tool, those that are refused by what to do instead, each in
-/// the order in which the first of them is told.
+/// Other tools' options: those without effect by tool, the refused ones by what to do instead, each in order
+/// of first appearance.
 std::string fates_text(const AppDoc& app) {
   std::vector<std::pair<std::string_view, std::string>> tools, remedies;
   for (const OptionFate& fate : app.fates) {
@@ -186,8 +186,8 @@ std::string render_markdown(const AppDoc& app) {
 }
 
 namespace {
-/// Escapes text for troff, because "-" is a hyphen there, and a line that begins with "." or "'" a request.
-/// A list of choices may be broken after each comma, since it can be longer than a line.
+/// Escapes text for troff, in which "-" is a hyphen and a line that begins with "." or "'" is a request. A
+/// list of choices, which may be longer than a line, can be broken after each comma.
 std::string troff(const std::string& text) {
   std::string out;
   bool line_start = true;
@@ -207,14 +207,14 @@ std::string troff(const std::string& text) {
 }  // namespace
 
 namespace {
-/// What run_app() and the signals make of a run's end.
+/// The exit codes that run_app() and the signal handlers set.
 const std::vector<NoteDoc> kExitCodes = {
-    {"0", "Success; also when the reader of standard output went away."},
+    {"0", "Success, even if the reader of standard output has gone."},
     {"64", "An option is unknown or missing, or options contradict each other or the input."},
-    {"65", "An input file holds something it must not."},
-    {"66", "An input file is not there."},
+    {"65", "An input file holds invalid data."},
+    {"66", "An input file does not exist."},
     {"69", "A device or its library does not answer."},
-    {"70", "A mistake of the program."},
+    {"70", "A bug in the program."},
     {"74", "Reading or writing failed."},
     {"75",
      "Try again: a signal stopped training, whose state is saved first where --save is given, a peer failed, "

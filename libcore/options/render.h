@@ -12,13 +12,13 @@ namespace megalith {
 /// An app's options as its documentation sees them.
 struct OptionDoc {
   std::string name;                          // as declared
-  bool positional = false, several = false;  // takes words that are no options; takes several
+  bool positional = false, several = false;  // takes words that are not options; takes several
   std::vector<std::string> flags;  // the spellings worth completing: "--load-optim", "--no-load-optim"
   std::string spelling;            // "--[no-]load-optim", "--num-layers N", "CHECKPOINT"
   std::string help, note;          // a sentence; "default 12; at least 1; also --x"
-  std::string metavar;             // what its value is called; empty for a flag
+  std::string metavar;             // name of its value; empty for a flag
   std::vector<std::string> words;  // values to offer; empty: any
-  bool others = false;             // values that are none of `words` are taken, too
+  bool others = false;             // values other than `words` are accepted, too
 };
 struct GroupDoc {
   std::string name;
@@ -28,10 +28,10 @@ struct AppDoc {
   std::string name, purpose, usage, epilog, version;  // name as typed: "megalith-merge"
   std::vector<GroupDoc> groups;
   std::vector<NoteDoc> environment = {}, files = {};
-  std::vector<OptionFate> fates = {};  // of other tools' options; in Markdown only
+  std::vector<OptionFate> fates = {};  // of other tools' options; only in Markdown
 };
 
-/// `default_value` is the text of the value that the field was declared with.
+/// `default_value` is the text of the field's declared value.
 OptionDoc document(const Field&, const std::string& default_value);
 
 std::string render_help(const AppDoc&, int width);

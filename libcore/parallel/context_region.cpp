@@ -17,7 +17,7 @@ RowPositions context_rows(int rank, int size, int64_t rows) {
   if (size == 1) return {};
   if (rows % 2 != 0)
     fail(ErrorKind::kInternal, rows, " rows of a sequence on each of ", size,
-         " context ranks are no two chunks");
+         " context ranks are not two chunks");
   const int64_t chunk = rows / 2;
   return {.first = rank * chunk, .split = chunk, .jump = 2 * (size - 1 - int64_t{rank}) * chunk};
 }

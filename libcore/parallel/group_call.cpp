@@ -24,7 +24,7 @@ bool overlap(const ConstView& a, const ConstView& b) {
 /// `whole` has to be `size` parts like `part`, and these may share memory only where `part` is place `own`.
 std::string parts_problem(const ConstView& whole, const ConstView& part, int size, int own) {
   if (whole.dtype != part.dtype || whole.elements() != part.elements() * size)
-    return concat("want ", size, " parts of ", describe(part), ", got ", describe(whole));
+    return concat("wanted ", size, " parts of ", describe(part), ", got ", describe(whole));
   if (overlap(whole, part) && part.data != whole.as<std::byte>() + part.bytes() * static_cast<size_t>(own))
     return concat("its tensors share memory, and not just place ", own);
   return {};
@@ -65,7 +65,7 @@ std::string problem_of(const GroupCall& call, int size, int own) {
     return concat("no place ", call.root, " among ", size);
   if (is(call, kAllToAll) && (call.in.dtype != call.out.dtype || call.in.elements() != call.out.elements() ||
                               call.in.elements() % size != 0 || overlap(call.in, call.out)))
-    return concat("want two tensors apart that are alike and have ", size, " equal parts, got ",
+    return concat("wanted two separate tensors of the same type and size with ", size, " equal parts, got ",
                   call.in.shape, " ", name_of(call.in.dtype), " and ", call.out.shape, " ",
                   name_of(call.out.dtype));
   return {};
@@ -78,7 +78,7 @@ bool agree(const GroupCall& a, const GroupCall& b) {
 
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
                          const GroupCall& other) {
-  return concat(first_rank, " comes with ", describe(first), ", ", other_rank, " with ", describe(other),
+  return concat(first_rank, " calls ", describe(first), ", ", other_rank, " calls ", describe(other),
                 "; all ranks of a group have to make the same calls");
 }
 
@@ -109,17 +109,17 @@ std::string list_ranks(const std::vector<int>& ranks) {
 }
 
 std::string waited_in_vain(std::chrono::milliseconds timeout, const std::string& for_whom) {
-  return concat("waited ", static_cast<double>(timeout.count()) / 1000, " s for ", for_whom,
-                ", in vain; if a rank may take that long, raise --distributed-timeout-minutes");
+  return concat("timed out after ", static_cast<double>(timeout.count()) / 1000, " s waiting for ", for_whom,
+                "; if a rank may take that long, raise --distributed-timeout-minutes");
 }
 
 std::string waits_for_ever(const std::string& for_whom) {
-  return concat("would wait for ever for ", for_whom, ", which left the group");
+  return concat("would wait forever for ", for_whom, ", which left the group");
 }
 
 std::string peer_problem(int peer, int size, int own) {
   if (peer >= 0 && peer < size && peer != own) return {};
-  return concat("place ", peer, " of ", size, " is no peer of place ", own);
+  return concat("place ", peer, " of ", size, " is not a peer of place ", own);
 }
 
 std::string slot_problem(size_t bytes, size_t slots, size_t slot_bytes) {

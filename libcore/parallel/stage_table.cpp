@@ -18,7 +18,7 @@ StageTable::StageTable(int layers, const ParallelConfig& config) : ranks_(config
 LayerRange StageTable::range(int pipeline, int chunk) const {
   if (pipeline < 0 || pipeline >= ranks_ || chunk < 0 || chunk >= chunks())
     fail(ErrorKind::kInternal, "stage table: no chunk ", chunk, " on pipeline rank ", pipeline,
-         ", there are ", chunks(), " on ", ranks_);
+         "; there are ", chunks(), " on ", ranks_);
   return parts_[static_cast<size_t>(chunk) * static_cast<size_t>(ranks_) + static_cast<size_t>(pipeline)];
 }
 

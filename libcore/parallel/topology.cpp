@@ -12,7 +12,7 @@ Topology::Topology(const ParallelConfig& sizes, int world)
       data_(world / sizes.model_ranks()),
       pipeline_(sizes.pipeline) {
   if (world < 1 || world % sizes.model_ranks() != 0)
-    fail(ErrorKind::kUsage, world, " ranks are no multiple of tensor ", tensor_, " * pipeline ", pipeline_,
+    fail(ErrorKind::kUsage, world, " ranks are not a multiple of tensor ", tensor_, " * pipeline ", pipeline_,
          " * context ", context_, " = ", sizes.model_ranks());
 }
 

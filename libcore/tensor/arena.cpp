@@ -5,7 +5,7 @@
 
 namespace megalith {
 namespace {
-constexpr uintptr_t kCountingBase = 4096;  // never read: counting views only have to be non-null
+constexpr uintptr_t kCountingBase = 4096;  // never read: counting views must only be non-null
 }  // namespace
 
 View Arena::make(DType dtype, Shape shape, std::string_view label) {

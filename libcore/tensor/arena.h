@@ -8,19 +8,19 @@
 
 namespace megalith {
 
-/// The only allocator of the training path: a bump allocator over one block, rewound in stack order, so that
-/// its high-water mark is the memory known before a run. A counting arena has no block: its views are
-/// non-empty but point nowhere, so only DryBackend takes them, and it has no limit.
+/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Its
+/// high-water mark is the memory known before a run. A counting arena has no block and no limit: its views
+/// are non-empty but point nowhere, so only DryBackend accepts them.
 class Arena {
  public:
   static constexpr size_t kAlignment = 256;
-  /// What a tensor takes of an arena, in bytes.
+  /// The bytes that a tensor takes in an arena.
   static size_t bytes_of(DType dtype, const Shape& shape) {
     const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(dtype);
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  /// Takes the block; throws kInternal from make() when it is too small, with the label and both sizes.
+  /// Takes ownership of the block. make() throws kInternal if it is too small, with the label and both sizes.
   Arena(std::string name, Memory block) : name_(std::move(name)), block_(std::move(block)) {}
   static Arena counting(std::string name) { return Arena(std::move(name)); }
 

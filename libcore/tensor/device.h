@@ -14,23 +14,23 @@ class Trace;
 class SpanLog;
 
 /// Owned memory of a device, freed on destruction, 256-byte aligned. `data` is null for a dry backend, which
-/// needs the size alone.
+/// needs only the size.
 struct Memory {
   std::unique_ptr<void, std::function<void(void*)>> data;
   size_t bytes = 0;
 };
 
-/// A place in a stream's order of work; valid as long as its stream. Without `native` there is nothing to
-/// wait for, because the work was done at once.
+/// A point in a stream's order of work, valid as long as its stream. Without `native` there is nothing to
+/// wait for: the work was done at once.
 struct Event {
   std::shared_ptr<void> native;
 };
 
-/// A queue of work of one device. On the CPU work of a compute stream runs at once, in the calling thread
-/// (with OpenMP inside), and that of a queue stream on a worker thread; on CUDA it is a stream. After work on
-/// another thread or a device a View's contents may be read by the host only after synchronize(). A small
-/// handle: copy it freely. The member functions forward to Backend; they are defined in
-/// ops/backend/backend.cpp, since tensor/ does not know Backend.
+/// A queue of work of one device. On the CPU, work of a compute stream runs at once in the calling thread
+/// (with OpenMP inside), and work of a queue stream on a worker thread; on CUDA it is a stream. After work on
+/// another thread or device, the host may read a View's contents only after synchronize(). A small handle:
+/// copy it freely. The member functions forward to Backend; they are defined in ops/backend/backend.cpp,
+/// since tensor/ does not know Backend.
 class Stream {
  public:
   explicit Stream(Backend& backend, void* native = nullptr, Trace* trace = nullptr)
@@ -39,8 +39,8 @@ class Stream {
   Backend& backend() const { return *backend_; }
   void* native() const { return native_; }
   Trace* trace() const { return trace_; }
-  /// Where spans of its work are noted (StreamSpan) for --trace; null: nowhere. Copies made from now on have
-  /// it too.
+  /// Where spans of its work are recorded (StreamSpan) for --trace; null: nowhere. Copies made from now on
+  /// have it too.
   SpanLog* spans() const { return spans_; }
   void set_spans(SpanLog* spans) { spans_ = spans; }
 
@@ -54,19 +54,19 @@ class Stream {
   void add(View to, ConstView from);
 
   /// Host work in the stream's order: done at once on a CPU's compute stream, by the worker of a queue
-  /// stream, by the driver's thread on CUDA (where it may not call CUDA); dropped by the dry backend.
-  /// `give_up` makes work that waits for somebody else return or throw soon; it is called, from another
-  /// thread, by a finish() that drops. An error of work that is not done at once is kept: the stream does
-  /// nothing more, and each later enqueue(), wait() and synchronize() on it throws the error.
+  /// stream, by the driver's thread on CUDA (where it must not call CUDA); dropped by the dry backend.
+  /// `give_up` makes work that waits for others return or throw soon; finish() calls it from another thread
+  /// when it drops work. An error of work that is not done at once is kept: the stream does nothing more, and
+  /// each later enqueue(), wait() and synchronize() on it throws the error.
   void enqueue(std::function<void()> work, std::function<void()> give_up = {});
 
   Event record();
-  /// Work from here on begins after that of the event, which is of a stream of the same backend. A CPU's
-  /// compute stream waits in this call and throws what the event's stream failed with.
+  /// Later work begins after the event's work; the event may be of any stream of the same backend. A CPU's
+  /// compute stream waits inside this call and throws the error that the event's stream failed with.
   void wait(const Event&);
   void synchronize();
   /// Ends the use of memory by work: waits until all of it is done, and throws nothing. `drop`: on a CPU's
-  /// queue stream waits for the work under way only, which is told to give up; the rest is never done, and
+  /// queue stream, waits only for the work in progress, which is told to give up; the rest is never done, and
   /// later calls throw.
   void finish(bool drop) noexcept;
 
@@ -78,8 +78,8 @@ class Stream {
 };
 
 /// Finishes a stream at the end of a scope whose memory its work uses, so it must be declared after that
-/// memory. When an exception ends the scope the work is dropped, because it may wait for a peer who waits for
-/// the one that fails.
+/// memory. If an exception ends the scope, the work is dropped: it may wait for a peer that waits for the
+/// rank that fails.
 class Drain {
  public:
   explicit Drain(const Stream& stream) : stream_(stream) {}

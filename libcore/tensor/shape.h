@@ -7,10 +7,10 @@
 
 namespace megalith {
 
-/// Extents of a dense row-major tensor, outermost axis first. `rank` is the number of axes, at most kMaxRank;
-/// without axes it is no tensor and has no elements.
+/// Extents of a dense row-major tensor, outermost axis first. `rank` is the number of axes, at most kMaxRank.
+/// Without axes there is no tensor, and it has no elements.
 struct Shape {
-  static constexpr int kMaxRank = 5;  // because of the packed QKV, [s, b, groups, q + 2, head]
+  static constexpr int kMaxRank = 5;  // the packed QKV has five: [s, b, groups, q + 2, head]
 
   std::array<int64_t, kMaxRank> dim{1, 1, 1, 1, 1};
   int rank = 0;

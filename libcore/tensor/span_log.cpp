@@ -22,7 +22,7 @@ void StreamSpan::begin(Stream& stream, std::string name) {
   stream.enqueue([span = span_] { span->begin = SpanLog::Clock::now(); });
 }
 
-// A stream that has failed says so at its next call, too.
+// If the stream has failed, its next call reports that too.
 void StreamSpan::end() noexcept {
   try {
     stream_->enqueue([span = span_, log = stream_->spans()] {

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// Collects the spans of streams' work, while it is on. Any thread may call.
+/// Collects the spans of streams' work while it is on. Any thread may call it.
 class SpanLog {
  public:
   using Clock = std::chrono::steady_clock;
@@ -23,7 +23,7 @@ class SpanLog {
   bool on() const { return on_; }
   void set_on(bool on) { on_ = on; }
   void add(Span);
-  /// Those that have ended since the last call, in the order of their ends.
+  /// The spans that have ended since the last call, in the order of their ends.
   std::vector<Span> take();
 
  private:
@@ -32,11 +32,11 @@ class SpanLog {
   std::vector<Span> spans_;
 };
 
-/// A span of a stream's work: from where the stream stands at this object's birth to where it stands at its
-/// end. Costs a comparison where the stream has no log, or the log is off.
+/// A span of a stream's work: from the stream's place when this object is made to its place when it ends.
+/// Costs one comparison if the stream has no log, or the log is off.
 class StreamSpan {
  public:
-  /// Its name is concat(parts...).
+  /// The name is concat(parts...).
   template <class... Parts>
   explicit StreamSpan(Stream& stream, const Parts&... parts) {
     if (stream.spans() != nullptr && stream.spans()->on()) begin(stream, concat(parts...));
@@ -51,7 +51,7 @@ class StreamSpan {
   void begin(Stream&, std::string name);
   void end() noexcept;
 
-  Stream* stream_ = nullptr;  // null: nothing is noted
+  Stream* stream_ = nullptr;  // null: nothing is recorded
   std::shared_ptr<SpanLog::Span> span_;
 };
 

@@ -21,7 +21,7 @@ struct BasicView {
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * size_of(dtype); }
 
-  /// The same bytes under another shape of equally many elements; kInternal otherwise.
+  /// The same bytes in another shape with equally many elements; kInternal otherwise.
   BasicView as_shape(Shape other) const {
     if (other.elements() != shape.elements())
       fail(ErrorKind::kInternal, "cannot view ", shape, " as ", other);

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Token ids one after the other, each in 2 bytes (unsigned) or 4, as a dataset's file holds them. In memory
-/// they are in parts, so that it neither moves when there are more nor is measured by the longest text.
+/// Consecutive token ids, each in 2 bytes (unsigned) or 4, as in a dataset's file. In memory they are in
+/// parts, so that growing moves nothing and no part need be as large as the longest text.
 class IdBuffer {
  public:
   static constexpr size_t kPartBytes = size_t{1} << 18;  // of a part, unless a call needs more
@@ -24,12 +24,12 @@ class IdBuffer {
   size_t width() const { return width_; }
   size_t size() const { return bytes_ / width_; }  // ids
   size_t bytes() const { return bytes_; }
-  /// Bytes [from, to) in order, until the buffer is changed.
+  /// Bytes [from, to) in order, valid until the buffer is changed.
   std::vector<std::span<const char>> parts(size_t from, size_t to) const;
   std::vector<std::span<const char>> parts() const { return parts(0, bytes_); }
   /// All ids as one array.
   std::vector<int32_t> ids() const;
-  /// `take` gets all ids in order. sizeof(Id) == width().
+  /// Passes all ids to `take` in order, a part at a time. sizeof(Id) == width().
   template <class Id, class Take>
   void each_part(const Take& take) const {
     for (const ByteBuffer& part : parts_)
@@ -42,8 +42,8 @@ class IdBuffer {
   /// Throws kData when an id does not fit the width.
   void append(std::span<const int32_t> ids);
 
-  /// For an encoder: writes at most `max` ids to what extend() returns, then says with finish() where they
-  /// end. sizeof(Id) == width(). Throws std::bad_alloc.
+  /// For an encoder: it writes at most `max` ids to what extend() returns, then calls finish() with the end
+  /// of what it wrote. sizeof(Id) == width(). Throws std::bad_alloc.
   template <class Id>
   Id* extend(size_t max) {
     if (parts_.empty() || parts_.back().capacity() - parts_.back().size() < max * sizeof(Id))

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// Hash of a list of texts and numbers. Lengths go in too, so that no two lists run together alike. For
-/// Tokenizer::hash().
+/// Hash of a list of texts and numbers, for Tokenizer::hash(). Lengths are hashed too, so that texts that are
+/// cut differently differ.
 class IdentityHash {
  public:
   void add(std::string_view text) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name within the checkpoint folder, with one folder at most.
+// Whether a name stays within the checkpoint's folder, with one subfolder at most.
 bool is_inside(std::string_view name) {
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos) return is_plain_name(name);
@@ -52,7 +52,7 @@ void compare(const std::string& path, const IndexedFile& listed) {
     fail(ErrorKind::kData, path, ": does not match its checksum; the file is damaged or was changed");
 }
 
-// Nothing where the folder is not a tokenizer's in a checkpoint of ours.
+// Does nothing if the folder is not that of the tokenizer in a checkpoint of ours.
 void check_folder(const fs::path& folder) {
   const std::string index = (folder.parent_path() / kIndexFile).string();
   if (folder.filename() != kTokenizerFolder || !file_exists(index)) return;
@@ -102,7 +102,7 @@ void check_tokenizer_files(const std::string& checkpoint, std::span<const Indexe
 }
 
 void check_saved_tokenizer(const std::string& path) {
-  std::error_code error;  // whoever reads what is not there says so
+  std::error_code error;  // whoever reads a missing file reports it
   const fs::path whole = fs::weakly_canonical(path, error);
   if (fs::is_directory(whole, error)) return check_folder(whole);
   const fs::path named = fs::weakly_canonical(parent_or_here(path), error);

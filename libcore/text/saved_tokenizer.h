@@ -8,8 +8,8 @@
 
 #include "libcore/json/json.h"
 
-/// The tokenizer that a checkpoint of ours keeps, which later runs read: its files are compared with the
-/// checksums of the checkpoint's index (docs/formats/checkpoint.md) by every program that takes them.
+/// The tokenizer that a checkpoint of ours keeps for later runs. Every program that reads it compares its
+/// files with the checksums in the checkpoint's index (docs/formats/checkpoint.md).
 namespace megalith {
 
 inline constexpr const char* kIndexFile = "index.json";
@@ -21,22 +21,22 @@ struct IndexedFile {
   std::string name;
   uint64_t bytes = 0, checksum = 0;  // xxh64
 };
-/// Whether this names a file in a folder, neither a hidden one nor one of somewhere else.
+/// Whether this is the plain name of a file in a folder: not hidden, and without a path.
 bool is_plain_name(std::string_view name);
 /// The member "files" of an index. `name` begins every message (kData).
 std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name);
-/// kData unless an index's text ends with the checksum of all that stands before it.
+/// kData unless an index's text ends with the checksum of everything before it.
 void check_index_checksum(std::string_view text, const std::string& name);
-/// What stands in such a text before that checksum.
+/// What precedes the checksum in such a text.
 inline constexpr std::string_view kIndexChecksumMember = ",\n \"checksum\": ";
 
-/// The files of a tokenizer in the folder "tokenizer" of `checkpoint` are those that `listed` has of it, with
-/// their lengths and checksums, and no others, because which there are decides how they are read. kData, with
-/// the file. Nothing where there is no such folder and none is listed.
+/// Checks that the folder "tokenizer" of `checkpoint` holds exactly the tokenizer files in `listed`, with
+/// their lengths and checksums. An additional file is an error too: which files exist decides how they are
+/// read. kData, with the file. Does nothing if there is no such folder and none is listed.
 void check_tokenizer_files(const std::string& checkpoint, std::span<const IndexedFile> listed);
 
-/// The same where `path`, a tokenizer's file or folder that somebody named, is in the folder "tokenizer" of a
-/// checkpoint of ours, whose index is read for it; nothing for any other one.
+/// The same if `path`, a tokenizer's file or folder that a user named, is in the folder "tokenizer" of a
+/// checkpoint of ours, whose index is then read. Does nothing for any other path.
 void check_saved_tokenizer(const std::string& path);
 
 }  // namespace megalith

@@ -21,33 +21,33 @@ class Tokenizer {
   /// The id put after a document by --append-eod, in [0, vocab_size). Throws kData when the tokenizer has
   /// none.
   virtual int eod() const = 0;
-  /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
-  /// not be any text (NullTokenizer).
+  /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only if the tokenizer
+  /// does not accept every text (NullTokenizer).
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
-  /// The same, to `out`: in the type of a dataset, and without a cost per call that short texts would feel.
-  /// Throws kData when an id does not fit out.width().
+  /// The same into `out`: in the type of a dataset, and without a cost per call that short texts would
+  /// notice. Throws kData when an id does not fit out.width().
   virtual void encode_to(std::string_view utf8, IdBuffer& out) const;
-  /// What they put before and after the ids of a text itself, such as <s>.
+  /// What the tokenizer puts before and after the ids of a text, such as <s>.
   struct Around {
     std::span<const int32_t> before = {}, after = {};
   };
   virtual Around around() const { return {}; }
-  /// The ids of a very long text, handed over in order piece by piece so that they need not all be in memory.
-  /// By default all are one piece.
+  /// The ids of a very long text, handed over in order and in parts, so that they need not all be in memory.
+  /// By default there is one part.
   using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
-  /// Says about how many bytes of text will be encoded, which sizes the token cache, because memory that is
-  /// touched for the first time costs more than a small cache's misses (text/bpe/cache/token_cache.cpp).
-  /// Does nothing once something was encoded.
+  /// Announces about how many bytes of text will be encoded. This sizes the token cache: memory that is
+  /// touched for the first time costs more than the misses of a small cache (text/bpe/cache/token_cache.cpp).
+  /// Has no effect once something was encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
-  /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
-  /// an unknown id.
+  /// The text of `ids`. Special tokens become their text; bytes that form no valid UTF-8 become U+FFFD. kData
+  /// for an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
-  /// SHA-256 of all that decides the ids of a text and the end of a document, so that a dataset's sidecar
-  /// names its tokenizer: equal for the forms in which one may be written (vocab.json with merges.txt, or
+  /// SHA-256 of everything that decides the ids of a text and the end of a document, so that a dataset's
+  /// sidecar can name its tokenizer. Equal for all forms of a tokenizer (vocab.json with merges.txt, or
   /// tokenizer.json).
   virtual std::string hash() const = 0;
 };

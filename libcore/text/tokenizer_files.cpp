@@ -29,7 +29,7 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
 
 enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kUnknown };
 
-// The names that SentencePiece's and tiktoken's files have in a model's folder, the likeliest first.
+// The names of SentencePiece's and tiktoken's files in a model's folder, the likeliest first.
 constexpr const char* kModelNames[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
                                        "tiktoken.model"};
 
@@ -42,7 +42,7 @@ bool is_sentencepiece_type(const std::string& type) {
   return type == kLlama2 || type == "GPTSentencePieceTokenizer";
 }
 
-/// Reads only as much of the beginning as tells the forms apart, because a file may be large.
+/// Reads only as much of the beginning as is needed to recognize the form: a file may be large.
 std::string beginning(const std::string& path) {
   constexpr size_t kEnough = 4096;
   std::ifstream file(path, std::ios::binary);
@@ -57,7 +57,7 @@ std::string_view first_line(std::string_view text) {
   return trim(text.substr(0, text.find('\n')));
 }
 
-/// A vocabulary maps tokens to numbers; the first member of a tokenizer.json is a text, null or an object.
+/// A vocabulary maps tokens to numbers; the first member of a tokenizer.json is a string, null or an object.
 bool first_value_is_number(std::string_view object) {
   size_t at = object.find('"');
   if (at == std::string_view::npos) return false;
@@ -67,7 +67,7 @@ bool first_value_is_number(std::string_view object) {
   return at < object.size() && std::isdigit(static_cast<unsigned char>(object[at]));
 }
 
-/// "IQ== 0": bytes in base64 and their rank.
+/// "IQ== 0": bytes in base64, and their rank.
 bool is_rank_line(std::string_view line) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos || blank == 0) return false;
@@ -77,7 +77,7 @@ bool is_rank_line(std::string_view line) {
          parse_int(rank) == std::optional<int64_t>(0);
 }
 
-/// A protobuf whose first field is a message (a piece) that begins with a text.
+/// A protobuf whose first field is a message (a piece) that begins with a string.
 bool is_sentencepiece(std::string_view bytes) {
   constexpr char kTextField = 0x0A;
   return bytes.size() > 4 && bytes[0] == kTextField && bytes[2] == kTextField && bytes[1] > bytes[3];
@@ -110,8 +110,8 @@ TokenizerFiles gpt2(const std::string& vocab, const std::string& merges) {
 
 constexpr std::string_view kVocab = "vocab.json", kMerges = "merges.txt";
 
-/// The other one of GPT-2's two files: "gpt2-merges.txt" of "gpt2-vocab.json" where it is there, else the one
-/// of the usual name in the same folder.
+/// The other one of GPT-2's two files: "gpt2-merges.txt" for "gpt2-vocab.json" if it exists, else the one of
+/// the usual name in the same folder.
 std::string other_file(const std::string& path, std::string_view own, std::string_view other) {
   const fs::path folder = fs::path(path).parent_path();
   std::string name = fs::path(path).filename().string();
@@ -122,7 +122,7 @@ std::string other_file(const std::string& path, std::string_view own, std::strin
   return (folder / other).string();
 }
 
-/// The one file of a folder whose name ends so; nothing where there is none, or a choice.
+/// The only file of a folder whose name ends so; nothing if there is none, or more than one.
 std::optional<std::string> only_file(const std::string& folder, std::string_view ending) {
   std::optional<std::string> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -133,12 +133,12 @@ std::optional<std::string> only_file(const std::string& folder, std::string_view
   return found;
 }
 
-/// Whether such a tokenizer is read from a model file, of SentencePiece or tiktoken.
+/// Whether a tokenizer of this type is read from a model file, SentencePiece's or tiktoken's.
 bool is_of_model_file(const std::string& type) {
   return is_sentencepiece_type(type) || type == kTikToken;
 }
 
-/// `type` says which of two tokenizers a SentencePiece file is for, because the file does not.
+/// `type` says which of two tokenizers a SentencePiece file is for, since the file does not.
 TokenizerFiles recognize_file(const std::string& path, const std::string& type) {
   switch (form_of(beginning(path))) {
     case Form::kVocab:
@@ -155,7 +155,7 @@ TokenizerFiles recognize_file(const std::string& path, const std::string& type) 
       break;
   }
   fail(ErrorKind::kData, path,
-       ": is no tokenizer's file; wanted a tokenizer.json, vocab.json or merges.txt, a "
+       ": is not a tokenizer file; wanted a tokenizer.json, vocab.json or merges.txt, a "
        "SentencePiece model, tiktoken's ranks, or the folder that holds one of them");
 }
 
@@ -194,7 +194,7 @@ std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const
   if (auto found = find_tokenizer(path, type)) return found;
   const std::string vocab = (fs::path(path) / "vocab.json").string(),
                     merges = (fs::path(path) / "merges.txt").string();
-  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which says what lacks
+  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which reports what is missing
   for (const std::string_view ending : {kVocab, std::string_view(".tiktoken")})
     if (const auto file = only_file(path, ending)) return recognize_file(*file, type);
   if (const std::string own = (fs::path(path) / kTokenizerFolder).string(); fs::is_directory(own))
@@ -213,7 +213,7 @@ Json with_own_tokenizer(Json args, const std::string& folder) {
     try {
       if (!find_tokenizer(place)) continue;
     } catch (const Error&) {
-      continue;  // holds a file that is none
+      continue;  // holds a file that is not a tokenizer
     }
     args.set("vocab_file", "");
     args.set("merge_file", "");

@@ -10,7 +10,7 @@
 
 namespace megalith {
 
-/// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
+/// Where a tokenizer comes from. Filled from the options --tokenizer-type, --vocab-file, --merge-file,
 /// --tokenizer-model.
 struct TokenizerFiles {
   std::string type;               // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
@@ -22,31 +22,31 @@ struct TokenizerFiles {
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
-  /// --eod-token: ends a document instead of what the files say (GPT-2, Hugging Face).
+  /// --eod-token: ends a document instead of the token that the files name (GPT-2, Hugging Face).
   std::string eod = {};
 };
 
-/// Whether a file of this name belongs to a tokenizer, and all such names.
+/// Whether a file of this name belongs to a tokenizer; and all such names.
 bool is_tokenizer_file(std::string_view name);
 std::span<const char* const> tokenizer_file_names();
 
-/// The tokenizer in a folder; nothing where it holds none. Where its files would serve several, `type`
-/// decides, the one that was asked for or trained with (empty: not known), else tokenizer.json comes first,
-/// as for transformers, because it alone says how its texts are cut. kData for a tokenizer.model that is
-/// none.
+/// The tokenizer in a folder; nothing if there is none. If its files could serve several tokenizers, `type`
+/// decides, the one that was requested or used in training (empty: not known). Otherwise tokenizer.json takes
+/// precedence, as in transformers: it alone says how its texts are split. kData for a tokenizer.model that is
+/// not one.
 std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const std::string& type = {});
 
-/// What a file or a folder holds, known by its content and not by its name: GPT-2's vocab.json (with
-/// merges.txt beside it, or the reverse) and a folder of both, a tokenizer.json or its folder,
-/// SentencePiece's protobuf (of which `type` may name either tokenizer), tiktoken's ranks. In a folder also
-/// one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing where
-/// there is no such path. kData, saying what a tokenizer's file looks like, for anything else; kNoInput where
-/// the other one of GPT-2's two files lacks.
+/// The tokenizer in a file or folder, recognized by its content and not by its name: GPT-2's vocab.json (with
+/// merges.txt next to it, or the reverse) and a folder of both, a tokenizer.json or its folder,
+/// SentencePiece's protobuf (for which `type` may name either tokenizer), tiktoken's ranks. In a folder also
+/// one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing if the
+/// path does not exist. kData, with what a tokenizer's file looks like, for anything else; kNoInput if the
+/// other one of GPT-2's two files is missing.
 std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type = {});
 
-/// The saved options of a checkpoint with its own copy of the tokenizer, in `folder`/tokenizer or in
-/// `folder`, in place of the files that the run had, which may be gone or on another machine. As they are
-/// where there is no copy.
+/// The saved options of a checkpoint, with its own copy of the tokenizer (in `folder`/tokenizer or in
+/// `folder`) instead of the files that the run had, which may be gone or on another machine. Unchanged if
+/// there is no copy.
 Json with_own_tokenizer(Json args, const std::string& folder);
 
 }  // namespace megalith

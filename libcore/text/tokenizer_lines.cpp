@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Writes `row_of(std::string_view line)` of each line, an Error of which gets the place in front; one of
-/// `out` does not, because no line is to blame for it.
+/// Writes `row_of(std::string_view line)` for each line. An Error from it gets the line's place in front; one
+/// from `out` does not, since no line is to blame.
 template <class RowOf>
 void map_lines(const std::string& input, std::ostream& out, RowOf&& row_of) {
   LineReader reader(input, {.refused = kLongestLine});
@@ -53,7 +53,7 @@ std::vector<int32_t> ids_of(std::string_view line) {
     if (word.empty()) continue;
     const auto id = parse_int(word);
     if (!id || *id < 0 || *id > std::numeric_limits<int32_t>::max())
-      fail(ErrorKind::kData, quote(word), " is no token id");
+      fail(ErrorKind::kData, quote(word), " is not a token id");
     ids.push_back(static_cast<int32_t>(*id));
   }
   return ids;

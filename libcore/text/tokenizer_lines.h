@@ -10,12 +10,12 @@ namespace megalith {
 /// Lines of text through a tokenizer, to look at what it does.
 struct TokenizerLines {
   const Tokenizer& tokenizer;
-  bool json = false;  // a text is a JSON string, so that it may hold ends of lines
+  bool json = false;  // a text is a JSON string, so it may hold line ends
 
-  /// Writes for each line of `input` ("-": stdin; compressed ones too) its ids, with a blank between them.
-  /// Throws kNoInput, kIo; kData with FILE:LINE for what is no text in UTF-8, or no JSON string.
+  /// Writes for each line of `input` ("-": stdin; compressed files too) its ids, separated by blanks. Throws
+  /// kNoInput, kIo; kData with FILE:LINE for what is not UTF-8 text, or not a JSON string.
   void encode(const std::string& input, std::ostream& out) const;
-  /// The way back. kData with FILE:LINE for what is no list of ids of the tokenizer.
+  /// The reverse. kData with FILE:LINE for what is not a list of the tokenizer's ids.
   void decode(const std::string& input, std::ostream& out) const;
 };
 

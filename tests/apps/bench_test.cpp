@@ -20,7 +20,7 @@ class BenchScript : public testing::Test {
   }
 };
 
-// docs/benchmarks.md's command, with nothing to compare with.
+// The command of docs/benchmarks.md, without other programs to compare with.
 TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   const TempDir dir;
   fs::create_directory(dir / "corpora");
@@ -37,8 +37,8 @@ TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);  // all removed
 }
 
-// What they measure takes half an hour of an idle machine; here each is started as the page has it, and its
-// help has the options that the page gives.
+// The benchmarks take half an hour on an idle machine. Here each is started with the page's command, and its
+// help must list the options that the page gives.
 TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
   static const std::regex kOption(" (--[a-z0-9-]+)");
   int scripts = 0;

@@ -12,7 +12,7 @@ namespace {
 using test::convert_golden;
 using test::TempDir;
 
-// The conversion of the CodeParrot tutorial: one argument, the result beside it.
+// The conversion of the CodeParrot tutorial: one argument, with the result next to the input.
 TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   const TempDir dir;
   const std::string convert = test::app("convert"), gpt2 = convert_golden("gpt2");
@@ -30,12 +30,12 @@ TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "merges.txt", "model_optim_rng.pt"})
     EXPECT_TRUE(file_exists(dir / "x" + "/" + name)) << name;
   EXPECT_EQ(read_file(dir / "x/vocab.json"), read_file(gpt2 + "/vocab.json"));
-  EXPECT_EQ(test::run_command("ls -A " + dir / "x" + " | grep '^\\.'").out, "");  // nothing is left aside
+  EXPECT_EQ(test::run_command("ls -A " + dir / "x" + " | grep '^\\.'").out, "");  // no temporary file is left
   const auto again = test::run_command(convert + " " + dir / "x/model_optim_rng.pt");
   EXPECT_EQ(again.code, 64) << again.err;
   EXPECT_NE(again.err.find("config.json exists already"), std::string::npos) << again.err;
 
-  lay("y", false);  // without a tokenizer: the vocabulary of its args
+  lay("y", false);  // without a tokenizer: its args give the vocabulary
   const auto plain = test::run_command(convert + " " + dir / "y/model_optim_rng.pt");
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_EQ(read_file(dir / "y/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
@@ -67,13 +67,13 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
            Case{"--output " + dir / "x", 64, "PATH ... is missing"},
            Case{convert_golden("gpt2") + " --to onnx --output " + dir / "x", 64, "hf"},
            Case{"inspect", 64, "inspect needs a path; wanted: inspect PATH"},
-           Case{convert_golden("gpt2") + " more --output " + dir / "x", 64, "one input is wanted"},
+           Case{convert_golden("gpt2") + " more --output " + dir / "x", 64, "wanted one input"},
            Case{convert_golden("gpt2") + " --dtype q8_0 --output " + dir / "x", 64, "needs --to gguf"},
            Case{convert_golden("gpt2") + " --tp 2 --output " + dir / "x", 64, "need --to megatron"},
            Case{convert_golden("gpt2") + " --to megatron --tp 2 --output " + dir / "x", 64,
                 "is not a multiple of"},
            Case{convert_golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64,
-                "\"big\" is no size"},
+                "\"big\" is not a size"},
            Case{convert_golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
                 "--tokenizer-model /"},
            Case{convert_golden("gpt2") + " --vocab-file v.json --output " + dir / "x", 64,

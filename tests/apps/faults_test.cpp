@@ -1,5 +1,5 @@
-// What every program does when another one writes the same output, when a signal comes early, and when an
-// option is out of all bounds.
+// What every program does when another process writes the same output, when a signal arrives early, and when
+// an option is far out of range.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
       {kTuneModel + "out", "out/adapter_model.safetensors", ".out.lock"},
   };
   for (const auto& [command, output, lock] : cases) {
-    // The first is another program with the kernel's lock, which has written what ours write.
+    // The first is another program that holds the kernel's lock and has written what ours write.
     const CommandResult second = run(
         concat("flock ", lock, " sh -c 'echo $$ $(hostname) > ", lock, "; echo $$; ", command, "; exit $?'"));
     EXPECT_EQ(second.code, 75) << command << ": " << second.err;
@@ -85,7 +85,7 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
     const CommandResult both =
         run("megalith-convert model --to megalith --output out & first=$!\n"
             "megalith-convert model --to megalith --output out; second=$?; wait $first; echo $? $second");
-    // The loser comes while the winner writes (75), or after it (64: there is one).
+    // The loser starts while the winner writes (75), or after it (64: the output exists).
     EXPECT_TRUE(both.out == "0 75\n" || both.out == "75 0\n" || both.out == "0 64\n" || both.out == "64 0\n")
         << both.out << both.err;
     EXPECT_TRUE(read_file(dir_ / "out/release/data_00000.safetensors") == whole);
@@ -95,7 +95,7 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
   }
 }
 
-// The program waits for its options in a pipe when the signal comes.
+// The program is waiting to read its options from a pipe when the signal arrives.
 TEST_F(Faults, ASignalBeforeTheFirstStepGives75) {
   for (const char* const signal : {"TERM", "INT", "USR1", "HUP"}) {
     for (const std::string& command : {kTrain, kTrain + "--save run", kTuneModel + "run"}) {
@@ -122,18 +122,18 @@ TEST_F(Faults, AConversionThatASignalEndsLeavesNothing) {
   ASSERT_EQ(run(large).code, 0);
   int ended = 0;
   for (const std::string target : {"hf", "megatron", "megalith", "gguf"}) {
-    // Under the name of the others, which a GGUF file holds (general.name).
+    // Under the same name as the others, since a GGUF file contains it (general.name).
     ASSERT_EQ(
         run("rm -rf whole; megalith-convert large --to " + target + " --output out && mv out whole").code, 0);
     for (const auto& [signal, number] : {std::pair{"TERM", 15}, {"INT", 2}, {"HUP", 1}})
       for (const int milliseconds : {0, 5, 20}) {
-        // Begun when the folder that will become the output is there, or the lock at least.
+        // The conversion has begun when the temporary folder of the output or at least the lock exists.
         const CommandResult stopped =
             run(concat("megalith-convert large --to ", target, " --output out & pid=$!\n",
                        "until ls -A | grep -q '^[.]out' || ! kill -0 $pid 2>/dev/null; do :; done; sleep ",
                        format_fixed(milliseconds / 1000.0, 3), "; kill -", signal, " $pid; wait $pid"));
         EXPECT_TRUE(stopped.code == 0 || stopped.code == 128 + number) << stopped.code << stopped.err;
-        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // it may come when all is done
+        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // the signal may arrive when all is done
           EXPECT_EQ(run("diff -r --exclude=README.md whole out").out, "") << target << " " << signal;
         }
         EXPECT_TRUE(hidden().empty()) << target << " " << signal << ": " << hidden().front();
@@ -169,7 +169,7 @@ TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
   };
   EXPECT_EQ(train_on(name).code, 0);
   std::string ids = read_file(dir_ / (name + ".bin"));
-  for (size_t i = 0; i < ids.size(); i += 2) ids[i] = 9;  // the least that is outside
+  for (size_t i = 0; i < ids.size(); i += 2) ids[i] = 9;  // the smallest id outside
   write_file(dir_ / (name + ".bin"), ids);
   for (const std::string& data : {name, "0.5 other_text_document 0.5 " + name}) {
     const CommandResult refused = train_on(data);
@@ -179,7 +179,7 @@ TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
   }
 }
 
-// What stands under the names of temporary files was put there by somebody else.
+// Somebody else created the links at the names of temporary files.
 TEST_F(Faults, PlantedLinksAreNotFollowed) {
   write_file(dir_ / "precious", "keep me");
   for (const std::string planted : {".out_text_document.lock", ".out.resume.json.lock",
@@ -202,7 +202,7 @@ TEST_F(Faults, PlantedLinksAreNotFollowed) {
   }
 }
 
-// A file that grows beyond the limit is a failed write, for every program that writes.
+// A file that exceeds the size limit is a failed write, for every program that writes.
 TEST_F(Faults, AFileTooLargeExits74) {
   std::string lines;
   for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";

@@ -1,4 +1,4 @@
-// Expected texts: transformers' pipeline, tools/golden/make_generate_goldens.py.
+// Expected texts come from transformers' pipeline: tools/golden/make_generate_goldens.py.
 #include <filesystem>
 #include <string>
 
@@ -21,7 +21,7 @@ class GenerateApp : public testing::TestWithParam<const char*> {
     std::filesystem::copy(test_data("parity/goldens/") + GetParam(), dir_ / "model");
     std::filesystem::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
   }
-  /// Only letters, digits and the like in `text`, no single quotes.
+  /// `text` may hold only letters, digits and the like, no single quotes.
   CommandResult generate(const std::string& model, const std::string& text, const std::string& options) {
     return run_command(app("generate") + " --model " + model + " --prompt '" + text + "' " + options);
   }
@@ -50,7 +50,7 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Habits of other tools: "-n 5" and "-5" would be continued as if they were texts.
+// Habits from other tools: "-n 5" and "-5" would otherwise be continued like texts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);
@@ -232,8 +232,8 @@ TEST_P(GenerateApp, ReadsAMindFormersFile) {
   const auto likeliest = json_lines(run_command(app("generate") + " --json --model " + (dir_ / "model") +
                                                 " --prompt 'The ' a --repetition-penalty 1.1 --max-length 20"
                                                 " --temperature 0"));
-  EXPECT_EQ(json_lines(run_command(greedy)), likeliest);                  // before the file's own temperature
-  EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line comes first
+  EXPECT_EQ(json_lines(run_command(greedy)), likeliest);  // take precedence over the file's temperature
+  EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line takes precedence
   const CommandResult train = run_command("sed -i 's/predict$/train/' " + (dir_ / "predict.yaml") + " && " +
                                           app("generate") + " --config " + (dir_ / "predict.yaml"));
   EXPECT_EQ(train.code, 64);
@@ -261,7 +261,7 @@ TEST_P(GenerateApp, RefusesOptionsThatContradictEachOther) {
   EXPECT_NE(complaint("--max-length 1").find("may have 1 together"), std::string::npos);
 }
 
-// The commands of docs/generate.md, in a folder that has what they name.
+// The commands of docs/generate.md, in a folder that holds what they name.
 TEST(GenerateDocs, CommandsRun) {
   const TempDir dir;
   namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
-// What every program does with inputs that are cut while it reads them, are named twice or in circles, are no
-// files, or are not what their names say.
+// What every program does with inputs that shrink while it reads them, are named twice or form a cycle, are
+// not files, or are not what their names suggest.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -52,12 +52,12 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
     EXPECT_NE(made.all().find("2 documents, 2 sequences, 5 tokens"), std::string::npos)
         << inputs << made.all();
   }
-  // One by one they are taken as they are named.
+  // Files named one by one are read in that order.
   const CommandResult named = run("rm -f out*; " + kPreprocess + "corpus/a.jsonl corpus/z.jsonl");
   EXPECT_NE(named.all().find("2 documents, 2 sequences, 6 tokens"), std::string::npos) << named.err;
 }
 
-// One line without an end, of a device or of what a decoder makes of a few bytes, would take all memory.
+// An endless line, from a device or from a few bytes that a decoder expands, would take all memory.
 TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
   const std::string encode = "megalith-tokenizer encode --tokenizer-model model --input ";
   const std::string limit = "(ulimit -v 8000000; timeout 60 ";
@@ -82,7 +82,7 @@ TEST_F(Inputs, OfModelsThatHaveNoEndAreRefused) {
   }
 }
 
-// A FIFO that the user names may be read, but nobody would ever write to one that lies in a model's folder.
+// A FIFO that the user names may be read, but nobody would ever write to one in a model's folder.
 TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
   for (const std::string name :
        {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
@@ -144,7 +144,7 @@ TEST_F(Inputs, OfBytesThatGiveNoDocumentAreNamed) {
             std::string::npos);
 }
 
-// Endless ones and those for which one would wait. Each within seconds, and in little memory.
+// Endless inputs and those that would block: each is refused within seconds and in little memory.
 TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output ours").code, 0);
   struct Case {
@@ -176,7 +176,7 @@ TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   }
 }
 
-// What lies beside a dataset or in a folder of records under a name that is read, and is no file.
+// Something other than a file, next to a dataset or in a folder of records, under a name that is read.
 TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
   for (const std::string make : {"mkfifo ", "mkdir "})
     for (const auto& [name, command] :
@@ -194,7 +194,7 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
     }
 }
 
-// Two tokens have changed places, which no look at the file itself would find.
+// Two tokens are exchanged, which no check of the file alone would find.
 TEST_F(Inputs, OfACheckpointsTokenizerAreThoseThatWereSaved) {
   const CommandResult made = run("cp -r model named && megalith-convert model --to megalith --output k");
   ASSERT_EQ(made.code, 0) << made.err;
@@ -253,7 +253,7 @@ TEST_F(Inputs, OfTokenizersNamedFileByFileAreBlamedUnderTheirNames) {
         {"echo '{\"a\": 99999}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
          "bad.json: token \"a\" has id 99999"},
         {"echo '{\"a\": 1, \"a\": 2}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
-         "bad.json: key \"a\" stands twice"},
+         "bad.json: key \"a\" appears twice"},
         {"cp v.json bad.json", "--vocab-file v.json --merge-file bad.json", "bad.json:1: found "},
         {"sed 's/\"id\": *0/\"id\": 1.5/' t.json > bad.json", "--tokenizer-model bad.json",
          "bad.json: added_tokens[0].id is not an integer"},

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The dispatcher in a folder of its own, whose name needs quoting, with two apps beside it.
+/// A folder with the dispatcher, whose path needs quoting, and two apps next to it.
 class Dispatcher : public testing::Test {
  protected:
   Dispatcher() {
@@ -98,7 +98,7 @@ TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
   EXPECT_EQ(complete("help wh"), "whistle\n");
   EXPECT_EQ(complete("help walk ''"), "\n");
   EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
-  EXPECT_EQ(complete("whistle --l"), "loud\n");  // not loaded: the app is asked for its completion
+  EXPECT_EQ(complete("whistle --l"), "loud\n");  // not loaded: the app itself completes the word
   EXPECT_EQ(complete("xyzzy --l"), "\n");
 }
 

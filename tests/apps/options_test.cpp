@@ -90,7 +90,7 @@ TEST_P(EveryApp, HasAValidCompletion) {
 }
 
 TEST(Completion, OffersTheKnownTokenizers) {
-  // The error lists those that there are; the script is made without them.
+  // The error lists the valid names; the script is made without it.
   const std::string error =
       test::run_command(test::app("tokenizer") + " encode --tokenizer-type none </dev/null").err;
   const size_t list = error.find("; there are ");
@@ -115,7 +115,7 @@ TEST_P(EveryApp, StandsInTheOptionsPage) {
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }
 
-// Another program's own option, in whatever spelling.
+// An option of another program, in any spelling.
 TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
   const auto error = [](const std::string& arguments) { return test::run_command(arguments).err; };
   const std::string wrong = error(test::app("pretrain") + " --json_keys text");
@@ -123,7 +123,7 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos)
       << wrong;
   EXPECT_NE(error(test::app("merge") + " --micro-batch-size 4").find("have it"), std::string::npos);
-  // An option of its own with one dash is not other programs'.
+  // An app's own option with one dash is not mistaken for another program's.
   EXPECT_NE(error(test::app("pretrain") + " -lr 3").find("\"-lr\"; did you mean \"--lr\"?"),
             std::string::npos);
   EXPECT_NE(error(test::app("merge") + " -input m").find("did you mean \"--input\"?"), std::string::npos);
@@ -131,7 +131,7 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos);
 }
 
-// Three letters are one slip away from many: --tpp is rather the tensor parallel size.
+// A name of three letters is one edit away from many: --tpp more likely means the tensor parallel size.
 TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
   const auto error = [](const std::string& option) {
     return test::run_command(test::app("autoplan") + " " + option + " 3").err;
@@ -143,7 +143,7 @@ TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
   EXPECT_NE(error("--tops").find("did you mean \"--top\"?"), std::string::npos) << error("--tops");
 }
 
-// What a training program reads of the environment, and what its exit codes say when a signal ends it.
+// Which environment variables training reads, and which exit codes a signal gives.
 TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
   const auto page = [](const std::string& app) {
     return std::regex_replace(test::run_command(test::app(app) + " --help-man").out, std::regex("\\\\(-|:)"),
@@ -157,7 +157,7 @@ TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
   EXPECT_NE(page("finetune").find("CUDA_VISIBLE_DEVICES"), std::string::npos);
 }
 
-// Each unknown name started every other program anew: 400 of them took 12 seconds.
+// Each unknown name used to start every other program again: 400 names took 12 seconds.
 TEST(UnknownOption, AsksEachOtherProgramOnce) {
   namespace fs = std::filesystem;
   const test::TempDir dir;

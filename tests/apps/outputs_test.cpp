@@ -1,4 +1,5 @@
-// What every program does when the name of an output is no file's, is that of an input, or of another output.
+// What every program does when the name of an output is not a file's, or is that of an input or of another
+// output.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -41,14 +42,14 @@ class Outputs : public ProgramFolder {
       "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
       "--world-size 8 "
       "--gpu H100-SXM-80GB ";
-  /// Commands whose last word will be the name of an output that is written from front to end.
+  /// Commands that lack only the name of an output, which is written from front to end.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
                                              kTrain + "--log-json ", kTrain + "--report "};
 };
 
 TEST_F(Outputs, ThatAreDevicesAreWrittenToAndStay) {
   if (::mknod((dir_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0)
-    GTEST_SKIP() << "this user makes no devices";  // those of /dev are not risked
+    GTEST_SKIP() << "this user makes no devices";  // those in /dev are not put at risk
   for (const std::string& command : kStreams) {
     const CommandResult done = run(command + "device");
     EXPECT_EQ(done.code, 0) << command << ": " << done.err;
@@ -67,13 +68,13 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
     const CommandResult alone = run("rm -rf out*; mkfifo fifo; timeout 20 " + command +
                                     "fifo; code=$?; test -p fifo || code=99; rm fifo; exit $code");
     EXPECT_EQ(alone.code, 74) << command << ": " << alone.err;
-    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos)
+    EXPECT_NE(alone.err.find("fifo: no process reads from it"), std::string::npos)
         << command << ": " << alone.err;
     EXPECT_EQ(run("rm -rf out*").code, 0);
   }
 }
 
-// The run goes on without the log, whose end is said at once and by the exit code.
+// The run continues without the log; the end of the log is reported at once and by the exit code.
 TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
   for (const auto& [start, option, file] :
@@ -92,24 +93,25 @@ TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   }
 }
 
-// Somebody reads, or the run ends before its first step; a FIFO that is waited for would hang it.
+// Either a reader exists, or the run ends before its first step: waiting for a reader would hang it.
 TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
   for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
     const std::string command = kTrain + "--save saved " + option + " fifo";
     const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
     EXPECT_EQ(alone.code, 74) << option << ": " << alone.err;
-    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << option << ": " << alone.err;
+    EXPECT_NE(alone.err.find("fifo: no process reads from it"), std::string::npos)
+        << option << ": " << alone.err;
     EXPECT_FALSE(file_exists(dir_ / "saved/latest_checkpointed_iteration.txt")) << option;
     const CommandResult read =
         run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");
     EXPECT_EQ(read.code, 0) << option << ": " << read.err;
     EXPECT_GT(file_size(dir_ / "got"), 100U) << option;
-    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // beside a FIFO stands no file of the report's
+    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // no file of the report next to a FIFO
     EXPECT_EQ(run("rm -rf fifo saved got").code, 0);
   }
 }
 
-// Two runs would mix their figures, and one report would be of both.
+// Two runs would mix their figures, and one report would show both.
 TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
   for (const std::string held : {"figures", "page.jsonl", "page", "trace"}) {
     const LockFile lock(dir_ / held);
@@ -131,7 +133,7 @@ TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
   EXPECT_EQ(run(kTrain + "--log-json others --report page --trace trace").code, 0);
 }
 
-// The figures of a report would be added to somebody's own text, which no report could be drawn from.
+// The figures of a report would be appended to a user's text, and no report could be drawn from the result.
 TEST_F(Outputs, OfAReportAreAddedToFiguresAlone) {
   write_file(dir_ / "page.jsonl", "hello\n");
   const CommandResult refused = run(kTrain + "--save saved --report page");
@@ -167,7 +169,7 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
   }
 }
 
-// Refused before anything is opened: all files are as they were, and there are no more.
+// Refused before anything is opened: all files are unchanged, and no new ones exist.
 TEST_F(Outputs, ThatAreInputsAreRefused) {
   write_file(dir_ / "table.json",
              R"({"server_list": [{"server_id": "127.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}],
@@ -246,7 +248,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   }
 }
 
-// An index is made of them first, and they stay the input.
+// An index is built from them first, and they remain inputs.
 TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   fs::copy(test_data("train/goldens/paddle"), dir_ / "arrays");
   std::string train = kTrain + "--input-dir arrays --log-json arrays/corpus_ids.npy";
@@ -259,12 +261,12 @@ TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   EXPECT_EQ(read_file(dir_ / "arrays/corpus_ids.npy"), before);
 }
 
-// What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
+// What a run reads from a checkpoint, or writes to it, is deeper than the folder that was named.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   const std::string go_on =
       kTrainOnSet + "--lr-decay-iters 9 --save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
   for (const char* const steps :
-       {"--train-iters 2", "--train-iters 3"}) {  // beside checkpoints a log is well
+       {"--train-iters 2", "--train-iters 3"}) {  // a log next to checkpoints is fine
     const CommandResult trained = run(go_on + steps);
     ASSERT_EQ(trained.code, 0) << steps << ": " << trained.err;
   }
@@ -294,7 +296,7 @@ TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   }
 }
 
-// The end of a run puts its result where what it began with stands.
+// The end of a run would put its result in the place of what it began with.
 TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   ASSERT_EQ(run(kTuneModel + "tuned --merge-weights && ln -s tuned link").code, 0);
   const auto before = files();
@@ -315,10 +317,10 @@ TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   const CommandResult answered = run(kTuneModel +
                                      "tuned --adapter tuned --no-do-train --do-generation "
                                      "--max-new-tokens 2 --eval-data records/train.json");
-  EXPECT_EQ(answered.code, 0) << answered.err;  // its answers are no part of the adapter
+  EXPECT_EQ(answered.code, 0) << answered.err;  // its answers do not belong to the adapter
 }
 
-// A folder that a program writes appears as a whole, its tracker with it.
+// A folder that a program writes appears as a whole, together with its tracker.
 TEST_F(Outputs, OfAConversionAppearAtOnce) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output out").code, 0);
   const CommandResult watched =

@@ -1,4 +1,4 @@
-// What every program does when stdout cannot be written, has no reader, or was closed from the beginning.
+// What every program does when stdout cannot be written, has no reader, or was closed from the start.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// And commands there that print.
+/// Adds commands that print.
 class StandardStreams : public ProgramFolder {
  protected:
   StandardStreams() {
@@ -69,7 +69,7 @@ TEST_F(StandardStreams, AreWrittenOrSaidToBeLost) {
   }
 }
 
-// More than a buffer was written when the device filled up: the last flush alone succeeds.
+// The disk fills up after more than one buffer was written, and the last flush succeeds.
 TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";
@@ -80,7 +80,7 @@ TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   EXPECT_NE(cut.err.find("stdout: cannot write: File too large"), std::string::npos) << cut.err;
 }
 
-// A line that is being answered while stdout fails is not what failed.
+// The message must not blame the input line that was being answered when stdout failed.
 TEST_F(StandardStreams, AreNotTakenForTheirInput) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";  // more than a pipe holds
@@ -100,7 +100,7 @@ TEST_F(StandardStreams, AreNotTakenForTheirInput) {
 
 TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
   for (const std::string& command : kPrinting) {
-    // The reader has gone before the first byte.
+    // The reader exits before the first byte.
     const CommandResult gone =
         run("mkfifo p; (exec 8<>p 9>p; exec 8<&-; exec " + command + " >&9 9>&-); code=$?; rm p; exit $code");
     EXPECT_EQ(gone.code, 0) << command << ": " << gone.err;
@@ -109,7 +109,7 @@ TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
   }
 }
 
-// The files that a program writes while descriptors are closed are those it writes with all of them open.
+// A program writes the same files with closed descriptors as with all of them open.
 TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
   const std::string train = kTrainOnSet + "--train-iters 3 --log-interval 1 ";
   struct Case {
@@ -155,7 +155,8 @@ TEST_F(StandardStreams, ClosedStdinIsNoEmptyInput) {
   EXPECT_EQ(run("megalith-tokenizer encode --tokenizer-model model <&-").code, 74);
 }
 
-// The log of figures is opened while the program runs, and each line of the log on stdout comes after.
+// The --log-json file is opened while the program runs, and each line of the log on stdout is written after
+// that.
 TEST_F(StandardStreams, ThatAreClosedMixNoLogIntoTheFigures) {
   const CommandResult result =
       run(kTrainOnSet + "--train-iters 3 --log-interval 1 --log-json figures <&- >&- 2>&-");

@@ -15,8 +15,8 @@ std::string libraries_of(std::string_view name) {
   return loaded.out;
 }
 
-// What links them is a plugin, opened when it is needed (base/plugin.h): each of these libraries would cost
-// every start of a program, oneDNN the most.
+// They are linked into plugins, which are opened when needed (base/plugin.h): each of these libraries would
+// slow down every start of a program, oneDNN the most.
 TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
   for (const char* const name : {"preprocess", "generate", "pretrain"}) {
     const std::string loaded = libraries_of(name);
@@ -34,8 +34,7 @@ TEST(Start, OfWhatHandlesTextsLoadsNothingOfModels) {
   }
 }
 
-// An empty entry of the path that is searched is the working directory, whose libraries anybody may have put
-// there.
+// An empty entry in the search path means the working directory, where anybody may have put libraries.
 TEST(Start, LooksForNoLibraryInTheWorkingDirectory) {
   const CommandResult tried =
       run_command(concat("cd / && LD_DEBUG=libs ", app("preprocess"), " --version 2>&1 >/dev/null"));

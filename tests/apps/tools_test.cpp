@@ -34,7 +34,7 @@ TEST(GpuCheck, SaysThatThereIsNoDevice) {
   EXPECT_EQ(row["result"].as_string(), "none");
 }
 
-// A folder as tools/bundle makes it, on a machine whose GPU answers, of a build without the plugin.
+// A folder as tools/bundle makes it, from a build without the plugin, on a machine whose GPU answers.
 TEST(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
   const TempDir dir;
   write_script(dir / "bin/nvidia-smi", "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'\n");
@@ -80,8 +80,7 @@ TEST(Bundle, NeedsThePlugin) {
   EXPECT_FALSE(file_exists(dir / "a.txz"));
 }
 
-// On a machine that has none of the libraries of the distribution, which lie beside ours as tools/bundle puts
-// them.
+// On a machine without the distribution's libraries, which are next to ours as tools/bundle puts them.
 TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   const TempDir dir;
   for (const char* folder : {"bin", "lib"}) make_directories(dir / folder);
@@ -89,7 +88,7 @@ TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   std::string files = dir / "bin/megalith-pretrain";
   for (const auto& entry : fs::directory_iterator(kBuild + "/lib")) {
     const std::string name = entry.path().filename().string();
-    if (name.find("cuda") != std::string::npos) continue;  // the toolkit is the other machine's
+    if (name.find("cuda") != std::string::npos) continue;  // the toolkit comes from the other machine
     fs::create_symlink(entry.path(), dir / "lib/" + name);
     if (name.ends_with(".so")) files += " " + (dir / "lib/" + name);
   }
@@ -107,7 +106,7 @@ TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   EXPECT_GT(libraries, 10);
 }
 
-// With stand-ins for what it builds and runs: where files go is what is looked at.
+// With stand-ins for what it builds and runs: the test only checks where files go.
 TEST(Demo, WritesWhereItIsTold) {
   const TempDir dir;
   make_directories(dir / "repository/tools/demo");

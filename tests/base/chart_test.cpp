@@ -14,7 +14,7 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// The texts of a class of an SVG, in order.
+/// The texts of one class in an SVG, in order.
 std::vector<std::string> texts(const std::string& svg, const std::string& kind) {
   const std::regex element("<text class=\"" + kind + "\"[^>]*>([^<]*)</text>");
   std::vector<std::string> out;
@@ -119,11 +119,12 @@ TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
   ChartPoints points;
   for (int64_t i = 1; i <= 12; ++i) points[i] = static_cast<double>(i);
   EXPECT_EQ(last_logged_mean(points, 1), 12);
-  EXPECT_EQ(last_logged_mean(points, 5), 8);                            // of 6 to 10
-  EXPECT_EQ(last_logged_mean(points, 5, {.start = 8}), 9.5);            // the run began after 8
+  EXPECT_EQ(last_logged_mean(points, 5), 8);  // of 6 to 10
+  EXPECT_EQ(last_logged_mean(points, 5, {.start = 8}),
+            9.5);  // the run began after 8
   EXPECT_EQ(last_logged_mean(points, 5, {.end = 8}), 3);                // of 1 to 5
   EXPECT_EQ(last_logged_mean(points, 100), std::nullopt);               // no line yet
-  EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // nor since the run went on
+  EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // nor since the run was resumed
   EXPECT_EQ(last_logged_mean(ChartPoints(), 5), std::nullopt);
 }
 

@@ -19,7 +19,7 @@ std::string lib(std::string_view file) {
   return concat(MEGALITH_BINARY_DIR, "/lib/", file);
 }
 
-/// What stops it; empty when nothing does.
+/// The error that stops `action`; empty if there is none.
 std::string complaint(const std::function<void()>& action) {
   try {
     action();
@@ -47,8 +47,8 @@ TEST(Plugin, HasTheFunctionsThatItExportsAndNoOther) {
   const Plugin plugin(kDecoder);
   EXPECT_NE(plugin.function<void()>("megalith_decoder"), nullptr);
   EXPECT_EQ(complaint([&] { plugin.function<void()>("megalith_encoder"); }),
-            "libmegalith_decoder.so: no function megalith_encoder; it is not of this Megalith: build and "
-            "install both");
+            "libmegalith_decoder.so: no function megalith_encoder; it belongs to another build of Megalith: "
+            "build and install both together");
 }
 
 TEST(Plugin, SaysWhereItWasLookedFor) {
@@ -82,7 +82,7 @@ TEST(Plugin, RefusesOneOfAnotherVersion) {
                    "; build and install both together"));
 }
 
-// A copy that needs a library of a name that none has.
+// A copy that needs a library with a name that does not exist.
 TEST(Plugin, NamesTheLibraryThatItNeeds) {
   const TempDir folder;
   std::string bytes = read_file(lib("libmegalith_yaml.so"));

@@ -33,7 +33,7 @@ TEST(Shortened, CutsNoCodePointInTwo) {
   for (size_t max = 0; max < ends.size(); ++max)
     EXPECT_EQ(shortened(text, max), text.substr(0, ends[max]) + "\u2026") << max;
   EXPECT_EQ(shortened(text, 11), text);
-  // What is no UTF-8 is cut where it must be.
+  // Text that is not UTF-8 is cut at the limit.
   EXPECT_EQ(shortened("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80\u2026");
   EXPECT_EQ(shortened("a\x80\x80\x80\x80\x80", 4), "a\x80\x80\x80\u2026");
 }
@@ -50,7 +50,7 @@ TEST(Nearest, WantsAtMostAThirdOfTheWordWrong) {
   const std::vector<std::string> words = {"num-layers", "lr"};
   EXPECT_EQ(nearest("num-layer", words), "num-layers");
   EXPECT_EQ(nearest("nm-lyrs", words), std::nullopt);
-  EXPECT_EQ(nearest("l", words), std::nullopt);  // any letter is one mistake away from a word of two
+  EXPECT_EQ(nearest("l", words), std::nullopt);  // any letter is one edit away from a word of two letters
   EXPECT_EQ(nearest("rl", words), std::nullopt);
   EXPECT_EQ(nearest("", words), std::nullopt);
   EXPECT_EQ(nearest("x", {}), std::nullopt);

@@ -24,14 +24,14 @@ TEST(ReplaceInvalidUtf8, SubstitutesMaximalSubparts) {
   EXPECT_EQ(replace_invalid_utf8("\xC3(\xFF"), r + "(" + r);
 }
 
-// Every text of four of the bytes at which table 3-7 of the Unicode standard changes its mind. Python 3.11
-// gives the digest, of what stands before the first bad byte (UnicodeDecodeError.start) and of the replaced
+// Every text of four of the bytes at which the rules of table 3-7 of the Unicode standard change. The digest
+// is from Python 3.11: of what precedes the first bad byte (UnicodeDecodeError.start) and of the replaced
 // text:
 //   for s in itertools.product(edges, repeat=4):
 //     try: at = len(bytes(s).decode())
 //     except UnicodeDecodeError as e: at = e.start
 //     h.update(bytes([at]) + bytes(s).decode("utf-8", "replace").encode())
-// (`at` counts bytes: 4 where all are good).
+// (`at` counts bytes: 4 if all are good).
 TEST(Utf8, IsPythonsForAllTextsOfFourBytesAtTheEdges) {
   constexpr std::string_view kEdges(
       "\x00\x41\x80\x7F\x8F\x90\x9F\xA0\xBF\xC0\xC1\xC2\xDF\xE0\xE1\xEC\xED\xEE\xEF\xF0\xF1\xF3\xF4\xF5\xFF",
@@ -61,7 +61,7 @@ TEST(ValidUtf8Prefix, EndsBeforeTheFirstBadByteWhereverItStands) {
   }
 }
 
-// All bytes bad: were the rest looked at anew for each, this would take a minute.
+// All bytes are bad: if the rest were examined again for each, this would take a minute.
 TEST(ReplaceInvalidUtf8, TakesAsLongAsTheTextIs) {
   const std::string bad(1 << 20, '\xFF');
   EXPECT_EQ(replace_invalid_utf8(bad).size(), 3 * bad.size());

@@ -30,12 +30,13 @@ class Random {
   std::mt19937 engine_{11};
 };
 
-// The place of element (i, j, k) in a dense tensor.
+// The index of element (i, j, k) in a dense tensor.
 size_t place(const Shape& s, int64_t i, int64_t j, int64_t k) {
   return static_cast<size_t>((i * s[1] + j) * s[2] + k);
 }
 
-// Rows that are read by a call each, together with what stands between them, and through the buffer in parts.
+// Rows read in a call each, in one call that includes the bytes between them, and in parts through the
+// buffer.
 TEST(ReadBlock, ReadsRowsOfEveryLength) {
   const test::TempDir dir;
   constexpr int64_t kRows = 5;
@@ -60,7 +61,7 @@ TEST(ReadBlock, ReadsRowsOfEveryLength) {
   }
 }
 
-// Against a triple loop, from memory and from a file, rows of all lengths.
+// Against a triple loop, from memory and from a file, with rows of all lengths.
 TEST(CopyBlock, EqualsTheNaiveLoop) {
   const test::TempDir dir;
   Random random;
@@ -94,7 +95,7 @@ TEST(CopyBlock, EqualsTheNaiveLoop) {
   }
 }
 
-// Bit by bit from the definition of the formats: IEEE 754 binary16, and the upper half of binary32.
+// Bit by bit, from the definitions of the formats: IEEE 754 binary16, and the upper half of binary32.
 class ElementKernelsIsa : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, ElementKernelsIsa, testing::ValuesIn(test::runnable_isas()),
                          [](const auto& isa) { return std::string(name(isa.param)); });
@@ -117,7 +118,7 @@ TEST_P(ElementKernelsIsa, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
     ASSERT_EQ(std::signbit(half[bits]), (bits & 0x8000) != 0);
     ASSERT_EQ(std::bit_cast<uint32_t>(brain[bits]), bits << 16);
   }
-  // Each short, the middle between it and the next, and the numbers beside the middle.
+  // Each 16-bit number, the midpoint between it and the next, and the floats next to that midpoint.
   std::vector<float> values;
   std::vector<uint16_t> want;
   for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
@@ -180,8 +181,8 @@ struct Narrow {
   uint16_t greatest;  // bits of the largest finite number
 };
 
-// Every value survives; every point half way between neighbours goes to the even one, points beside it to the
-// nearer.
+// Every value survives; a midpoint between neighbours goes to the even one, and points next to it to the
+// nearer one.
 TEST(ConvertElements, RoundsToNearestEven) {
   for (const auto& [dtype, greatest] : {Narrow{DType::kF16, 0x7BFF}, Narrow{DType::kBf16, 0x7F7F}}) {
     const auto wide = [d = dtype](uint16_t bits) { return converted<float>(bits, d, DType::kF32); };
@@ -192,7 +193,7 @@ TEST(ConvertElements, RoundsToNearestEven) {
       ASSERT_EQ(narrow(-wide(bits)), bits | 0x8000);
       const double middle = (double{wide(bits)} + double{wide(next)}) / 2;
       const auto half = static_cast<float>(middle);
-      if (double{half} != middle) continue;  // below the smallest float
+      if (double{half} != middle) continue;  // smaller than the smallest float
       ASSERT_EQ(narrow(half), bits % 2 == 0 ? bits : next) << name_of(dtype) << bits;
       ASSERT_EQ(narrow(std::nextafter(half, 0.F)), bits);
       ASSERT_EQ(narrow(std::nextafter(half, INFINITY)), next);
@@ -224,15 +225,15 @@ TEST(MatrixBlock, HasInCommonWhatBothHold) {
   };
   expect({2, 5, 0, 8}, {4, 9, 6, 8}, {4, 3, 6, 2});
   expect({2, 5, 0, 8}, {3, 1, 2, 3}, {3, 1, 2, 3});
-  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below
-  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // beside
+  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below the box
+  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // next to the box
   expect({2, 5}, {0, 3}, {2, 1});                    // vectors
 }
 
 TEST(FindNotFinite, FindsTheFirstAndCountsAll) {
   for (const DType type : {DType::kF32, DType::kF64, DType::kBf16, DType::kF16})
     for (const size_t n : {size_t{1}, size_t{17}, size_t{4097}, size_t{9000}}) {
-      std::vector<float> values(n, -6e4F);  // near the greatest of fp16
+      std::vector<float> values(n, -6e4F);  // near the largest of fp16
       values[n / 2] = 0x1p-149F;
       const auto find = [&] {
         std::vector<std::byte> stored(n * size_of(type));

@@ -256,8 +256,8 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
     EXPECT_EQ(given(small() + "--nproc_per_node gpu").parallel.world, 2);
     const test::Variable twice("CUDA_VISIBLE_DEVICES", "0,0");
     EXPECT_EQ(complaint(small() + "--nproc gpu"),
-              "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted such "
-              "as 0,2; give a number, or auto for one rank a CPU");
+              "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted a "
+              "list such as 0,2; give a number, or auto for one rank a CPU");
   }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
@@ -308,9 +308,10 @@ TEST(PretrainConfig, ChecksTheMicroBatchesOfAnInterleavedPipeline) {
   const std::string interleaved =
       small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
   EXPECT_EQ(complaint(interleaved + "--global-batch-size 8"), "");
-  EXPECT_EQ(complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
-            "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
-            "--pipeline-model-parallel-size 2, as an interleaved pipeline wants; nearest that work: 12, 24");
+  EXPECT_EQ(
+      complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
+      "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
+      "--pipeline-model-parallel-size 2, as an interleaved pipeline requires; nearest that work: 12, 24");
   EXPECT_NE(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,1,1,1"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --global-batch-size 6"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"),
@@ -378,10 +379,11 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--valid-data-path and --test-data-path need --train-data-path");
   EXPECT_EQ(complaint(small() + "--loss-scale 128"),
             "--loss-scale 128 needs --fp16 or --bf16: fp32 is trained without one");
-  EXPECT_EQ(complaint(small() + "--bf16 --initial-loss-scale 1024"),
-            "--initial-loss-scale 1024 needs --fp16, which alone has a dynamic loss scale; leave it out");
+  EXPECT_EQ(
+      complaint(small() + "--bf16 --initial-loss-scale 1024"),
+      "--initial-loss-scale 1024 needs --fp16: other precisions have no dynamic loss scale; leave it out");
   EXPECT_EQ(complaint(small() + "--hysteresis 3"),
-            "--hysteresis 3 needs --fp16, which alone has a dynamic loss scale; leave it out");
+            "--hysteresis 3 needs --fp16: other precisions have no dynamic loss scale; leave it out");
   EXPECT_EQ(
       complaint(small() + "--fp16 --loss-scale 8 --loss-scale-window 5"),
       "--loss-scale-window 5 is of a dynamic loss scale, --loss-scale 8 of a fixed one; give one of them");

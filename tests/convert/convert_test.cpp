@@ -43,7 +43,7 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind) {
   return {};
 }
 
-// From Hugging Face to ours and back.
+// Converts from Hugging Face to our format and back.
 void there_and_back(const std::string& from, const std::string& checkpoint, const std::string& to,
                     uint64_t shard = kOneFile) {
   const ModelSource theirs(from);
@@ -52,7 +52,7 @@ void there_and_back(const std::string& from, const std::string& checkpoint, cons
   export_hf({.source = ours, .tokenizer_folder = ours.tokenizer_folder()}, to, shard);
 }
 
-// Logits [12, v] of twelve tokens.
+// Logits [12, v] for twelve tokens.
 std::vector<float> logits(test::TinyModel& model, const std::vector<int32_t>& tokens) {
   KvCache cache(*model.backend, model.stage.config(), model.stage.layers(), {}, {.batch = 1, .capacity = 12});
   return model.read(model.stage.logits(model.ctx(false), {tokens.data(), DType::kI32, {12, 1}}, 12, cache));
@@ -103,7 +103,7 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   }
 }
 
-// transformers 5.23's AutoTokenizer gives such a folder other ids than its tokenizer.json.
+// transformers 5.23's AutoTokenizer gives other ids for such a folder than its tokenizer.json does.
 TEST(Convert, WarnsOfATokenizerThatTransformersReadsOtherwise) {
   const Json qwen2 = Json::load(test::test_data("text/goldens/hf/qwen2.json"));
   Json plain = Json::object();
@@ -141,7 +141,7 @@ TEST(Convert, DividesShardsAsTransformers) {
   EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
 }
 
-// A model in half precision stays as it is, bit for bit, and says so.
+// A model in half precision stays unchanged, bit for bit, and its files state the type.
 TEST(Convert, KeepsTheStoredType) {
   for (const auto& [dtype, name] : {std::pair{DType::kBf16, "bfloat16"}, {DType::kF16, "float16"}}) {
     const TempDir dir;
@@ -166,7 +166,7 @@ TEST(Convert, KeepsTheStoredType) {
   }
 }
 
-// What the model room declares is what the tables name, with the same shapes.
+// The tables name exactly what the model room declares, with the same shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
   for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama()})
     for (const bool linear_bias : {false, true})
@@ -203,7 +203,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
 )";
   Json args = to_json(config);
   args.set("data_path", "corpus|text_\\document");
-  args.set("log_json", "/folder/of/another/machine/run.jsonl");  // two folders above the checkpoint it is
+  args.set("log_json", "/folder/of/another/machine/run.jsonl");  // found two folders above the checkpoint
   writer.put_json(kArgsFile, args);
   writer.put_json(kStateFile, Json::object());
   writer.commit();
@@ -227,7 +227,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
 }
 
-// What was evaluated after the checkpoint was saved belongs to it, and the mean is that of the log's last
+// An evaluation made after the checkpoint was saved still counts, and the mean is taken from the log's last
 // line.
 TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   const TempDir dir;
@@ -254,7 +254,7 @@ TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   EXPECT_NE(card.find("Training 1.5000, validation 2.3750 (nats"), std::string::npos) << card;
 }
 
-// The checkpoint's own losses come first; without lines of the run there is a picture all the same.
+// The losses stored in the checkpoint take precedence; the chart is drawn even without lines of the run.
 TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -274,7 +274,7 @@ TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   EXPECT_TRUE(file_exists(dir / "theirs/loss.svg"));
 }
 
-// A copy of a golden folder in which one thing is changed.
+// A copy of a golden folder with one change.
 class Changed {
  public:
   explicit Changed(const char* name) {
@@ -282,8 +282,8 @@ class Changed {
       fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
   }
   std::string path() const { return dir_.path().string(); }
-  // Writes the tensors again under the names that `named` gives ("": left out), and bytes under the names of
-  // `more`.
+  // Rewrites the tensors under the names that `named` returns ("": left out), and adds the tensors of `more`,
+  // filled with zeros.
   void rewrite(const std::function<std::string(const std::string&)>& named,
                const std::vector<TensorSpec>& more = {}) {
     const SafetensorsFile file(convert_golden("gpt2/model.safetensors"));
@@ -338,7 +338,7 @@ TEST(ModelSource, NamesTheTensorThatDoesNotFit) {
     EXPECT_NE(wider.refusal().find(file), std::string::npos) << wider.refusal();
 }
 
-// As the first GPT-2 files were: no "transformer." before the names, the causal masks among the tensors, the
+// As in the first GPT-2 files: no "transformer." before the names, the causal masks among the tensors, the
 // tied head saved again.
 TEST(ModelSource, ReadsOldGpt2Files) {
   Changed folder("gpt2");
@@ -369,7 +369,7 @@ TEST(ModelSource, RefusesOtherKindsByName) {
   put("gguf/model.gguf");
   put("noweights/config.json",
       R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 1, "vocab_size": 8})");
-  EXPECT_NE(refusal(dir / "megatron").find("model_optim_rng.pt: is no file of torch.save"),
+  EXPECT_NE(refusal(dir / "megatron").find("model_optim_rng.pt: is not a file of torch.save"),
             std::string::npos);
   EXPECT_NE(refusal(dir / "bin").find("config.json: \"model_type\" is"), std::string::npos);
   EXPECT_NE(refusal(dir / "peft").find("an adapter of peft"), std::string::npos);
@@ -407,7 +407,8 @@ TEST(Convert, ReplacesOnlyEarlierExports) {
             std::string::npos);
 }
 
-// The golden tokenizer was made by Hugging Face tokenizers; each of its two forms gives the other.
+// The golden tokenizer was made by Hugging Face tokenizers; each of its two forms can be derived from the
+// other.
 TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
   const ModelConfig config = ModelSource(convert_golden("gpt2")).config();
   const Json vocabulary = Json::load(convert_golden("gpt2/vocab.json"));
@@ -456,7 +457,7 @@ TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
             std::string::npos);
 }
 
-// transformers 5's list "extra_special_tokens" makes transformers 4 fail.
+// transformers 5 writes "extra_special_tokens" as a list, on which transformers 4 fails.
 TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
   const TempDir dir;
   std::ofstream(dir / "tokenizer.json")

@@ -1,5 +1,4 @@
-// kill -9 and a full disk at every call of a conversion: the output is an older one, the new one or not
-// there.
+// kill -9 and a full disk at every call of a conversion: the output is the old one, the new one or absent.
 #include <cerrno>
 #include <filesystem>
 
@@ -29,7 +28,7 @@ using test::TempDir;
 
 class ConvertCrash : public testing::Test {
  protected:
-  // Converts with each call failing in turn, over `start`, and looks at what is then there.
+  // Converts with each call failing in turn, over `start`, and checks what is there afterwards.
   void at_every_call(Fault fault, const std::function<void()>& start, const std::function<void()>& convert,
                      const std::function<void(const FaultRun&)>& check) {
     for (fault.at = 1;; ++fault.at) {
@@ -42,7 +41,7 @@ class ConvertCrash : public testing::Test {
     }
     EXPECT_GT(fault.at, 6);
   }
-  // Throws unless the folder is a whole export with these weights.
+  // Throws unless the folder is a complete export with these weights.
   void expect_whole(const std::string& folder) {
     const ModelSource source(folder);
     EXPECT_TRUE(file_exists(folder + "/generation_config.json") && file_exists(folder + "/README.md"));
@@ -71,7 +70,7 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
       {.mode = Fault::kKill},
       [&] {
         if (!fs::exists(out_)) fs::copy(convert_golden("gpt2"), out_);
-        fs::remove(out_ + "/README.md");  // tells the old one
+        fs::remove(out_ + "/README.md");  // distinguishes the old one
       },
       [&] { export_hf(conversion_, out_); },
       [&](const FaultRun&) {
@@ -90,7 +89,7 @@ TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
       });
 }
 
-// At a kill or a full disk at any call: nothing under the output's name, or all of it.
+// After a kill or a full disk at any call the output is either absent or complete.
 TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
   const Adapter adapter(convert_golden("lora_gpt2"));
   struct Target {
@@ -98,7 +97,7 @@ TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
   };
   const std::string gguf = out_ + ".gguf";
   Conversion checked = conversion_;
-  checked.check = true;  // which runs on other threads and waits for what is written
+  checked.check = true;  // runs on other threads and waits for what is written
   const auto expect_megatron = [&] {
     if (!fs::exists(out_)) return;
     const ModelSource written(out_, {.vocab_size = 300});

@@ -1,12 +1,11 @@
-// A library for LD_PRELOAD that makes the calls with which a program changes the file system fail, and kills
-// it at them. It knows nothing of Megalith.
-//   MEGALITH_FAULT=MODE:NUMBER  the call of this number, from 1: "kill" (a write is done by half first),
-//   "short"
-//                               (a write takes half of its bytes; other calls do as always), else the number
-//                               of errno with which it fails
+// A library for LD_PRELOAD that makes a program's calls that change the file system fail, or kills the
+// program at them. It knows nothing of Megalith.
+//   MEGALITH_FAULT=MODE:NUMBER  acts on the call of this number, from 1: "kill" (a write is half done first),
+//                               "short" (a write takes half of its bytes; other calls work as usual), or the
+//                               errno with which it fails
 //   MEGALITH_FAULT_COUNT=FILE   where a program that ends writes how many such calls it made
-// Counted are: open to write, write and close of a file that was opened so, pwrite, copy_file_range,
-// sendfile, fsync, ftruncate, fallocate, rename, renameat2, linkat, mkdir, unlink, unlinkat, remove.
+// Counted are: open for writing, write and close of a file so opened, pwrite, copy_file_range, sendfile,
+// fsync, ftruncate, fallocate, rename, renameat2, linkat, mkdir, unlink, unlinkat, remove.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +49,7 @@ const Wish& wish() {
 }
 
 std::atomic<int> calls = 0;
-std::array<std::atomic<bool>, 4096> written{};  // by descriptor: opened to write
+std::array<std::atomic<bool>, 4096> written{};  // by descriptor: opened for writing
 
 std::atomic<bool>* of(int fd) {
   return fd > 2 && static_cast<size_t>(fd) < written.size() ? &written[static_cast<size_t>(fd)] : nullptr;
@@ -60,7 +59,7 @@ bool hit() {
   return ++calls == wish().number && wish().mode != Mode::kNone;
 }
 
-/// For calls that either happen or do not. Does not return from a kill.
+/// For calls that either happen or not. Does not return from a kill.
 bool fails() {
   if (!hit() || wish().mode == Mode::kShort) return false;
   if (wish().mode == Mode::kKill) std::raise(SIGKILL);
@@ -68,7 +67,7 @@ bool fails() {
   return true;
 }
 
-/// For calls that take some of their bytes: `next` does it for a number of them.
+/// For calls that may take some of their bytes: `next` makes the call for a given number of them.
 template <class Next>
 ssize_t transfer(size_t bytes, const Next& next) {
   if (!hit()) return next(bytes);
@@ -159,13 +158,13 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   return fails() ? -1 : real<int(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, bytes);
 }
 int fsync(int) {
-  return fails() ? -1 : 0;  // a death of the process loses nothing that was written
+  return fails() ? -1 : 0;  // the death of a process loses nothing that was written
 }
 int close(int fd) {
   auto* const known = of(fd);
   const bool failing = known && known->exchange(false) && fails();
   const int error = errno;
-  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor in any case
+  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even on failure
   if (failing) errno = error;
   return failing ? -1 : rc;
 }

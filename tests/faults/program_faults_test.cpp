@@ -1,7 +1,7 @@
-// Every program that writes, killed at, failed and cut short at its calls to the file system (inject.cpp):
-// what stands under the output's name is whole or not there, errors are said with their exit code, and the
-// same command ends the work and leaves nothing hidden. Some calls of each program in every run; all of them
-// among the large tests, which print their counts (docs/reliability.md).
+// Every program that writes is killed, failed and cut short at its calls to the file system (inject.cpp). An
+// output is then either complete or absent, errors are reported with their exit codes, and running the same
+// command again finishes the work and leaves no temporary files. Each test run tries some calls of each
+// program; the large tests try all and print their counts (docs/reliability.md).
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 struct Writer {
   std::string name, command;
-  /// Each of them is whole or not there; those of one dataset in the order in which they appear.
+  /// Each is complete or absent; those of one dataset are in the order in which they appear.
   std::vector<std::string> outputs;
-  bool again = true;  // the command may be given again when its output is there
+  bool again = true;  // the command may be repeated when its output exists
 };
 
 const std::vector<Writer>& writers() {
@@ -80,8 +80,8 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
                " MEGALITH_FAULT_COUNT=$PWD/calls\nexec " + writer_.command);
   }
 
-  /// What an output holds: a file's bytes, or names and bytes of a folder. The card of a model names the
-  /// time.
+  /// The contents of an output: a file's bytes, or names and bytes of a folder. A model's card is skipped
+  /// since it names the time.
   std::string contents(const std::string& output) const {
     const fs::path path = dir_.path() / output;
     if (!fs::exists(path)) return {};
@@ -102,7 +102,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
     return all;
   }
 
-  /// The first output that is there says that those after it are: each is whole.
+  /// If the first output exists, all others must exist and be complete, too.
   void expect_whole_or_absent(const std::vector<std::string>& whole) const {
     const std::vector<std::string> found = all_contents();
     const bool begun = !found[0].empty();
@@ -120,7 +120,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
 
   void clean() const { EXPECT_EQ(run("rm -rf out* .out* rejects .rejects* calls").code, 0); }
 
-  /// The run with this fault, and the same command after it.
+  /// Runs the command with this fault, then again without it.
   void try_fault(const std::string& mode, int at, const std::vector<std::string>& whole) {
     SCOPED_TRACE(concat(writer_.command, " with ", mode, " at call ", at));
     clean();

@@ -7,7 +7,7 @@
 namespace megalith::test {
 namespace {
 
-// ChatML, as Qwen's models have it.
+// ChatML, as in Qwen's models.
 constexpr const char* kChatMl =
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
     "'<|im_end|>' "

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Numbers are ids; the end is the last id, 99.
+/// Numbers are ids; the end token is the last id, 99.
 PlainTokenizer numbers() {
   return PlainTokenizer(std::make_unique<NullTokenizer>(99));
 }
@@ -29,7 +29,7 @@ std::string flags(const Examples::Example& example) {
   return out;
 }
 
-// A tokenizer that puts <s> before a text, loaded once: the ids of a text are those that it has without.
+// A tokenizer that puts <s> before a text, loaded once; the ids of a text come without it.
 TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
   for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
     TokenizerFiles files{.type = "HuggingFaceTokenizer",
@@ -65,7 +65,8 @@ TEST(Examples, EndAnAnswerAndCountItAlone) {
 TEST(Examples, CutTheBeginningOfAPromptAndTheEndOfAnAnswer) {
   Examples examples;
   examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
-  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{2, 3, 4, 5, 6}));  // no end: it was cut
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()),
+            (Ids{2, 3, 4, 5, 6}));  // no end: the example was cut
   EXPECT_EQ(examples.report().cut_sources, 1);
   EXPECT_EQ(examples.report().cut_answers, 1);
 }
@@ -77,10 +78,9 @@ TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
   ASSERT_EQ(examples.size(), 1);
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 99}));
   EXPECT_EQ(examples.report().without_answer, 1);
-  EXPECT_EQ(
-      report_line("x", examples.report()),
-      "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 left "
-      "out, since no token of the answer fits");
+  EXPECT_EQ(report_line("x", examples.report()),
+            "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 "
+            "left out: no token of the answer fits");
 }
 
 TEST(Examples, ARenderedConversationStandsAsItIs) {

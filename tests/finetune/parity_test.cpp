@@ -1,5 +1,5 @@
-// 20 steps of tuning small models as transformers and peft do it (tools/golden/make_finetune_goldens.py), on
-// one rank and shared by several.
+// 20 steps of fine-tuning small models, compared with transformers and peft
+// (tools/golden/make_finetune_goldens.py), on one rank and on several.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -33,10 +33,10 @@ namespace {
 
 const std::string kFolder = MEGALITH_SOURCE_DIR "/tests/finetune/goldens";
 constexpr int64_t kSteps = 20, kBatch = 4, kLength = 24;
-// Issue 22: fp32, dropout 0, over 20 steps; sums in another order.
+// Issue 22: fp32, dropout 0, over 20 steps; sums are taken in another order.
 constexpr double kTolerance = 1e-4;
 
-/// What torch did.
+/// The figures of torch.
 struct Golden {
   explicit Golden(const std::string& family, const std::string& method)
       : json(Json::load(kFolder + "/" + family + ".json")["methods"][method]) {}
@@ -93,10 +93,10 @@ struct Curve {
   double after = 0;
 };
 
-/// What a run begins with, and learns.
+/// What a run begins with, and what it learns.
 struct Begin {
   const TensorFile& base;
-  const TensorFile* adapters;       // null: none, or as they are declared
+  const TensorFile* adapters;       // null: none, or as declared
   const Examples* pairs = nullptr;  // null: answers are learned, not preferences
 };
 
@@ -197,7 +197,7 @@ std::vector<Case> layout_cases() {
   for (const char* family : {"gpt2", "llama", "qwen2"})
     for (const Layout& layout : layouts)
       for (const char* method : {"lora", "rslora", "full", "prefix", "dpo-lora", "dpo-full", "loraplus"})
-        // A context that ranks share goes with no prefix, and is a layout of pretraining otherwise.
+        // Context parallelism does not work with prefixes; without adapters it is tested in pretraining.
         if (layout.context == 1 || std::string_view(method).ends_with("lora"))
           cases.push_back({family, method, layout});
   return cases;
@@ -208,7 +208,8 @@ TEST_P(TuningParity, FollowsPeftFor20Steps) {
   expect_golden(GetParam());
 }
 
-/// Tensors in memory: what QuantizeRows (see ops/project_test.cpp) leaves of the linear layers' matrices.
+/// Tensors in memory: the linear layers' matrices rounded as QuantizeRows rounds them (see
+/// ops/project_test.cpp).
 MemoryTensors rounded(const ModelSource& model) {
   MemoryTensors out("rounded");
   const std::unique_ptr<Backend> backend = make_cpu_backend();
@@ -232,8 +233,8 @@ MemoryTensors rounded(const ModelSource& model) {
   return out;
 }
 
-// QLoRA is LoRA over the base that 8 bits hold, bit for bit on one rank; ranks that share a row's columns
-// have its scale all the same.
+// QLoRA equals LoRA over the base rounded to 8 bits, bit for bit on one rank; ranks that share the columns of
+// a row share its scale too.
 TEST(TuningInt8, IsLoraOverTheRoundedBase) {
   for (const char* family : {"gpt2", "llama"}) {
     const ModelSource model(kFolder + "/" + family);
@@ -255,7 +256,7 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
     EXPECT_EQ(narrow.losses, wanted.losses) << family;
     EXPECT_EQ(narrow.norms, wanted.norms) << family;
     EXPECT_NE(narrow.losses, curve_of(model.tensors(), false, {"one"}).losses) << family;
-    bf16 = true;  // what 8 bits hold is rounded once more, as the rounded base is when it is read
+    bf16 = true;  // the 8-bit values are rounded once more, as the rounded base is when it is read
     EXPECT_EQ(curve_of(model.tensors(), true, {"one"}).losses, curve_of(base, false, {"one"}).losses)
         << family;
     bf16 = false;
@@ -268,15 +269,16 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
   }
 }
 
-// In a run whose weights are frozen the estimate counts the adapters' gradients and moments alone: 4 and 8
-// bytes a number, and what is left free before the next tensor, bucket or rank's share.
+// In a run with frozen weights the estimate counts only the adapters' gradients and moments: 4 and 8 bytes
+// per number, plus the gaps before the next tensor, bucket or rank's share.
 TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
   const ModelSource model(kFolder + "/llama");
   RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
   const RunMemory full = run_memory(run);
   run.tuning = lora_plan(model.config(), {.rank = 4, .modules = {"all-linear"}});
   const RunMemory lora = run_memory(run);
-  // A layer: q, o 16 x 16, k, v 16 to 8, gate, up 16 to 32, down 32 to 16; rank * (in + out) each.
+  // A layer: q, o 16 x 16, k, v 16 to 8, gate, up 16 to 32, down 32 to 16; each has rank * (in + out)
+  // numbers.
   const int64_t numbers = int64_t{4} * 4 * (2 * 32 + 2 * 24 + 3 * 48), matrices = 4 * 7 * 2;
   EXPECT_EQ(lora.parameters - full.parameters, numbers);
   const auto near = [&](size_t bytes, int64_t wanted) {
@@ -288,8 +290,9 @@ TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
   EXPECT_GE(static_cast<int64_t>(full.grads), 4 * full.parameters);
 }
 
-// What only a frozen layer would read in the backward pass is not kept: without an adapter on "down" its
-// input, [rows, ffn] of each layer, and without one on query, key and value that of the first norm.
+// Activations that only a frozen layer would read in the backward pass are not kept: without an adapter on
+// "down" its input, [rows, ffn] of each layer, and without one on query, key and value the input of the first
+// norm.
 TEST(TuningMemory, ActivationsAreKeptWhereAGradientPasses) {
   const ModelSource model(kFolder + "/llama");
   RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
@@ -304,8 +307,8 @@ TEST(TuningMemory, ActivationsAreKeptWhereAGradientPasses) {
   EXPECT_EQ(all - activations({"o_proj", "gate_proj", "up_proj", "down_proj"}), rows * shape.hidden * 4);
 }
 
-// The estimate before a run, which the run itself takes (Trainer::check_memory()): a byte for each weight of
-// a linear layer in place of four, and a scale for each row.
+// The estimate before a run, which the run itself uses (Trainer::check_memory()): one byte instead of four
+// for each weight of a linear layer, and one scale per row.
 TEST(TuningInt8, IsInTheMemoryEstimate) {
   const ModelSource model(kFolder + "/llama");
   RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
@@ -321,10 +324,10 @@ TEST(TuningInt8, IsInTheMemoryEstimate) {
   EXPECT_NEAR(
       static_cast<double>(weights(false) - weights(true)), static_cast<double>(3 * elements - 4 * rows),
       4 * 4 * 64 * 4 +
-          512);  // four scale vectors a layer begin at a multiple of 64 each; two tensors at one of 256
+          512);  // four scale vectors per layer begin at multiples of 64, two tensors at multiples of 256
 }
 
-// Issue 22: packed samples give the losses of single ones within 1e-5.
+// Issue 22: packed samples give the losses of single samples within 1e-5.
 TEST(TuningPacking, HasTheLossesOfSingleSamples) {
   for (const char* family : {"gpt2", "llama"}) {
     const ModelSource model(kFolder + "/" + family);
@@ -354,7 +357,7 @@ TEST(TuningPacking, HasTheLossesOfSingleSamples) {
     const double alone = mean_loss(single, false, kLength), together = mean_loss(packed, true, 32);
     EXPECT_NEAR(together, alone, 1e-5) << family;
     EXPECT_LT(packs.size(), 60U);                                     // of 80 samples
-    EXPECT_GT(std::abs(mean_loss(packed, false, 32) - alone), 1e-3);  // the mask is what makes them equal
+    EXPECT_GT(std::abs(mean_loss(packed, false, 32) - alone), 1e-3);  // only the mask makes them equal
   }
 }
 

@@ -25,7 +25,7 @@ TEST(HeldOut, IsAShareOrANumber) {
   EXPECT_THROW(held_out(1, 0.1, 1, "x"), Error);
 }
 
-// Any record may be held out, and which are depends on the seed alone.
+// Any record may be held out; which ones depends only on the seed.
 TEST(HeldOut, IsDrawnBySeed) {
   EXPECT_EQ(held_out(100, 0.1, 1, "x"), held_out(100, 0.1, 1, "x"));
   std::vector<int> times(20);
@@ -36,7 +36,7 @@ TEST(HeldOut, IsDrawnBySeed) {
   for (const int n : times) EXPECT_NEAR(n, 100, 45);  // five standard deviations of a binomial of 400 and 1/4
 }
 
-/// A model's folder with a tokenizer that puts <s> before a text, and the options beside it.
+/// A model's folder with a tokenizer that puts <s> before a text, and the options to go with it.
 class TokenizerOfModel : public testing::Test {
  protected:
   TokenizerOfModel() {
@@ -64,7 +64,7 @@ TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
   EXPECT_EQ(found.special_tokens, (std::vector<std::string>{"<a>", "<b>"}));
   EXPECT_EQ(found.tiktoken_pattern, "v1");
   EXPECT_EQ(found.tiktoken_special_tokens, 77);
-  // It stands in the options, so that a checkpoint has it.
+  // The options hold it, so that a checkpoint stores it.
   EXPECT_EQ(config.type, found.type);
   EXPECT_EQ(config.model, found.model);
   EXPECT_EQ(config.eod, found.eod);
@@ -73,10 +73,10 @@ TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
 TEST_F(TokenizerOfModel, OfIdsHasTheModelsVocabulary) {
   TokenizerConfig config;
   config.type = "NullTokenizer";
-  EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // config.json's
+  EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // from config.json
 }
 
-// Nobody would ever write to a FIFO that lies in a folder of records; one that the user names may be read.
+// A FIFO in a folder of records would never be written to, so it is skipped; one that the user names is read.
 TEST(DataFiles, OfAFolderAreRegularFiles) {
   namespace fs = std::filesystem;
   for (const std::string name : {"train.json", "train.jsonl", "dev.json", "dev.jsonl"}) {

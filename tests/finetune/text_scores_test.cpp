@@ -10,12 +10,12 @@
 namespace megalith::test {
 namespace {
 
-// What sacrebleu and rouge-score say (tools/golden/make_score_goldens.py).
+// The scores of sacrebleu and rouge-score (tools/golden/make_score_goldens.py).
 const Json& golden() {
   static const Json kJson = Json::load(MEGALITH_SOURCE_DIR "/tests/finetune/goldens/scores.json");
   return kJson;
 }
-// Sums of a thousand doubles in another order, and exp() of another library.
+// Sums of a thousand doubles in another order, and exp() from another library.
 constexpr double kRounding = 1e-9;
 
 std::vector<std::string> strings(const Json& list) {

@@ -13,7 +13,8 @@
 namespace megalith::test {
 namespace {
 
-/// Records of these lengths: a question of one token, then answers; record i holds the ids 10 i, 10 i + 1, ….
+/// Records of these lengths: a prompt of one token, then the answer; record i holds the ids 10 i, 10 i + 1,
+/// ….
 Examples examples_of(const std::vector<int>& lengths) {
   const PlainTokenizer numbers(std::make_unique<NullTokenizer>(999));
   Examples examples;
@@ -50,7 +51,7 @@ TEST(TuningData, PacksHoldEveryExampleOnceAndNoMoreThanFits) {
     rows += used;
   }
   EXPECT_EQ(seen, std::vector<int>(lengths.size(), 1));
-  EXPECT_LE(static_cast<int64_t>(packs.size()), (rows + 39) / 40 + 1);  // as few as fit, or one more
+  EXPECT_LE(static_cast<int64_t>(packs.size()), (rows + 39) / 40 + 1);  // the fewest that fit, or one more
 }
 
 TEST(TuningData, PacksKeepTheirDocumentsApart) {
@@ -85,7 +86,7 @@ TEST(TuningData, AnEpochIsEveryRecordInAnotherOrderAndThenEmptyOnes) {
   EXPECT_NE(orders[0], orders[1]);
   EXPECT_NE(orders[1], orders[2]);
   const TuningData again(examples, one_by_one(examples), {.step = 4, .seed = 5});
-  EXPECT_EQ(again.source().length(16), orders[2][0]);  // of the third epoch at once: a resumed run
+  EXPECT_EQ(again.source().length(16), orders[2][0]);  // straight to the third epoch, as in a resumed run
 }
 
 // numpy 2.4.6: x = np.arange(7); np.random.RandomState(5 + epoch).shuffle(x)
@@ -110,8 +111,7 @@ TEST(TuningData, SortedStretchesHoldNeighboursInLength) {
   EXPECT_LT(source.length(19), source.length(20));
 }
 
-// The two answers of a pair are neighbours in each epoch, the chosen one first; the pairs come in another
-// order.
+// The two answers of a pair are neighbours in each epoch, the chosen one first; the order of pairs changes.
 TEST(TuningData, ShufflesPairsAsAWhole) {
   const Examples all = examples_of({4, 9, 5, 5, 7, 3, 3, 3, 8, 6});
   for (const int64_t sorted : {0, 4}) {

@@ -4,7 +4,7 @@
 #include "libcore/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
-/// Texts through byte-level tokenizers: what is decoded is what was encoded, and parts encode as the whole.
+/// Texts through byte-level tokenizers: decoding gives back the text, and parts encode like the whole.
 MEGALITH_FUZZ_TARGET(bpe_text) {
   using namespace megalith;
   const auto read = [](const char* name) {

@@ -4,7 +4,7 @@
 
 MEGALITH_FUZZ_TARGET(chat_template) {
   using namespace megalith;
-  if (bytes.empty()) return;  // the model has none, which is no fault of the data
+  if (bytes.empty()) return;  // the model then has no template, which is not an error of the data
   const ChatTemplate chat(std::string(bytes), "fuzz.jinja");
   const Json messages = Json::parse(
       R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "caf\u00e9  <a> "},)"

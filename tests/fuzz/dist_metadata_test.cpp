@@ -5,7 +5,7 @@
 #include "libcore/convert/sources/megatron_source.h"
 #include "tests/fuzz/fuzz.h"
 
-// The metadata of a distributed checkpoint beside its sound other files.
+// The metadata of a distributed checkpoint whose other files are intact.
 MEGALITH_FUZZ_TARGET(dist_metadata) {
   using namespace megalith;
   namespace fs = std::filesystem;

@@ -63,7 +63,7 @@ class Mutator {
   size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
   const std::string& pick() { return corpus_[below(corpus_.size())]; }
 
-  /// A short part of some input: a word, a bracket, a number of another place or file.
+  /// A short part of some input: a word, a bracket, or a number from another place or file.
   std::string part() {
     const std::string& from = pick();
     return from.substr(below(from.size()), 1 + below(below(2) ? 8 : 64));
@@ -114,14 +114,14 @@ class Mutator {
       case 6:
         bytes.insert(at, std::string(1 + below(40), static_cast<char>("[{\"( \n\\9\x80\xFF"[below(10)])));
         break;
-      case 7: {  // a number, or a word, for another one
+      case 7: {  // replaces a number or a word by another one
         const size_t begin = bytes.find_first_of(":,[ ", at);
         if (begin == std::string::npos) break;
         const size_t end = std::min(bytes.find_first_of(",]} \n", begin + 1), bytes.size());
         bytes.replace(begin + 1, end - begin - 1, number());
         break;
       }
-      default: {  // the beginning of one and the end of another
+      default: {  // joins the beginning of one and the end of another
         const std::string& other = pick();
         bytes = bytes.substr(0, at) + other.substr(below(other.size()));
       }
@@ -132,7 +132,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-/// "nothing", or what was thrown that should not be.
+/// "nothing", or the unexpected exception.
 std::string find_of(const std::string& bytes, Target target) {
   try {
     use(bytes, target);

@@ -8,17 +8,16 @@
 #include <gtest/gtest.h>
 #endif
 
-/// A fuzz target reads bytes as an input file of one kind and uses what it read. It must return, or throw an
-/// Error of kind kData; anything else (another exception, a crash, a sanitizer's complaint, running for long)
-/// is a find.
+/// A fuzz target reads bytes as an input file of one kind and uses the result. It must return, or throw an
+/// Error of kind kData; anything else (another exception, a crash, a sanitizer's complaint, a long run) is a
+/// find.
 ///
 ///   MEGALITH_FUZZ_TARGET(tokenizer_json) { read_and_use(bytes); }
 ///
-/// In the tests it is driven by mutations of the files in tests/fuzz/corpus/NAME, always the same ones; with
-/// MEGALITH_FUZZ_SECONDS=60 by more of them for that long, with MEGALITH_FUZZ_SEED by others, and with
-/// MEGALITH_FUZZ_KEEP=FILE each input is written to FILE before it is used, so that a crash leaves it there.
-/// With the preset "fuzz" (clang) it is a libFuzzer program, build/fuzz/bin/fuzz_NAME. Every find becomes a
-/// test.
+/// In the tests it gets mutations of the files in tests/fuzz/corpus/NAME, always the same ones.
+/// MEGALITH_FUZZ_SECONDS=60 adds more of them for that long, MEGALITH_FUZZ_SEED selects others, and
+/// MEGALITH_FUZZ_KEEP=FILE writes each input to FILE before it is used, so that a crash leaves it there. With
+/// the preset "fuzz" (clang) it is a libFuzzer program, build/fuzz/bin/fuzz_NAME. Every find becomes a test.
 #ifdef MEGALITH_LIBFUZZER
 #define MEGALITH_FUZZ_TARGET(NAME)                                              \
   static void fuzz_one(std::string_view bytes);                                 \
@@ -40,13 +39,14 @@ namespace megalith::fuzz {
 
 using Target = void (*)(std::string_view bytes);
 
-/// Runs the target on one input. Errors of kind kData are as wanted; others go on.
+/// Runs the target on one input. Errors of kind kData are expected; others propagate.
 void use(std::string_view bytes, Target target);
 
 /// Runs the target on the files of its corpus and on mutations of them; a find fails the test.
 void mutate(const char* name, Target target);
 
-/// A file that holds `bytes`, for readers that want one; the same path each time. One thread.
+/// The path of a file that holds `bytes`, for readers that need one; always the same path. For one thread
+/// only.
 const char* file_of(std::string_view bytes, const char* name = "input");
 
 }  // namespace megalith::fuzz

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// A .gguf file: metadata, and every tensor of a size that memory has, whole and without its first column.
+/// A .gguf file: metadata, and every tensor that fits in memory, whole and without its first column.
 MEGALITH_FUZZ_TARGET(gguf) {
   using namespace megalith;
   const GgufFile file(fuzz::file_of(bytes));

@@ -48,7 +48,7 @@ TEST(Generate, EndsAtTheModelsLastPositionAndSaysSo) {
   const test::LogLines log;
   const Generated out = generate(model, {1, 2, 3, 4, 5}, {.max_new_tokens = 20, .temperature = 0});
   const std::string said = join(log.lines, "\n");
-  EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read, the token after the last is not
+  EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read; the token after the last is not
   EXPECT_NE(said.find("only 5 of 20 new tokens fit"), std::string::npos) << said;
   EXPECT_THROW(generate(model, std::vector<int32_t>(10, 1), {}), Error);
 }
@@ -79,7 +79,7 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
-// As when the prompt is given so many times, but it is read once.
+// The same as giving the prompt that many times, but it is read only once.
 TEST(Generator, ContinuesAPromptSeveralTimes) {
   for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
     TinyModel model(config);
@@ -95,7 +95,7 @@ TEST(Generator, ContinuesAPromptSeveralTimes) {
           const Generator::Limits limits{.batch = batch, .bf16_cache = bf16_cache, .prefix = before};
           Generator apart(model.stage, model.stream, limits), shared(model.stage, model.stream, limits);
           const auto want = apart.run({.prompts = repeated, .sampling = options, .stop_tokens = {5}});
-          for (int run = 0; run < 2; ++run) {  // the second finds the caches of the first
+          for (int run = 0; run < 2; ++run) {  // the second run finds the caches of the first
             const auto got =
                 shared.run({.prompts = each, .continuations = 3, .sampling = options, .stop_tokens = {5}});
             ASSERT_EQ(got.size(), want.size());
@@ -134,7 +134,7 @@ TEST(Generator, TellsEachTokenAndEndAsTheyCome) {
   EXPECT_EQ(generator.totals().prompt_tokens, 4);
 }
 
-// With one layer a token's logits depend on the tokens within the window alone; positions are relative.
+// With one layer a token's logits depend only on the tokens within the window; positions are relative.
 TEST(Generator, SeesNoFurtherThanAWindow) {
   ModelConfig narrow = test::tiny_llama(), wide = narrow;
   narrow.layers = wide.layers = 1;
@@ -155,11 +155,11 @@ TEST(Generator, SeesNoFurtherThanAWindow) {
       tokens.push_back(token);
     }
   }
-  EXPECT_TRUE(hidden);  // or the window would not have mattered
+  EXPECT_TRUE(hidden);  // otherwise the window would not have mattered
 }
 
-// A device that has no windows (here the CPU in bf16) ends where the window would hide something, whether the
-// model has a last position or not.
+// On a device without windows (here the CPU in bf16) generation ends where the window would hide something,
+// whether or not the model has a last position.
 TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
   for (const PositionEmbedding position : {PositionEmbedding::kNone, PositionEmbedding::kRope}) {
     ModelConfig config = test::tiny_llama();
@@ -182,8 +182,7 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
   }
 }
 
-// A cache in bf16 changes the logits a little, so it may change a token: the first two come out the same
-// here.
+// A cache in bf16 changes the logits a little, so it may change a token; here the first two are the same.
 TEST(Generator, KeepsKeysAndValuesInBf16) {
   TinyModel model(test::tiny_llama());
   const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}};
@@ -192,7 +191,7 @@ TEST(Generator, KeepsKeysAndValuesInBf16) {
   EXPECT_EQ(exact[0].tokens, narrow[0].tokens);
 }
 
-/// Letters a to w are the ids 0 to 22; the last one ends a text.
+/// Letters a to w are the ids 0 to 22; the last id ends a text.
 class Letters final : public Tokenizer {
  public:
   int vocab_size() const override { return 23; }

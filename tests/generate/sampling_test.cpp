@@ -110,7 +110,7 @@ TEST(Sampler, PenalisesRepetitionAlsoWhenGreedy) {
   const std::vector<int32_t> before{1, 1, 2};
   std::vector<float> logits{1, 1.5f, -1};
   EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, before, {}), 0);
-  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // once each, however often they stood
+  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // once each, however often they occurred
 }
 
 TEST(Sampler, KeepsTiesOfTheKth) {

@@ -28,7 +28,8 @@ class Bytes final : public Tokenizer {
   std::string hash() const override { return name(); }
 };
 
-/// Words, of which each but a text's first begins with a blank, as SentencePiece writes them.
+/// Words separated by blanks: each word except a text's first begins with a blank, as SentencePiece writes
+/// them.
 class Words final : public Tokenizer {
  public:
   int vocab_size() const override { return 26; }
@@ -43,7 +44,7 @@ class Words final : public Tokenizer {
   std::string hash() const override { return name(); }
 };
 
-/// The pieces that come of pushing the bytes of `text`, joined by "|"; finish()'s after "$".
+/// The pieces that pushing the bytes of `text` returns, joined by "|"; finish()'s follows "$".
 std::string pieces(const std::string& text, std::vector<std::string> stops = {}) {
   const Bytes tokenizer;
   const std::vector<int32_t> prompt{'p'};
@@ -68,7 +69,7 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterAsReplacements) {
   EXPECT_EQ(pieces("a\xC3z"), "a|\xEF\xBF\xBDz|$");
 }
 
-/// Counts what it is asked for.
+/// Counts the tokens that it is asked to decode.
 class CountedBytes final : public Tokenizer {
  public:
   int vocab_size() const override { return 256; }
@@ -98,7 +99,8 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
   EXPECT_EQ(out.size(), 3u * 10'000);
 }
 
-// Wherever among bad bytes a character stands, it comes whole, and so does what is bad before and after it.
+// A character among invalid bytes arrives whole wherever it is, and so do the invalid bytes before and after
+// it.
 TEST(TextStream, FindsACharacterBehindManyBadBytes) {
   const Bytes tokenizer;
   for (const std::string good : {"\xC3\xA9", "\xE3\x81\x82", "\xF0\x9F\x98\x80", "\xF0\x9F\x98", "a"})
@@ -128,7 +130,8 @@ TEST(TextStream, GivesWhatOnlyBeganAsAStopString) {
 
 TEST(TextStream, TakesTheFirstOfSeveralStopStrings) {
   EXPECT_EQ(pieces("xabcd", {"cd", "bc"}), "x|a|stopped");
-  EXPECT_EQ(pieces("xabc", {"abcdef", "c"}), "x|$abstopped");  // the longer one may still come, then cannot
+  EXPECT_EQ(pieces("xabc", {"abcdef", "c"}),
+            "x|$abstopped");  // the longer stop may still follow, then cannot
 }
 
 TEST(TextStream, ContinuesTheTextOfThePrompt) {

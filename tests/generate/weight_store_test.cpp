@@ -14,7 +14,7 @@ namespace {
 
 using test::TinyModel;
 
-/// A model's parameters as a container, in the types that it is told.
+/// A model's parameters as a tensor file, in the requested types.
 class ModelFile final : public TensorFile {
  public:
   ModelFile(const TinyModel& model, DType matrices, bool in_place) : model_(model), in_place_(in_place) {
@@ -54,7 +54,7 @@ struct Logits {
   int64_t bytes, mapped;
 };
 
-/// Logits of six tokens, with the weights of a store.
+/// Logits for six tokens, with the weights of a store.
 Logits logits(const TinyModel& like, const TensorFile& file, const WeightOptions& options = {}) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
@@ -115,7 +115,7 @@ TEST_P(WeightStoreTest, UsesMatricesWhereTheyStand) {
   EXPECT_GT(in_place.mapped, in_place.bytes / 2);
 }
 
-// 127 steps a row: the logits move, and by little.
+// 127 steps per row: the logits change, but little.
 TEST_P(WeightStoreTest, MovesLogitsLittleIn8Bits) {
   const Logits exact = logits(model_, ModelFile(model_, DType::kF32, false)),
                narrow = logits(model_, ModelFile(model_, DType::kF32, false), {.int8 = true}),

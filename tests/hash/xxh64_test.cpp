@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// `length` bytes 0, 1, …, 250, 0, …; the values below are python-xxhash 4.1.0's: xxhash.xxh64(bytes(i % 251
-// for i in range(n))).
+// `length` bytes 0, 1, …, 250, 0, …; the values below are from python-xxhash 4.1.0: xxhash.xxh64(bytes(i %
+// 251 for i in range(n))).
 std::string sample(size_t length) {
   std::string text(length, '\0');
   for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>(i % 251);
@@ -68,7 +68,7 @@ TEST(Xxh64, IsCopiedInMidStream) {
   }
 }
 
-// In the sanitizer preset: after an odd number of bytes an empty file's null pointer must not reach memcpy.
+// In the sanitizer preset: after an odd number of bytes, an empty file's null pointer must not reach memcpy.
 TEST(Xxh64, TakesNothingFromNowhere) {
   Xxh64 hash;
   hash.update("abc", 3);

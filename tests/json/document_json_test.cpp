@@ -42,7 +42,7 @@ std::vector<std::string> strings(std::span<const std::string_view> views) {
   return {views.begin(), views.end()};
 }
 
-/// Parses a copy on the heap, so that a sanitizer sees reads beyond the line.
+/// Parses a copy on the heap, so that a sanitizer detects reads beyond the line.
 std::optional<DocumentProblem> parse(DocumentParser& parser, std::vector<char>& line) {
   line.shrink_to_fit();
   return parser.parse(line);
@@ -117,7 +117,7 @@ TEST(DocumentParser, NamesThePlaceAndWhatIsThere) {
       {R"({"text":["a", 1]})", DocumentFault::kWrongType, 14,
        R"("text" is a list that holds a number, wanted only strings)"},
       {R"({"text":"ab\ud800"})", DocumentFault::kLoneSurrogate, 11,
-       R"(\ud800 stands without its other half)"},
+       R"(\ud800 appears without its other half)"},
   };
   for (const Place& place : places) {
     SCOPED_TRACE(place.line);
@@ -150,8 +150,8 @@ TEST(DocumentParser, AcceptsTheGreatestDepthAndNoMore) {
   EXPECT_TRUE(problem_of(line(kMaxDocumentDepth + 1)));
 }
 
-// Every prefix of a line that exercises each kind of token, in memory that ends where it ends (a sanitizer
-// watches).
+// Every prefix of a line with each kind of token, in memory that ends where the prefix ends (under a
+// sanitizer).
 TEST(DocumentParser, RefusesEveryCutLine) {
   const std::string whole =
       R"( {"text":["a\u00e9\ud83d\ude00","b"],"n":[-1.5e+3,true,false,null,NaN,{"x":{}}],"é":"ü"})";
@@ -168,8 +168,8 @@ TEST(DocumentParser, ForgetsTheLineBefore) {
   EXPECT_EQ(strings(parser.texts(0)), std::vector<std::string>{"c"});
 }
 
-// Escapes and runs of every length, so that they meet the ends of the blocks that are looked at together; the
-// text is known because the line is written from it.
+// Escapes and runs of every length, so that they meet the ends of the blocks that are processed together; the
+// text is known, since the line is written from it.
 TEST_P(DocumentParserIsa, DecodesEscapesWhereverTheyLie) {
   const std::pair<const char*, const char*> pieces[] = {
       {"\\n", "\n"},     {"\\\"", "\""},          {"\\\\", "\\"},       {"\\u00e9", "é"},
@@ -208,8 +208,8 @@ Outcome outcome_of(DocumentParser& parser, std::string_view text, size_t blanks)
   return {"", strings(parser.texts(0))};
 }
 
-// Blanks after it make a line so long that its strings are scanned first and decoded where they lie. What is
-// mutated are the lines that Python judged.
+// Blanks after it make a line so long that its strings are scanned first and decoded in place. The mutated
+// lines are those that Python judged.
 TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
   std::vector<std::string> seeds;
   for (const std::string& row :

@@ -67,7 +67,7 @@ Decoded decode_naively(std::string_view text) {
   return out;
 }
 
-/// Input and output in memory that ends where it ends (a sanitizer watches).
+/// Input and output in memory that ends where they end (under a sanitizer).
 Decoded decode_with(const JsonText& kernel, std::string_view text) {
   const std::vector<char> in(text.begin(), text.end());
   std::vector<char> out(text.size() + JsonText::kSlack);
@@ -75,7 +75,7 @@ Decoded decode_with(const JsonText& kernel, std::string_view text) {
   return {static_cast<size_t>(stop.at - in.data()), std::string(out.data(), stop.out)};
 }
 
-/// Pieces of strings: runs of plain bytes, escapes of every kind, and what ends a string.
+/// Parts of strings: runs of plain bytes, escapes of every kind, and what ends a string.
 std::string random_text(std::mt19937& random) {
   constexpr std::string_view kPieces[] = {
       "\\n",     "\\\"",    "\\\\",    "\\/",     "\\b",     "\\f",     "\\r",     "\\t",
@@ -83,7 +83,7 @@ std::string random_text(std::mt19937& random) {
       "é",       "中",      "😀",       "\\ud83d", "\\udc00", "\\u12",   "\\u12g4", "\\u\xC1\xC2\xC3\xC4",
       "\\x",     "\\\xEE",  "\"",      "\n",      "\x1f",    "\x7f",    "\\",      "u",
   };
-  constexpr size_t kGood = 19;  // the first ones end nothing
+  constexpr size_t kGood = 19;  // the first ones do not end the string
   std::string text;
   const size_t longest = random() % 3 == 0 ? 2 : random() % 2 == 0 ? 20 : 150;
   const size_t kinds = random() % 3 == 0 ? std::size(kPieces) : kGood;

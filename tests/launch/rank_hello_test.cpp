@@ -51,7 +51,7 @@ TEST(RankHello, IsComparedWithRankZeros) {
   EXPECT_EQ(refusal(hello(0), other), "it calls itself rank 4 of 4");
   other = hello(1);
   other.version = "2";
-  EXPECT_EQ(refusal(hello(0), other), "it is of version 2, rank 0 of 1");
+  EXPECT_EQ(refusal(hello(0), other), "it has version 2, rank 0 has 1");
 }
 
 TEST(RankHello, NamesOptionsThatDiffer) {

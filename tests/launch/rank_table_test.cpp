@@ -78,22 +78,22 @@ TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
     ErrorKind kind;
   } cases[] = {
       {table(rank("\"0\""), rank("\"1\""), "initializing"), "status", ErrorKind::kUsage},
-      {table(rank("\"0\""), rank("\"0\"")), "rank_id 0 is there twice", ErrorKind::kUsage},
+      {table(rank("\"0\""), rank("\"0\"")), "rank_id 0 appears twice", ErrorKind::kUsage},
       {table(rank("\"0\""), rank("\"2\"")), "rank_id 1 is missing", ErrorKind::kUsage},
-      {table(rank("\"0\""), rank("\"x\"")), "\"x\" is no rank", ErrorKind::kUsage},
+      {table(rank("\"0\""), rank("\"x\"")), "\"x\" is not a rank", ErrorKind::kUsage},
       {table("", ""), "holds 0 ranks", ErrorKind::kUsage},
       {table(rank("\"0\""), ""), "holds 1 ranks, not RANK_ID 1", ErrorKind::kUsage},
-      {"{\"server_list\": 3}", ": server_list: 3 is no list", ErrorKind::kData},
+      {"{\"server_list\": 3}", ": server_list: 3 is not a list", ErrorKind::kData},
       {"{}", "has no \"server_list\"", ErrorKind::kData},
       {table(rank("\"0\""), R"({"rank_id": "1"})"), ": server_list[1].device[0]: has no \"device_id\"",
        ErrorKind::kData},
       {table(rank("\"0\""), R"({"device_id": null, "rank_id": "1"})"),
-       ": server_list[1].device[0].device_id: null is no device", ErrorKind::kUsage},
+       ": server_list[1].device[0].device_id: null is not a device", ErrorKind::kUsage},
       {table(rank("\"0\""), R"({"device_id": "0", "device_ip": null, "rank_id": "1"})"),
-       ": server_list[1].device[0].device_ip: null is no text", ErrorKind::kData},
+       ": server_list[1].device[0].device_ip: null is not a string", ErrorKind::kData},
       {counted("\"3\""), ": server_count: \"3\", but server_list holds 2", ErrorKind::kUsage},
       {counted("1"), ": server_count: 1, but server_list holds 2", ErrorKind::kUsage},
-      {counted("null"), ": server_count: null is no number of servers", ErrorKind::kUsage},
+      {counted("null"), ": server_count: null is not a number of servers", ErrorKind::kUsage},
       {"{", "", ErrorKind::kData},
   };
   for (const auto& c : cases) try {

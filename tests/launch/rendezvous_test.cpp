@@ -83,7 +83,7 @@ TEST(Rendezvous, RefusesAStrangerAndGoesOn) {
   const ProcessResult result = first.wait();
   EXPECT_EQ(result.code, 0) << result.text;
   EXPECT_EQ(second.wait().code, 0);
-  EXPECT_NE(result.log.find("refused 127.0.0.1: no rank of this program: it began with \"GET / HT\""),
+  EXPECT_NE(result.log.find("refused 127.0.0.1: not a rank of this program: it began with \"GET / HT\""),
             std::string::npos)
       << result.log;
 }
@@ -107,13 +107,13 @@ TEST(Rendezvous, RefusesAnotherTokenWorldVersionAndADuplicateRank) {
   other.launch.token = "";
   refused(other, "to rank 2: it has another job token");
   refused(options_of(2, 4, port), "to rank 2: it counts 4 ranks, rank 0 counts 3");
-  refused(options_of(1, 3, port), "to rank 1: there is a rank 1 already, from 127.0.0.1");
+  refused(options_of(1, 3, port), "to rank 1: there is already a rank 1, from 127.0.0.1");
   const std::string hello =
       encode_hello({.version = "0.0", .token = token_digest("job"), .rank = 2, .world = 3});
   const Socket old = knock(port);
   old.send(hello, std::chrono::steady_clock::now() + 1s);
   const std::string answer = old.receive(8 + 27, std::chrono::steady_clock::now() + 5s);
-  EXPECT_NE(answer.find("it is of version 0.0"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("it has version 0.0"), std::string::npos) << answer;
 
   ForkedProcess third([&] { return met(options_of(2, 3, port)); });
   EXPECT_EQ(third.wait().code, 0);
@@ -121,7 +121,7 @@ TEST(Rendezvous, RefusesAnotherTokenWorldVersionAndADuplicateRank) {
   const ProcessResult result = first.wait();
   EXPECT_EQ(result.code, 0) << result.text;
   for (const char* part : {"refused rank 2 of 127.0.0.1: it has another job token", "it counts 4 ranks",
-                           "there is a rank 1 already", "it is of version 0.0"})
+                           "there is already a rank 1", "it has version 0.0"})
     EXPECT_NE(result.log.find(part), std::string::npos) << part << "\n" << result.log;
 }
 
@@ -152,7 +152,7 @@ TEST(Rendezvous, NamesTheRanksThatDoNotCome) {
   EXPECT_LT(seconds_since(begin), 6);
   for (const ProcessResult& result : results) {  // rank 0 tells the one that is there
     EXPECT_EQ(result.code, exit_code(ErrorKind::kComm));
-    EXPECT_NE(result.text.find("ranks 2, 3 did not come to 127.0.0.1:" + std::to_string(port)),
+    EXPECT_NE(result.text.find("ranks 2, 3 did not connect to 127.0.0.1:" + std::to_string(port)),
               std::string::npos)
         << result.text;
   }
@@ -183,7 +183,8 @@ TEST(Rendezvous, LetsARankComeAgain) {
   ForkedProcess last([&] { return met(options_of(2, 3, port)); });
   const ProcessResult result = first.wait();
   EXPECT_EQ(result.code, 0) << result.text;
-  EXPECT_NE(result.log.find("rank 1 has gone before all were there"), std::string::npos) << result.log;
+  EXPECT_NE(result.log.find("rank 1 disconnected before all ranks had joined"), std::string::npos)
+      << result.log;
   EXPECT_EQ(again.wait().code, 0);
   EXPECT_EQ(last.wait().code, 0);
 }

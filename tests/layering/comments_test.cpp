@@ -1,4 +1,4 @@
-// Comments are sentences: "Of a chunk's layers, those that are run again" is a table's heading.
+// Comments are sentences: "Of a chunk's layers, those that are run again" is a table heading.
 #include <regex>
 #include <sstream>
 #include <string>

@@ -24,7 +24,7 @@ using test::text_of_page;
 struct Runner {
   std::string page;   // "convert.md"
   std::string test;   // "Suite.Name", or "none (REASON)"
-  std::string start;  // of the commands that it speaks of; empty: all of the page
+  std::string start;  // of the commands that it covers; empty: the whole page
 };
 
 std::vector<Runner> read_table() {
@@ -40,7 +40,7 @@ std::vector<Runner> read_table() {
   return runners;
 }
 
-/// The text of a page between its blocks.
+/// The text of a page between its code blocks.
 std::string prose_of(const std::string& page) {
   std::istringstream text(text_of_page(page));
   std::string prose;
@@ -53,8 +53,9 @@ std::string prose_of(const std::string& page) {
   return prose;
 }
 
-/// Commands of ours that a page has in backticks: a program or script and what it is given. One with "…" and
-/// a program with a single option or subcommand (`megalith-data verify`) only say what is spoken of.
+/// Commands of ours that a page quotes in backticks: a program or script with arguments. Left out are those
+/// with "…" and a program with a single option or subcommand (`megalith-data verify`): they only mention the
+/// program.
 std::vector<std::string> spoken_commands(const std::string& page) {
   static const std::regex kSpan(R"(`([^`]+)`)"), kSpace(R"(\s+)");
   static const std::regex kCommand(R"((\w+=\S+ )*(python3? )?(megalith-[a-z-]+ \S+ \S|)"
@@ -75,7 +76,7 @@ TEST(DocCommands, EachIsRunByATestOrHasAReason) {
     bool found = false;
     for (size_t i = 0; i < runners.size(); ++i) {
       const Runner& runner = runners[i];
-      // A test that runs all blocks of a page does not see what stands between them.
+      // A test that runs all blocks of a page does not see the text between them.
       if (runner.page != page || !command.starts_with(runner.start) || (spoken && runner.start.empty()))
         continue;
       found = true;
@@ -92,7 +93,8 @@ TEST(DocCommands, EachIsRunByATestOrHasAReason) {
                                   << runners[i].start;
 }
 
-// A test that has the page's name in its file reads the commands there, so that they cannot drift apart.
+// A test whose file contains the page's name reads the commands from the page, so that they cannot drift
+// apart.
 TEST(DocCommands, TheNamedTestsReadThePage) {
   const std::map<std::string, std::string> tests = tests_by_name();
   for (const Runner& runner : read_table()) {
@@ -104,7 +106,7 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
   }
 }
 
-// Else a command could stand where no test looks.
+// Otherwise a command could be where no test looks.
 TEST(DocCommands, StandInBlocksThatSaySo) {
   static const std::set<std::string> kOthers = {"json", "text", "yaml", "python"};
   for (const std::string& page : doc_pages()) {
@@ -126,7 +128,7 @@ TEST(DocCommands, StandInBlocksThatSaySo) {
   }
 }
 
-// A reader copies from them: one document, or one a line.
+// Readers copy from them: one document, or one per line.
 TEST(DocBlocks, OfJsonAreJson) {
   int blocks = 0;
   for (const std::string& page : doc_pages()) {

@@ -10,7 +10,7 @@
 
 #include "tests/layering/tree.h"
 
-// Enforces libcore/LAYERS, who may include whom, and what else a reader of the tree may rely on
+// Enforces libcore/LAYERS (which folders may include which), and other rules that readers of the tree rely on
 // (docs/developing.md, "Rooms").
 namespace megalith {
 namespace {
@@ -91,7 +91,8 @@ TEST(Layering, NoFolderHoldsMoreThanThirtyFiles) {
     EXPECT_LE(count, kMax) << folder << " has outgrown itself; cut it into folders (libcore/LAYERS)";
 }
 
-// A function is then found beside its declaration, and no arrow between folders is seen by the linker alone.
+// Then every function is next to its declaration, and no dependency between folders is visible only to the
+// linker.
 TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
   for (const std::string& file : sources("libcore")) {
     if (!file.ends_with(".cpp")) continue;
@@ -109,7 +110,7 @@ std::string test_of(const std::string& source) {
   return "tests" + source.substr(source.find('/'), source.rfind('.') - source.find('/')) + "_test.cpp";
 }
 
-// Variants of one function for an instruction set are tested where the function is.
+// Variants of a function for an instruction set are tested together with the function.
 std::string without_isa(const std::string& source) {
   static const std::regex kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
   return std::regex_replace(source, kIsa, "");
@@ -139,7 +140,7 @@ TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
   }
 }
 
-// The headers of libraries that few programs need stay in the plugins (base/plugin.h), Program_options in the
+// Headers of libraries that few programs need stay in the plugins (base/plugin.h), Program_options in the
 // option parser.
 TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
   const std::vector<std::pair<std::regex, std::string>> owners = {
@@ -153,8 +154,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^nettle/.*"), "libcore/hash/sha256.cpp"},
       {std::regex("^xxh.*"), "libcore/hash/xxh64.cpp"},
       {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/crc32.cpp"},
-      {std::regex(
-           "^[a-z]+intrin\\.h"),  // of x86: one file for each instruction set, and what two of them share
+      {std::regex("^[a-z]+intrin\\.h"),  // x86: one file for each instruction set, and what two of them share
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
        "base/machine/bytes16\\.h|ops/cpu/kernels/kernels\\.inc|ops/cpu/thread_team\\.cpp)"},

@@ -1,4 +1,4 @@
-// docs/reliability.md names the tests that hold each promise: all of them are there.
+// docs/reliability.md names the tests for each promise: all of them exist.
 #include <algorithm>
 #include <map>
 #include <regex>
@@ -15,7 +15,7 @@ namespace {
 TEST(ReliabilityPage, NamesTestsThatThereAre) {
   const std::map<std::string, std::string> there = test::tests_by_name();
   const std::string page = test::text_of("docs/reliability.md");
-  // `Suite.Name`, with an instantiation before it and "*" or "…" for what is left out.
+  // `Suite.Name`, optionally with an instantiation before it, and "*" or "…" for omitted parts.
   static const std::regex kName("`([A-Za-z]+/)?([A-Z*][A-Za-z0-9*]*(\\.[A-Z*][A-Za-z0-9*]*|\\*))(…)?`");
   int names = 0;
   for (std::sregex_iterator at(page.begin(), page.end(), kName), end; at != end; ++at, ++names) {

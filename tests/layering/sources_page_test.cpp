@@ -1,4 +1,4 @@
-// docs/sources.md: its table has a row for each of the 38 commands, with tests that there are.
+// docs/sources.md: its table has a row for each of the 38 commands, with existing tests.
 #include <map>
 #include <regex>
 #include <sstream>
@@ -15,7 +15,7 @@ namespace megalith {
 namespace {
 
 constexpr const char* kPage = "docs/sources.md";
-constexpr int kItems = 38;  // of the five sources (docs/sources.md)
+constexpr int kItems = 38;  // from the five sources (docs/sources.md)
 
 /// A row of the table: its cells, without the spaces around them.
 std::vector<std::vector<std::string>> rows() {
@@ -29,7 +29,7 @@ std::vector<std::vector<std::string>> rows() {
   return found;
 }
 
-/// The texts between backquotes.
+/// The texts in backquotes.
 std::vector<std::string> quoted(const std::string& cell) {
   static const std::regex kQuoted("`([^`]+)`");
   std::vector<std::string> found;
@@ -58,7 +58,7 @@ TEST(SourcesPage, NamesTestsThatThereAre) {
   }
 }
 
-// "with changes" and "broken there" want a note that says which.
+// "with changes" and "broken there" require a note with details.
 TEST(SourcesPage, ExplainsEachStateThatIsNotAsPrinted) {
   const std::string page = test::text_of(kPage);
   for (const auto& cells : rows()) {

@@ -7,16 +7,16 @@
 
 namespace megalith::test {
 
-/// The repository.
+/// The repository's root folder.
 inline const std::filesystem::path kRoot = MEGALITH_SOURCE_DIR;
 
-/// Its C++ and CUDA files below `folder` ("libcore"), as paths from kRoot, in the order of their names.
+/// Its C++ and CUDA files below `folder` ("libcore"), as paths from kRoot, sorted by name.
 std::vector<std::string> sources(const std::string& folder);
 
-/// A file of the repository by its path from kRoot.
+/// The contents of a file, by its path from kRoot.
 std::string text_of(const std::string& path);
 
-/// Lines of a table of the repository, without those that are empty or begin with '#'.
+/// Lines of a table in the repository, without those that are empty or begin with '#'.
 std::vector<std::string> table_lines(const std::string& path);
 
 /// "Suite.Name" of every test that is not disabled -> its file, as a path from kRoot.

@@ -9,8 +9,8 @@
 
 #include "tests/layering/tree.h"
 
-// Two types of one qualified name break the one-definition rule, across libraries too, where nothing reports
-// it: which of two constructors or destructors is called is then the linker's choice.
+// Two types of one qualified name break the one-definition rule, even across libraries, where nothing reports
+// it: the linker then chooses which of two constructors or destructors is called.
 namespace megalith {
 namespace {
 
@@ -21,8 +21,8 @@ bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Past the comment, literal or preprocessor line that begins at `at`; `at` itself where none does. Raw
-/// strings end at their delimiter.
+/// The position after the comment, literal or preprocessor line that begins at `at`; `at` itself where none
+/// does. Raw strings end at their delimiter.
 size_t past_silence(std::string_view text, size_t at) {
   const auto end = [&](size_t found, size_t more) { return found == text.npos ? text.size() : found + more; };
   const std::string_view rest = text.substr(at);
@@ -48,7 +48,7 @@ size_t past_silence(std::string_view text, size_t at) {
   return text.size();
 }
 
-/// Names and numbers, "::", and every other character that is no blank.
+/// Names and numbers, "::", and every other non-blank character.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   for (size_t at = 0; at < text.size();) {
@@ -70,7 +70,7 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return tokens;
 }
 
-/// What a '{' opens, from the tokens between it and the statement before.
+/// What a '{' opens, judged by the tokens between it and the previous statement.
 struct Scope {
   enum class Kind { kNamespace, kType, kOther } kind = Kind::kOther;
   std::string name;  // empty: an unnamed namespace
@@ -84,7 +84,7 @@ std::string joined(Head::const_iterator begin, Head::const_iterator end) {
   return out;
 }
 
-/// Past the parentheses, angle or square brackets that open at `at`.
+/// The position after the parentheses, angle or square brackets that open at `at`.
 Head::const_iterator past_brackets(Head::const_iterator at, Head::const_iterator end) {
   const std::string open = *at, close = open == "(" ? ")" : open == "<" ? ">" : "]";
   int depth = 0;
@@ -129,8 +129,8 @@ Scope scope_of(const Head& head) {
   return {};
 }
 
-/// Qualified names of the classes, structs, unions and enums that a text defines, but those of unnamed
-/// namespaces and of functions, which are no other file's.
+/// Qualified names of the classes, structs, unions and enums that a text defines, except those in unnamed
+/// namespaces and in functions, which other files do not see.
 std::vector<std::string> types_in(std::string_view text) {
   std::vector<std::string> types;
   std::vector<Scope> scopes;
@@ -204,7 +204,7 @@ TEST(TypeNames, AreFoundWhereTheyAreDefined) {
   EXPECT_EQ(found, wanted);
 }
 
-// The sources of an app are a program of their own.
+// The sources of an app form a program of their own.
 TEST(TypeNames, AreDefinedOnceInLibcoreAndTheHeadersOfApps) {
   std::map<std::string, std::string> defined;  // name -> file
   for (const char* folder : {"libcore", "apps"})

@@ -19,21 +19,21 @@ size_t tensor_bytes(int layers, int ranks, bool sequence) {
       .tensor_bytes;
 }
 
-// Shoeybi et al. 2019: four all-reduces of [s, b, h] a layer, two in each direction. Korthikanti et al. 2022:
-// each of them a gather and a scatter, and in the backward pass the two inputs gathered once more.
+// Shoeybi et al. 2019: four all-reduces of [s, b, h] per layer, two in each direction. Korthikanti et al.
+// 2022: each becomes a gather and a scatter, and the backward pass gathers the two inputs once more.
 TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   const size_t rows = 8 * kBatch * sizeof(float),
                activations = rows * static_cast<size_t>(test::tiny_gpt2().hidden);
   EXPECT_EQ(tensor_bytes(2, 2, false) - tensor_bytes(1, 2, false), 4 * activations);
   EXPECT_EQ(tensor_bytes(2, 2, true) - tensor_bytes(1, 2, true), 10 * activations);
-  // The embedding's rows, the head's gradient; of each token the max logit, the sum of exponentials, the
-  // loss.
+  // The embedding's rows and the head's gradient; for each token the maximum logit, the sum of exponentials
+  // and the loss.
   EXPECT_EQ(tensor_bytes(1, 2, false), 6 * activations + 3 * rows);
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
 // An adapter's backward pass multiplies five times: dy by B, the result by A into dx and by x into A's
-// gradient, x by A once more, and the result by dy into B's gradient. Each takes 2 * rank * width a row.
+// gradient, x by A once more, and the result by dy into B's gradient. Each takes 2 * rank * width per row.
 TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
   ModelConfig model = test::tiny_gpt2();
   model.seq_length = 8;
@@ -48,7 +48,7 @@ TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
   };
   const auto rows = static_cast<double>(8 * kBatch), in = static_cast<double>(model.ffn_hidden),
              out = static_cast<double>(model.hidden);
-  const double scaling = 2 * rows;  // of two of the results, a number of each rank
+  const double scaling = 2 * rows;  // two of the results, one number per rank
   EXPECT_DOUBLE_EQ(static_cast<double>(backward_flops(5) - backward_flops(4)),
                    2 * rows * (2 * out + 3 * in) + scaling);
 }

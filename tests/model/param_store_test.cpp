@@ -63,7 +63,7 @@ TEST(ParamStore, ATiedHeadIsTheEmbedding) {
   EXPECT_EQ(head->grad.data, words->grad.data);
 }
 
-// --ddp-num-buckets: whole layers, so there may be fewer, never more.
+// --ddp-num-buckets: buckets hold whole layers, so there may be fewer, never more.
 TEST(ParamStore, CutsAtMostAsManyBucketsAsAsked) {
   TinyModel model(test::tiny_gpt2());
   const auto buckets = [&](int count) {
@@ -116,7 +116,7 @@ TEST(Initialize, DependsOnSeedAndNameAlone) {
             a.read(a.table.find("decoder.layers.1.mlp.linear_fc1.weight")->value));
 }
 
-// Elements of a cut parameter's part equal those of the whole at their place.
+// Expects the elements of a cut parameter's part to equal the whole parameter's at the same place.
 void expect_part_of(const TinyModel& model, const Param& whole, const Param& part) {
   const std::vector<float> all = model.read(whole.value), mine = model.read(part.value);
   const int axis = part.cut_axis == kWhole ? 0 : part.cut_axis;
@@ -137,7 +137,7 @@ void expect_part_of(const TinyModel& model, const Param& whole, const Param& par
 
 TEST(Initialize, IsTheSameUnderEveryCut) {
   ModelConfig config = test::tiny_llama();
-  config.vocab_divisor = 8;  // pads 23 ids to 32: the second rank has 7 true rows and 9 of padding
+  config.vocab_divisor = 8;  // pads 23 ids to 32: the second rank has 7 real rows and 9 of padding
   TinyModel model(config);
   for (const int rank : {0, 1}) {
     ParamTable table;

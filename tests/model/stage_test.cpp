@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Families, StageCase, testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 // Along the gradient g of each parameter, the loss must rise by |g| per unit of length. A wrong gradient
-// fails, whether too long, too short or aside. fp32: a step of 1e-2 leaves the difference of two losses about
-// 1e-6 / 2e-2 off, and the third derivative adds about as much.
+// fails, whether too long, too short or in another direction. In fp32 a step of 1e-2 gives the difference of
+// two losses an error of about 1e-6 / 2e-2, and the third derivative adds about as much.
 TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
   TinyModel model(GetParam().config);
   test::perturb(model);
@@ -119,7 +119,7 @@ TEST_P(StageCase, Bf16StaysNearFp32) {
   }
 }
 
-// The planner's figures are what a real run takes, to the byte.
+// The planner's figures equal what a real run takes, to the byte.
 TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
   const HostBatch batch(GetParam().config, 7, 3);
   TinyModel model(GetParam().config);
@@ -134,7 +134,7 @@ TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
   EXPECT_GT(cost.backward.flops, cost.forward.flops);
 }
 
-// Masks are taken by sample number, so it does not matter which samples stand together.
+// Dropout masks depend on the sample number, so it does not matter which samples share a micro-batch.
 TEST_P(StageCase, ALossDoesNotDependOnItsNeighbours) {
   TinyModel model(GetParam().config);
   const HostBatch batch(GetParam().config, 7, 3);
@@ -169,7 +169,7 @@ TEST_P(StageCase, EvaluationDropsNothingAndKeepsLittle) {
   EXPECT_EQ(norm(model.read(model.store.grads())), 0);
 }
 
-// The loss that training computes, from the logits that generation computes.
+// Computes the training loss from the logits that generation computes.
 TEST_P(StageCase, LogitsGiveTheLoss) {
   TinyModel model(GetParam().config);
   const HostBatch batch(GetParam().config, 7, 3);
@@ -241,7 +241,7 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   }
 }
 
-// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes: they are cut into two of 256.
+// 512 rows of 70,001 logits do not fit one chunk of Head::kLogitsBytes: they are cut into two chunks of 256.
 TEST(Stage, ChunksOfTheHeadAddUp) {
   ModelConfig config = test::tiny_llama();
   config.layers = 1;

@@ -1,4 +1,4 @@
-// A model cut over two tensor-parallel ranks against the whole one.
+// A model cut over two tensor-parallel ranks against the whole model.
 #include <cmath>
 #include <vector>
 
@@ -36,7 +36,7 @@ ModelConfig config_of(const Case& c) {
 struct RankResult {
   ParamTable table;
   std::vector<float> losses;
-  std::vector<std::vector<float>> gradients;  // beside table.all()
+  std::vector<std::vector<float>> gradients;  // parallel to table.all()
 };
 
 void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankResult& out) {
@@ -57,7 +57,7 @@ void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankRes
     out.gradients.emplace_back(param.grad.as<float>(), param.grad.as<float>() + param.grad.elements());
 }
 
-/// The local part of the whole model's gradient; zero where a part reaches beyond the global tensor.
+/// The local part of the whole model's gradient; zero where a part extends beyond the global tensor.
 std::vector<float> part_of(const std::vector<float>& whole, const Param& part) {
   if (part.cut_axis == kWhole) return whole;
   int64_t outer = 1, inner = 1;

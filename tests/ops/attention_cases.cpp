@@ -24,7 +24,7 @@ Shape out_shape(const HeadShape& h) {
 
 constexpr int64_t kFirstHead = 2;
 
-/// The mask of the attention op under dropout_key.
+/// The attention op's dropout mask under dropout_key.
 MaskFunction attention_mask(const AttentionCase& c) {
   if (c.p == 0) return {};
   return [c](int64_t sequence, int64_t head, int64_t query, int64_t key) {
@@ -83,7 +83,7 @@ std::vector<Outcome> run_attention_grad(Bed& bed, const AttentionCase& c) {
   return {gradient(bed, "dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
 }
 
-/// A prompt, then single tokens: each step's output is the last rows of full attention.
+/// A prompt, then single tokens: each step's output equals the last rows of full attention.
 std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dtype, int64_t prompt,
                                           int64_t step) {
   Values qkv = random_values(h.qkv_size(), 1, 1.5);
@@ -105,7 +105,7 @@ std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dt
   return {{"out", bed.get(out), want.out, tolerance_of(dtype) * 2}};
 }
 
-/// Rows of [s, ...] that stand at `rows` of a sequence's values, each of `width` numbers.
+/// The rows at positions `rows` of a sequence's values [s, ...], each of `width` numbers.
 Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int64_t s) {
   Values part;
   for (int64_t row = 0; row < s; ++row)
@@ -113,8 +113,8 @@ Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int
   return part;
 }
 
-/// A sequence of `attention.heads.s` positions of which this rank's queries have some; keys and values of all
-/// are apart.
+/// A sequence of `attention.heads.s` positions: this rank has the queries of some positions, and the keys and
+/// values of all in a separate tensor.
 struct ContextCase {
   AttentionCase attention;
   int64_t s;
@@ -129,13 +129,13 @@ struct ContextCase {
     const HeadShape& h = attention.heads;
     return {h.s, h.b, h.groups, 2, h.head};
   }
-  /// Numbers of a packed row, of a row of keys and values, of a row of outputs.
+  /// How many numbers a packed row, a row of keys and values, and a row of outputs hold.
   int64_t packed_width() const { return local().qkv_size() / s; }
   int64_t kv_width() const { return kv_shape().elements() / attention.heads.s; }
   int64_t out_width() const { return local().out_size() / s; }
 };
 
-/// Keys and values of a packed tensor, by hand: the last two heads of each group.
+/// Keys and values of a packed tensor, taken by hand: the last two heads of each group.
 Values keys_and_values(const HeadShape& h, const Values& qkv) {
   Values kv;
   for (int64_t i = 0; i < h.s * h.b * h.groups; ++i) {
@@ -145,7 +145,7 @@ Values keys_and_values(const HeadShape& h, const Values& qkv) {
   return kv;
 }
 
-/// The packed tensor with these keys and values instead.
+/// The packed tensor with its keys and values replaced.
 Values with_keys_and_values(const HeadShape& h, Values qkv, const Values& kv) {
   for (int64_t i = 0; i < h.s * h.b * h.groups; ++i)
     std::copy_n(kv.begin() + i * 2 * h.head, 2 * h.head,
@@ -156,11 +156,11 @@ Values with_keys_and_values(const HeadShape& h, Values qkv, const Values& kv) {
 DropoutKey context_key(Bed& bed, const ContextCase& c) {
   DropoutKey key = attention_key(bed, c.attention);
   key.rows = c.rows;
-  key.rows.first += 9;  // attention_mask's position of the sequence's first query
+  key.rows.first += 9;  // the position of the sequence's first query for attention_mask
   return key;
 }
 
-/// The local queries' packed tensor; its own keys and values, which nobody may read, are NaN.
+/// The local queries' packed tensor; its own keys and values, which must not be read, are NaN.
 View local_queries(Bed& bed, const ContextCase& c, const Values& qkv) {
   const HeadShape h = c.local();
   const Values none(static_cast<size_t>(c.s * c.kv_width()), std::nan(""));
@@ -168,7 +168,7 @@ View local_queries(Bed& bed, const ContextCase& c, const Values& qkv) {
                  with_keys_and_values(h, rows_of(qkv, c.packed_width(), c.rows, c.s), none));
 }
 
-/// [b, heads, s] of [b, heads, s_total].
+/// The [b, heads, s] part of [b, heads, s_total].
 Values local_lse(const ContextCase& c, const Values& lse) {
   Values part;
   for (auto head = lse.begin(); head != lse.end(); head += c.attention.heads.s)
@@ -219,7 +219,8 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
                     .kv = bed.put(dtype, c.kv_shape(), Values(kv)),
                     .dkv = dkv,
                     .rows = c.rows});
-  // Both at once, as where they are packed: a query's own gradient is small beside what is rounded in it.
+  // Both together, as where they are packed: a query's own gradient is small compared with the rounding in
+  // it.
   const auto loss = [&](const Values& at) {
     const auto keys = at.begin() + local.qkv_size();
     Values whole = qkv;
@@ -235,12 +236,13 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
   at.insert(at.end(), kv.begin(), kv.end());
   got.insert(got.end(), got_keys.begin(), got_keys.end());
   Outcome outcome = gradient(bed, "dqkv and dkv", got, loss, at, tolerance_of(dtype) * 4);
-  // dP and its mean, by the rounded output, cancel where a query sees few keys; times a key they are about 1.
+  // dP and its mean, from the rounded output, cancel where a query sees few keys; multiplied by a key they
+  // are about 1.
   if (dtype != DType::kF32) outcome.size += 1;
   return {outcome};
 }
 
-/// Out of a packed tensor and into another one, whose other heads stay.
+/// From a packed tensor into another one, whose other heads stay unchanged.
 std::vector<Outcome> run_copy_key_values(Bed& bed, const HeadShape& h, DType dtype) {
   Values qkv = random_values(h.qkv_size(), 1), other = random_values(h.qkv_size(), 2);
   const View from = bed.put(dtype, packed_shape(h), qkv), to = bed.put(dtype, packed_shape(h), other);
@@ -273,7 +275,7 @@ std::vector<Outcome> run_rope(Bed& bed, const RopeCase& c) {
   run(bed.stream(), op);
   Outcome forward{"rotated", bed.get(view), reference_rope(h, qkv, cos, sin, c.half, c.rows),
                   tolerance_of(c.dtype)};
-  op.inverse = true;  // a rotation's gradient is the rotation back
+  op.inverse = true;  // a rotation's gradient is the inverse rotation
   run(bed.stream(), op);
   return {forward, {"rotated back", bed.get(view), qkv, tolerance_of(c.dtype) * 2}};
 }
@@ -282,7 +284,7 @@ std::vector<Outcome> run_rope(Bed& bed, const RopeCase& c) {
 
 namespace {
 
-/// Ranks of two, three and four; spans of less, as much and more than a block of queries.
+/// Two, three and four ranks; spans shorter than, equal to and longer than a block of queries.
 void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
   const auto add = [&](const HeadShape& heads, int64_t s, const RowPositions& rows, float p) {
     const ContextCase c{{heads, dtype, p}, s, rows};

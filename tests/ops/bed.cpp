@@ -20,8 +20,8 @@ double from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-/// IEEE half, rounded to nearest even: multiples of 2^-10 of the power of two below, by the definition.
-/// Finite values in its range, or NaN.
+/// IEEE half, rounded to nearest even at multiples of 2^-10 of the power of two below, by the definition. For
+/// finite values in its range and NaN.
 uint16_t to_half(double value) {
   if (std::isnan(value)) return 0x7e00;
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -146,7 +146,7 @@ std::string disagreement(const Outcome& outcome) {
   for (size_t i = 0; i < outcome.got.size(); ++i) {
     const double got = outcome.got[i], want = outcome.want[i];
     const double error = got == want ? 0 : std::abs(got - want) / (std::abs(want) + size);
-    if (error <= worst) continue;  // NaN is not
+    if (error <= worst) continue;  // false for NaN
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
     if (worst > outcome.tolerance)
       words = concat(outcome.what, "[", i, "] is ", got, ", not ", want, "; relative ", worst, " over ",

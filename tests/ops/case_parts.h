@@ -8,20 +8,20 @@
 
 #include "tests/ops/cases.h"
 
-/// What the files of cases share. For NAME_cases.cpp and cases.cpp only.
+/// What the files of cases share. Only for NAME_cases.cpp and cases.cpp.
 namespace megalith::test {
 
-// fp32: a few ulp (6e-8) of intermediate values, more where a sum of k terms rounds k times. bf16: half an
-// ulp of storage, 2^-9 of the value, once per stored tensor. fp16: likewise, 2^-12.
+// Tolerances. fp32: a few ulp (6e-8) of intermediate values, more where a sum of k terms rounds k times.
+// bf16: half an ulp of storage, 2^-9 of the value, once per stored tensor. fp16: likewise, 2^-12.
 inline constexpr double kFp32 = 2e-6, kBf16 = 0x1p-8, kFp16 = 0x1p-11;
 double tolerance_of(DType dtype);
 
 double inner(const Values& a, const Values& b);
 Values plus(Values a, const Values& b);
-/// Ids below `vocabulary`, as they come.
+/// Random ids below `vocabulary`.
 Values some_ids(int64_t n, int64_t vocabulary);
 
-/// The gradient at some places against finite differences of f.
+/// Compares the gradient at some places with finite differences of f.
 Outcome gradient(const Bed& bed, std::string what, const Values& got,
                  const std::function<double(const Values&)>& f, const Values& x, double tolerance);
 

@@ -10,7 +10,7 @@
 namespace megalith::test {
 namespace {
 
-/// At most 16 places of n, spread by a seeded shuffle; the first and the last among them.
+/// At most 16 places of n, chosen by a seeded shuffle and always including the first and the last.
 std::vector<size_t> some_places(size_t n) {
   std::vector<size_t> places(n);
   std::iota(places.begin(), places.end(), size_t{0});

@@ -12,15 +12,15 @@ namespace megalith::test {
 /// Puts tensors on a stream's device and reads them back. Owns their memory.
 class Bed {
  public:
-  /// Without `references`, finite differences are left out: for tests that only look at results.
+  /// Without `references`, finite differences are skipped: for tests that only look at results.
   explicit Bed(Stream& stream, bool references = true) : stream_(stream), references_(references) {}
   Stream& stream() { return stream_; }
   bool references() const { return references_; }
 
-  /// A tensor with these values, which are rounded in place to what the dtype holds.
+  /// A tensor with these values, which are rounded in place to the dtype's precision.
   View put(DType dtype, Shape shape, Values& values);
   View put(DType dtype, Shape shape, Values&& values) { return put(dtype, shape, values); }
-  /// A tensor full of NaN (floats) or of -1: an op that does not write it is found out.
+  /// A tensor full of NaN (floats) or of -1, so that an op that does not write it is detected.
   View empty(DType dtype, Shape shape);
   Values get(const ConstView& view);
 
@@ -30,7 +30,7 @@ class Bed {
   std::vector<Memory> blocks_;
 };
 
-/// One tensor of a case's result, beside what it should be.
+/// One tensor of a case's result and its expected values.
 struct Outcome {
   std::string what;
   Values got, want;
@@ -44,21 +44,21 @@ struct OpCase {
   std::function<std::vector<Outcome>(Bed&)> run;
 };
 
-/// Whether the CUDA backend refuses it: rows of two spans, and keys and values apart.
+/// Whether the CUDA backend refuses it: rows of two spans, and separate keys and values.
 inline bool refused_by_cuda(const OpCase& c) {
   return c.name.find("context") != std::string::npos;
 }
 
-/// Every op, with activations in these types, plain, odd and empty sizes, with and without its optional
+/// Every op, with activations of these types, plain, odd and empty sizes, with and without its optional
 /// tensors. Backward ops are compared with finite differences of the fp64 forward reference.
 using Types = std::vector<DType>;
 inline const Types kEveryBackend = {DType::kF32, DType::kBf16},
-                   kCpuAlone = {DType::kF16};  // CUDA kernels compute in the other two
+                   kCpuAlone = {DType::kF16};  // CUDA kernels compute only in the other two
 std::vector<OpCase> op_cases(const Types& = kEveryBackend);
 
-/// Normal(0, 1) numbers that depend on the seed alone.
+/// Normal(0, 1) numbers that depend only on the seed.
 Values random_values(int64_t n, uint32_t seed, double scale = 1);
-/// Empty when all of it agrees, else the worst disagreement in words.
+/// Empty when everything agrees; otherwise describes the worst disagreement.
 std::string disagreement(const Outcome& outcome);
 
 }  // namespace megalith::test

@@ -16,7 +16,7 @@ View tensor(Shape shape, DType dtype = kF32) {
   return arena.make(dtype, shape, "tensor");
 }
 
-/// Expects kInternal in the op's name with `part` in the message, once `spoil` has changed a good op.
+/// Expects kInternal under the op's name with `part` in the message, after `spoil` has changed a good op.
 template <class Op>
 void expect_refused(const Op& good, const std::function<void(Op&)>& spoil, const std::string& part) {
   EXPECT_NO_THROW(good.check());
@@ -28,7 +28,7 @@ void expect_refused(const Op& good, const std::function<void(Op&)>& spoil, const
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInternal);
     const std::string what = error.what();
-    EXPECT_EQ(what.rfind(std::string(Op::kName) + ": want ", 0), 0u) << what;
+    EXPECT_EQ(what.rfind(std::string(Op::kName) + ": wanted ", 0), 0u) << what;
     EXPECT_NE(what.find(part), std::string::npos) << what;
   }
 }

@@ -60,7 +60,7 @@ TEST(CudaMaths, KeepsEveryFp16AndBf16ThereAndBack) {
   }
 }
 
-/// Slope of f by central differences in fp64.
+/// The slope of f by central differences in fp64.
 template <class F>
 double slope(const F& f, double x) {
   constexpr double kStep = 1e-5;

@@ -1,5 +1,5 @@
-// Documents that share a sequence: the CPU's alone, so these are no cases for every backend. Each op on a
-// sequence of several documents is held against the same op on each document by itself.
+// Documents that share a sequence, which only the CPU supports, so they are not among the cases for every
+// backend. Each op on a sequence of several documents is compared with the same op on each document alone.
 #include <cmath>
 #include <vector>
 
@@ -11,11 +11,12 @@
 namespace megalith::test {
 namespace {
 
-// Blocks of keys hold 128 (forward) and 64 (backward): documents end within one, at its end and beyond it.
+// Blocks of keys hold 128 (forward) and 64 (backward): documents end within a block, at its end and beyond
+// it.
 const std::vector<std::vector<int64_t>> kDocuments{{70, 1, 130, 64, 9}, {128, 64, 3, 79}};
 constexpr int64_t kLength = 274, kBatch = 2;
 
-/// Documents of one op's result, one after the other, beside those of the packed result.
+/// Compares the results of an op on single documents, one after the other, with the packed result.
 class Documents : public InstructionSetTest {
  protected:
   void SetUp() override {

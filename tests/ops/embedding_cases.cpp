@@ -78,7 +78,7 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   for (size_t i = 0; c.mask && i < mask.size(); i += 3) mask[i] = 0;
   if (c.rows > 1) targets[1] = -1;
   Values ids = targets;
-  for (double& id : ids) id += c.first_id;  // -1 becomes the last id of the rank before
+  for (double& id : ids) id += c.first_id;  // -1 becomes the last id of the previous rank
   const float scale = 0.125f;
   const View view = bed.put(c.dtype, {c.rows, c.width}, logits);
   const View max = bed.empty(DType::kF32, {c.rows}), sum = bed.empty(DType::kF32, {c.rows});
@@ -123,12 +123,12 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
     return result;
   };
   outcomes.push_back(gradient(bed, "dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
-  constexpr double kHalfStep = 0x1p-25;  // of fp16's least numbers, which is why there is a loss scale
+  constexpr double kHalfStep = 0x1p-25;  // of fp16's smallest numbers, the reason for the loss scale
   if (c.dtype == DType::kF16) outcomes.back().size += kHalfStep / kFp16;
   return outcomes;
 }
 
-/// The last row's rank has no true columns: its maximum is -infinity.
+/// The last row's rank has no real columns: its maximum is -infinity.
 std::vector<Outcome> run_softmax_rescale(Bed& bed) {
   Values sum{1.0, 2.5, 7.0, 0.0}, from{0.5, -3.0, 2.0, -std::numeric_limits<double>::infinity()};
   Values to{0.5, 1.0, 9.0, 4.0};
@@ -144,7 +144,7 @@ std::vector<Outcome> run_softmax_rescale(Bed& bed) {
 }  // namespace
 
 void add_embedding_cases(std::vector<OpCase>& cases, const Types& types) {
-  const EmbeddingCase many{700, 1, 3, 5, 0, false};  // each id often and far apart
+  const EmbeddingCase many{700, 1, 3, 5, 0, false};  // each id occurs often and far apart
   cases.push_back({"embedding_grad many", [many](Bed& bed) { return run_embedding_grad(bed, many); }});
   for (const DType dtype : types)
     for (const bool positions : {true, false})

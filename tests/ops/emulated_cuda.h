@@ -17,7 +17,7 @@
 /// host memory, a stream runs at once, and a kernel's blocks run one after the other, each with one fiber per
 /// thread. A fiber runs to its next barrier or shuffle; a shuffle waits for the warp, a barrier for the
 /// block. Finds wrong maths and indices, barriers that not all threads reach, and (by running the threads in
-/// either order) missing barriers; not what only hardware shows.
+/// either order) missing barriers, but nothing that only hardware shows.
 
 // NOLINTBEGIN: names, signatures and macros are CUDA's
 #define __global__
@@ -46,14 +46,14 @@ class EmulatedBlock {
     kernel_ = &kernel;
     fibers_.resize(static_cast<size_t>(threads));
     shared_.assign(shared_bytes / sizeof(Line) + 1, Line{});
-    std::memset(shared_.data(), 0xff, shared_bytes);  // NaN: what is read before it is written is found out
+    std::memset(shared_.data(), 0xff, shared_bytes);  // NaN exposes reads before the first write
     for (Fiber& fiber : fibers_) start(fiber);
     while (step()) {
     }
   }
-  /// The thread that runs waits here for the others of its block.
+  /// The running thread waits here for the others of its block.
   void wait() { pause(kBarrier); }
-  /// Every thread of a warp gives a value and gets the one that thread (own ^ apart) gave.
+  /// Every thread of a warp gives a value and receives that of thread (own ^ apart).
   template <class T>
   T exchange(T value, unsigned apart) {
     Fiber& self = fibers_[current_];
@@ -63,7 +63,7 @@ class EmulatedBlock {
     std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
     return value;
   }
-  /// Whether any thread of the block says so.
+  /// Whether `value` is true in any thread of the block.
   bool any(bool value) {
     Fiber& self = fibers_[current_];
     const size_t turn = ++self.votes % 2;
@@ -79,7 +79,7 @@ class EmulatedBlock {
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
-  /// Started by ucontext, switched by jumps, which save no signal mask and so make no system call.
+  /// Started by ucontext and switched by jumps, which save no signal mask and so make no system call.
   struct Fiber {
     ucontext_t context{};
     jmp_buf place{};
@@ -119,9 +119,9 @@ class EmulatedBlock {
     self.waits_at = place;
     if (_setjmp(self.place) == 0) _longjmp(scheduler_place_, 1);
   }
-  /// Each warp runs to its next barrier; false when all have ended.
+  /// Runs each warp to its next barrier; false when all have ended.
   bool step();
-  /// Each thread of a warp runs on to where it waits, which must be the same place; that place.
+  /// Runs each thread of a warp to where it waits, which must be the same kind of place for all; returns it.
   Place step_warp(size_t first);
   size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
@@ -257,7 +257,7 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-/// What every device of compute capability 8.0 or later grants a block; 8.6 and 8.9 no more.
+/// What every device of compute capability 8.0 or later grants a block; 8.6 and 8.9 grant no more.
 inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
   return bytes <= 99 << 10 ? cudaSuccess : cudaErrorInvalidValue;
 }

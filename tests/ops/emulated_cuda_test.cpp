@@ -10,15 +10,15 @@
 namespace megalith::test {
 namespace {
 
-/// Everything but what the backend refuses, and products, which are cuBLASLt's; of those the ones without
-/// terms are the backend's own.
+/// Everything except what the backend refuses and the products that cuBLASLt computes; the backend itself
+/// handles products without terms.
 bool is_emulated(const OpCase& c) {
   if (refused_by_cuda(c)) return false;
   return !c.name.starts_with("gemm") || c.name.find("no depth") != std::string::npos ||
          c.name.find("no rows") != std::string::npos;
 }
 
-/// An op's results with the threads of a block run in either order.
+/// An op's results with the threads of a block run in one of two orders.
 std::vector<Outcome> outcomes(const OpCase& c, Bed& bed, bool backwards) {
   EmulatedBlock::running().backwards = backwards;
   std::vector<Outcome> result = c.run(bed);
@@ -36,7 +36,7 @@ TEST(EmulatedCuda, AgreesWithTheReference) {
   }
 }
 
-// A barrier that is missing shows in one of two orders.
+// A missing barrier shows in one of the two orders.
 TEST(EmulatedCuda, DoesNotDependOnTheOrderOfThreads) {
   const std::unique_ptr<Backend> backend = cuda::make_backend(0);
   Stream stream = backend->make_stream();
@@ -147,7 +147,7 @@ TEST_F(EmulatedCudaStream, CallsHostWorkAndKeepsItsError) {
       EXPECT_EQ(error.kind(), ErrorKind::kComm);
     }
   EXPECT_EQ(done, 1);
-  stream_.synchronize();  // the error is that stream's own
+  stream_.synchronize();  // the error belongs to that stream
 }
 
 TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {

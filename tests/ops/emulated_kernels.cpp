@@ -10,7 +10,7 @@
 
 namespace megalith::cuda {
 
-/// Products are cuBLASLt's, which has no emulation: its place in the backend is not tested here.
+/// Products come from cuBLASLt, which is not emulated: this part of the backend is not tested here.
 struct GemmRunner::Cache {};
 GemmRunner::GemmRunner() = default;
 GemmRunner::~GemmRunner() = default;

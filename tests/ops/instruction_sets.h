@@ -11,8 +11,8 @@
 
 namespace megalith::test {
 
-/// Runs a test's body on the CPU backend of each instruction set; one that this processor lacks is skipped.
-/// A suite of its own: INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Suite, kInstructionSets,
+/// Runs a test's body on the CPU backend of each instruction set and skips those that this processor lacks. A
+/// separate suite: INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Suite, kInstructionSets,
 /// instruction_set_name).
 class InstructionSetTest : public testing::TestWithParam<const char*> {
  protected:

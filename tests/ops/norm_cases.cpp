@@ -40,7 +40,7 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   std::vector<Outcome> outcomes;
   if (c.residual) {
     outcomes.push_back({"sum", bed.get(sum), plus(x, residual), tolerance_of(c.dtype)});
-    x = bed.get(sum);  // what is normalised is what is kept
+    x = bed.get(sum);  // the sum as stored is what gets normalised
   }
   const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
   const double precision = tolerance_of(c.dtype) * (1 + std::abs(c.offset));

@@ -1,4 +1,5 @@
-// Weights in a type of their own: the CPU's alone, so these are no cases for every backend.
+// Weights with a separate type, which only the CPU supports, so they are not among the cases for every
+// backend.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -27,10 +28,10 @@ struct Sizes {
 const std::vector<Sizes> kSizes{{1, 1, 1},    {1, 5, 3},    {1, 70, 129}, {2, 33, 64}, {3, 9, 31},
                                 {4, 64, 100}, {7, 130, 48}, {8, 67, 257}, {9, 40, 65}, {40, 300, 96}};
 
-/// A tensor as the kernels see it; f16 has no Bed of its own here.
+/// A tensor of any weight type as the kernels see it.
 struct Weights {
   View view, scales;
-  Values values;  // what they stand for
+  Values values;  // the numbers that it represents
 };
 
 Weights make_weights(Bed& bed, DType dtype, const Shape& shape) {
@@ -97,7 +98,7 @@ TEST_P(Narrow, RoundsEachRowToItsOwn127Steps) {
   Bed bed(stream);
   const Shape shape{3, 37};
   Values values = random_values(shape.elements(), 4);
-  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;  // its neighbours keep their precision
+  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;  // the neighbours keep their precision
   for (size_t i = 0; i < 37; ++i) values[74 + i] = 0;
   const View w = bed.put(DType::kF32, shape, values), q = bed.empty(DType::kI8, shape),
              scales = bed.empty(DType::kF32, {3});
@@ -146,7 +147,7 @@ TEST_P(Narrow, LooksUpRowsOfNarrowTables) {
   }
 }
 
-// A cache in bf16 rounds keys and values, nothing else: the reference gets them rounded.
+// A cache in bf16 rounds only keys and values: the reference gets them rounded.
 TEST_P(Narrow, AttendsOverACacheInBf16) {
   Stream stream = this->stream();
   for (const HeadShape& h :
@@ -162,7 +163,8 @@ TEST_P(Narrow, AttendsOverACacheInBf16) {
     const Shape cache{h.b, h.groups, h.s + 2, h.head};
     const View k = bed.empty(DType::kBf16, cache), v = bed.empty(DType::kBf16, cache),
                out = bed.empty(DType::kF32, {h.s, h.b, h.groups * h.r, h.head});
-    for (int64_t past = 0, step = 18; past < h.s; past += step, step = 1) {  // a prompt, then one by one
+    for (int64_t past = 0, step = 18; past < h.s;
+         past += step, step = 1) {  // a prompt, then one token at a time
       const int64_t end = std::min(h.s, past + step);
       run(stream, CachedAttention{.out = out.rows(past, end),
                                   .k_cache = k,
@@ -177,7 +179,8 @@ TEST_P(Narrow, AttendsOverACacheInBf16) {
   }
 }
 
-/// Attention of one position within a window: the last row of full attention over what the window shows.
+/// Attention of one position within a window: the last row of full attention over the positions in the
+/// window.
 Values within_window(const HeadShape& h, const Values& qkv, double scale, int64_t position, int64_t window) {
   const int64_t row = h.qkv_size() / h.s, first = std::max<int64_t>(0, position + 1 - window);
   HeadShape seen = h;

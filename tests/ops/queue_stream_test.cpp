@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Work that waits until it is let go; its stream is waited for before the gate ends.
+/// Work that waits until it is released; the gate waits for its stream before it ends.
 class Gate {
  public:
   std::function<void()> wait() {
@@ -92,12 +92,12 @@ TEST_F(QueueStream, MovesFillsAndAdds) {
   for (size_t i = 0; i < kElements; ++i) from[i] = static_cast<float>(i % 200);  // exact in bf16
   queue_.fill(view(x, DType::kF32), 0.5);
   queue_.from_host(view(y, DType::kF32), from.data());
-  std::fill(from.begin(), from.end(), -1.0f);  // may be used again on return
+  std::fill(from.begin(), from.end(), -1.0f);  // may be reused on return
   queue_.add(view(y, DType::kF32), view(x, DType::kF32));
   queue_.add(view(y, DType::kF32), view(x, DType::kF32));
   queue_.copy(view(narrow, DType::kBf16), view(y, DType::kF32));
   queue_.copy(view(x, DType::kF32), view(narrow, DType::kBf16));
-  queue_.to_host(back.data(), view(x, DType::kF32));  // read on return
+  queue_.to_host(back.data(), view(x, DType::kF32));  // can be read on return
   for (size_t i = 0; i < kElements; ++i) ASSERT_EQ(back[i], static_cast<float>(i % 200 + 1)) << i;
 }
 
@@ -142,11 +142,11 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
     std::this_thread::sleep_for(10ms);
     gate.open();
   });
-  compute_.wait(event);  // and not for what was put after it
+  compute_.wait(event);  // and not for what was enqueued after it
   EXPECT_TRUE(done.load());
   opener.join();
   after.open();
-  queue_.synchronize();  // before the gates end
+  queue_.synchronize();  // before the gates are destroyed
 }
 
 TEST_F(QueueStream, WaitsForAnotherQueueStreamWithoutItsCaller) {
@@ -216,12 +216,12 @@ TEST_F(QueueStream, IsDrainedBeforeItsMemoryEnds) {
     for (int i = 0; i < 100; ++i) queue_.enqueue([&] { ++done; });
   }
   EXPECT_EQ(done.load(), 100);
-  queue_.enqueue([&] { ++done; });  // it goes on
+  queue_.enqueue([&] { ++done; });  // the queue still works
   queue_.synchronize();
   EXPECT_EQ(done.load(), 101);
 }
 
-/// Work that waits for ever, unless told to give up.
+/// Work that waits forever unless told to give up.
 struct Endless {
   std::promise<void> entered;
   std::atomic<bool> told{false};

@@ -8,8 +8,8 @@
 
 namespace megalith::test {
 
-/// The ops as plain loops in fp64, written from the op structs' comments; what every backend is compared
-/// with.
+/// The ops as plain loops in fp64, written from the op structs' comments; every backend is compared with
+/// them.
 using Values = std::vector<double>;
 
 struct GemmShape {
@@ -18,7 +18,7 @@ struct GemmShape {
 };
 Values reference_gemm(const GemmShape&, const Values& a, const Values& b);
 
-/// x [n, h]; centred: LayerNorm, else RmsNorm (b is not read).
+/// x [n, h]; centred: LayerNorm, otherwise RmsNorm (b is not read).
 struct NormShape {
   int64_t h;
   double eps;
@@ -32,7 +32,7 @@ NormResult reference_norm(const NormShape&, const Values& x, const Values& w, co
 double reference_gelu(double x, bool tanh_form);
 Values reference_swiglu(const Values& x, int64_t f);  // x [n, 2, f]
 
-/// The factor of one element by DropoutKey's rule: 0 or 1 / (1 - p).
+/// The dropout factor of one element by DropoutKey's rule: 0 or 1 / (1 - p).
 struct MaskPlace {
   double p;
   uint32_t seed, layer, site;
@@ -62,7 +62,7 @@ using MaskFunction = std::function<double(int64_t, int64_t, int64_t, int64_t)>;
 AttentionResult reference_attention(const HeadShape&, const Values& qkv, double scale,
                                     const MaskFunction& mask);
 
-/// log(sum of exp) - entry at target.
+/// log(sum of exp) minus the logit of the target.
 double reference_nll(const double* logits, int64_t columns, int64_t target);
 
 /// d f / d x[i] by central differences, for each i in `places`; f is evaluated in fp64.

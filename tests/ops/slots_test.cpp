@@ -1,4 +1,5 @@
-// What adapters need beside matrix products: the CPU's alone, so these are no cases for every backend.
+// What adapters need in addition to matrix products. Only the CPU supports it, so it is not among the cases
+// for every backend.
 #include "libcore/ops/slots.h"
 
 #include <cmath>
@@ -19,7 +20,7 @@ class SlotOps : public testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(Types, SlotOps, testing::Values(DType::kF32, DType::kBf16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
-/// Column of a whole row where column `column` of the part stands, by hand.
+/// The column of a whole row that column `column` of the part corresponds to, by hand.
 int64_t place(const Slots& slots, int64_t column) {
   const int64_t wide = slots.count * slots.inner;
   return column / wide * slots.slots * slots.inner + slots.first * slots.inner + column % wide;

@@ -8,7 +8,7 @@
 namespace megalith::test {
 namespace {
 
-/// Beside what is there already.
+/// Adds to what is there already.
 std::vector<Outcome> run_scaled_sum(Bed& bed, int64_t n) {
   Values x = random_values(n, 1);
   constexpr double kFactor = 1.0 / 3, kBefore = 0.5;
@@ -20,14 +20,14 @@ std::vector<Outcome> run_scaled_sum(Bed& bed, int64_t n) {
       {"out", bed.get(out), {kBefore + kFactor * sum}, 1e-13, kFactor * std::sqrt(static_cast<double>(n))}};
 }
 
-/// A step's loss, sum of squares and loss scale, the norm that clips, and what must follow.
+/// A step's loss, sum of squares and loss scale, the clipping norm, and the expected decision.
 struct Decision {
   double loss, sum_squares, loss_scale, max_norm;
   double norm, grad_scale, skip;
 };
 
 std::vector<Outcome> run_decide_step(Bed& bed, const Decision& c) {
-  Values before(StepScalar::kCount, 7.0);  // the others stay
+  Values before(StepScalar::kCount, 7.0);  // the others stay unchanged
   before[StepScalar::kLoss] = c.loss;
   before[StepScalar::kSumSquares] = c.sum_squares;
   before[StepScalar::kLossScale] = c.loss_scale;

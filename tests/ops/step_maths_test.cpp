@@ -11,7 +11,7 @@ TEST(ClipFactor, IsTorchs) {
   EXPECT_EQ(clip_factor(4.0, 1.0), 1.0 / 4.000001);
   EXPECT_EQ(clip_factor(4.0, 0), 1.0);
   EXPECT_EQ(clip_factor(0, 1.0), 1.0);
-  EXPECT_LT(clip_factor(1.0, 1.0), 1.0);  // as torch does it
+  EXPECT_LT(clip_factor(1.0, 1.0), 1.0);  // as in torch
 }
 
 }  // namespace

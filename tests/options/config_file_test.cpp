@@ -106,7 +106,7 @@ TEST(ConfigFile, ComplaintsNameFileAndLine) {
           ":9: lr-decay-style \"cosin\": wanted one of constant, linear, cosine; did you mean \"cosine\"?\n" +
           path + ":10: split \"9 1\": wanted one value\n" +  //
           path + ":11: no-load-optim \"perhaps\": wanted true or false\n" + path +
-          ":12: \"lr\" is set already at " + path + ":7\n" +  //
+          ":12: \"lr\" is already set at " + path + ":7\n" +  //
           path + ":13: \"config\" belongs on the command line");
 }
 

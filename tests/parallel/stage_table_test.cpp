@@ -128,7 +128,7 @@ TEST(StageTable, SaysEverythingThatIsWrongWithAList) {
   config = pipeline_of(2);
   for (const char* bad : {"3,,3", "6,0", "6,x", "7,-1", "3,2147483648", ""}) {
     config.pipeline_layers = {bad};
-    EXPECT_NE(refusal(6, config).find("is no number of layers"), std::string::npos) << bad;
+    EXPECT_NE(refusal(6, config).find("is not a number of layers"), std::string::npos) << bad;
   }
   config.pipeline_layers = {"4,4"};
   EXPECT_NE(refusal(6, config).find("take from the parts 2"), std::string::npos);

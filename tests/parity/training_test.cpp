@@ -22,8 +22,8 @@
 namespace megalith {
 namespace {
 
-// The goldens are fp64; torch's own fp32 run is 2e-7 to 4e-7 away from them ("fp32_spread"), and so may ours
-// be, with another order of sums. Measured: see the assertion message when it fails.
+// The goldens are fp64; torch's own fp32 run differs from them by 2e-7 to 4e-7 ("fp32_spread"), and ours may
+// too, with sums in another order. Measured: see the assertion message when it fails.
 constexpr double kFp32Drift = 5e-6;
 
 struct Golden {
@@ -76,7 +76,7 @@ SampleReader reader_of(const Golden& golden) {
   return [&golden](int64_t index, const SampleView& out) {
     const size_t s = out.tokens.size(), at = static_cast<size_t>(index) * s;
     for (size_t i = 0; i < s; ++i) {
-      out.tokens[i] = golden.tokens.at(at + i);  // beyond the last row: read ahead, and not wanted
+      out.tokens[i] = golden.tokens.at(at + i);  // beyond the last row: read ahead, but not used
       out.labels[i] = golden.tokens.at(at + i + 1);
       out.loss_mask[i] = 1;
     }

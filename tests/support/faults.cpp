@@ -21,7 +21,8 @@
 
 namespace megalith::test {
 
-// Shared with the parent, which reads it after the child has died. Threads of the child call at once.
+// Shared with the parent, which reads it after the child has died. Threads of the child may make calls at the
+// same time.
 struct FaultWatch::Shared {
   std::atomic<int> calls{0};
   std::atomic<bool> fired{false};
@@ -33,9 +34,9 @@ namespace {
 FaultWatch::Shared* shared = nullptr;  // in a child with a fault
 Fault fault;
 std::vector<FileCall>* call_log = nullptr;                            // in run_logged()
-std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and place of each descriptor
+std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and position of each descriptor
 
-// Counts a call; whether the fault is this one's.
+// Counts a call; returns whether the fault applies to it.
 bool hit(const char* call) {
   if (!shared) return false;
   const int number = ++shared->calls;
@@ -51,7 +52,7 @@ bool hit(const char* call) {
   return true;
 }
 
-// For calls that either happen or do not: whether to fail now. Does not return from a kill.
+// For calls that either happen or not: whether to fail now. Does not return from a kill.
 bool fails(const char* call) {
   if (!hit(call)) return false;
   if (fault.mode == Fault::kKill) raise(SIGKILL);
@@ -59,7 +60,7 @@ bool fails(const char* call) {
   return true;
 }
 
-/// A file or folder, not a socket or pipe; errno stays.
+/// A file or folder, not a socket or pipe; preserves errno.
 bool is_on_disk(int fd) {
   const int before = errno;
   struct stat info {};
@@ -147,7 +148,7 @@ FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) 
     } catch (const Error& error) {
       code = exit_code(error.kind());
     } catch (const std::exception&) {
-      code = 99;  // not one of ours: the app would say "internal"
+      code = 99;  // not one of our exit codes: the app would report "internal"
     }
     FaultWatch::disarm();
     _exit(code);
@@ -285,7 +286,7 @@ int fsync(int fd) {
 int close(int fd) {
   const bool failing = is_on_disk(fd) && fails("close");
   const int error = errno;
-  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor in any case
+  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even on failure
   if (failing) errno = error;
   return failing ? -1 : rc;
 }

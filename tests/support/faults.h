@@ -7,13 +7,13 @@
 namespace megalith::test {
 
 /// What happens to one of the calls that change the file system (open for writing, write, fsync, close,
-/// rename, mkdir, unlink, …; those on sockets and pipes are none).
+/// rename, mkdir, unlink, …; those on sockets and pipes do not count).
 struct Fault {
   enum Mode {
     kNone,
-    kKill,   // SIGKILL; a write is done by half first
+    kKill,   // SIGKILL; a write is half done first
     kFail,   // returns -1 with `error`
-    kShort,  // a write or copy takes half of the bytes; other calls do as always
+    kShort,  // a write or copy takes half of the bytes; other calls work as usual
   } mode = kNone;
   int at = 0;  // which call, from 1
   int error = 0;
@@ -23,12 +23,12 @@ struct Fault {
 struct FaultRun {
   int calls = 0;       // made, up to the kill
   bool fired = false;  // the fault happened
-  std::string call;    // to which function
+  std::string call;    // the name of the function it hit
   bool killed = false;
   int exit_code = 0;  // an Error's code; 0: `body` returned
 };
 
-/// The fault of one process, which its parent makes before it forks and reads afterwards.
+/// The fault of one process, which its parent creates before it forks and reads afterwards.
 class FaultWatch {
  public:
   FaultWatch();
@@ -36,18 +36,18 @@ class FaultWatch {
   FaultWatch(const FaultWatch&) = delete;
   FaultWatch& operator=(const FaultWatch&) = delete;
 
-  /// In the child: calls are counted, and the fault happens, from here on.
+  /// In the child: from here on calls are counted and the fault can happen.
   void arm(const Fault& wanted);
   static void disarm();
 
   int calls() const;         // made while it was armed
   bool fired() const;        // the fault happened
-  std::string call() const;  // to which function
+  std::string call() const;  // the name of the function it hit
 
   struct Shared;
 
  private:
-  Shared* shared_;  // in memory that both have
+  Shared* shared_;  // in memory that both processes share
 };
 
 /// Runs `body` in a child process with the fault that is wanted. The functions of the C library are replaced
@@ -58,12 +58,12 @@ FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body);
 /// One call that changed the file system, as run_logged() saw it.
 struct FileCall {
   enum Kind { kCreate, kWrite, kSync, kLink, kRename, kExchange, kMakeFolder, kRemove } kind;
-  std::string path;   // of the file or folder; "nameless-N" for a file of O_TMPFILE, also after its link
+  std::string path;   // of the file or folder; "nameless-N" for a file of O_TMPFILE, even after it is linked
   std::string other;  // new path of a rename or link
   std::string bytes;  // written, at `offset`
   size_t offset = 0;
 };
-/// Runs `body` and returns its calls in order. Paths are as they were given.
+/// Runs `body` and returns its calls in order. Paths are recorded as they were given.
 std::vector<FileCall> run_logged(const std::function<void()>& body);
 
 }  // namespace megalith::test

@@ -15,7 +15,7 @@ namespace megalith::test {
 namespace fs = std::filesystem;
 
 TempDir::TempDir() {
-  // Not by the process id: a killed test's folder may still be there when its id comes again.
+  // Not named by the process id: a killed test's folder may still exist when its id is reused.
   std::string path = (fs::temp_directory_path() / "megalith-test-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr)
     throw fs::filesystem_error("mkdtemp", path, {errno, std::generic_category()});
@@ -39,7 +39,7 @@ std::string test_data(std::string_view path) {
 
 namespace {
 
-/// Whether a shell reads on in the next line: after a backslash, or within quotes.
+/// Whether a shell command continues in the next line: after a backslash, or within quotes.
 bool goes_on(std::string_view command) {
   char quote = 0;
   for (const char c : command) {

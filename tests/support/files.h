@@ -36,11 +36,11 @@ std::string page_path(std::string_view page);
 /// out.
 std::vector<std::string> doc_commands(std::string_view page);
 
-/// Runs a shell command and waits; stdout and stderr are kept.
+/// Runs a shell command and waits for it; keeps stdout and stderr.
 struct CommandResult {
   int code = 0;
   std::string out, err;
-  /// Both: of programs whose log goes to stdout and whose warnings and errors go to stderr.
+  /// Both streams, for programs whose log goes to stdout and whose warnings and errors go to stderr.
   std::string all() const { return out + err; }
 };
 CommandResult run_command(const std::string& command);

@@ -6,7 +6,7 @@
 
 namespace megalith::test {
 
-/// The instruction sets that this processor runs, the plainest first.
+/// The instruction sets that this processor supports, the simplest first.
 inline std::vector<Isa> runnable_isas() {
   std::vector<Isa> all;
   for (const Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})

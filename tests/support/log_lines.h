@@ -7,7 +7,7 @@
 
 namespace megalith::test {
 
-/// Collects the log's lines while it lives.
+/// Collects the lines of the log during its lifetime.
 class LogLines {
  public:
   LogLines() : before_(set_log_sink([this](const std::string& line) { lines.push_back(line); })) {}

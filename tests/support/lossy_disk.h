@@ -9,17 +9,18 @@
 
 namespace megalith::test {
 
-/// A file system of which only what was synced is sure to be there after the supply fails.
+/// A file system that keeps only what was synced for sure after a power failure.
 class LossyDisk {
  public:
-  /// Takes what lies below the folder `root` as synced.
+  /// Treats everything below the folder `root` as synced.
   explicit LossyDisk(const std::string& root);
 
-  /// Does what run_logged() saw, below `root`.
+  /// Applies a call that run_logged() recorded, below `root`.
   void apply(const FileCall& call);
 
-  /// Writes to the folder `to` what is found after the loss: file contents as synced; each entry of a folder
-  /// as synced or, where `kept` says so, as it was (each by itself: nothing orders them but a sync).
+  /// Writes to the folder `to` what may be found after the power failure: synced file contents, and of each
+  /// directory entry the synced or, where `kept` says so, the latest state. Entries are independent: only a
+  /// sync orders them.
   void restore(const std::string& to, const std::function<bool()>& kept) const;
 
  private:

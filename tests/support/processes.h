@@ -8,18 +8,18 @@
 
 namespace megalith::test {
 
-/// How a process of a test ended: what its body returned, or what it threw.
+/// How a test process ended: what its body returned or threw.
 struct ProcessResult {
-  int code = 0;      // 0, or the exit code of the Error that it threw
+  int code = 0;      // 0, or the exit code of the thrown Error
   std::string text;  // what the body returned, or the Error's message
   std::string log;   // its log lines
 };
 
-/// A process that runs `body`, begun by the constructor.
+/// A process that runs `body`, started by the constructor.
 class ForkedProcess {
  public:
   explicit ForkedProcess(const std::function<std::string()>& body);
-  ~ForkedProcess();  // kills it when nobody waited
+  ~ForkedProcess();  // kills it if nobody waited
   ForkedProcess(ForkedProcess&&) noexcept;
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
@@ -33,10 +33,10 @@ class ForkedProcess {
   int pipe_ = -1;
 };
 
-/// Runs `body` once per rank, each in a process of its own, and waits for all.
+/// Runs `body` once per rank, each in its own process, and waits for all.
 std::vector<ProcessResult> run_processes(int ranks, const std::function<std::string(int rank)>& body);
 
-/// A port of the loopback interface that nobody listens on.
+/// A port of the loopback interface on which nobody listens.
 int free_port();
 
 }  // namespace megalith::test

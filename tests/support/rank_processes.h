@@ -13,16 +13,16 @@ namespace megalith {
 
 /// How a rank's process ended.
 struct RankEnd {
-  int status = 0;      // as of waitpid()
-  std::string error;   // what its body threw, or what it found wrong
-  double seconds = 0;  // from when all were connected
+  int status = 0;      // as from waitpid()
+  std::string error;   // what its body threw, or the failed expectations
+  double seconds = 0;  // since all were connected
 
   bool is_exit(int code) const;
   bool is_signal(int signal) const;
 };
 
-/// Ranks as processes on the loopback interface, ended by force after a minute. Rank r is called "rank r on
-/// host h<r>".
+/// Ranks as processes on the loopback interface, killed after a minute. Rank r is called "rank r on host
+/// h<r>".
 class Processes {
  public:
   using Body = std::function<void(Communicator& world)>;
@@ -31,12 +31,13 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  /// Runs the body in each and returns when all have ended. A body that throws ends with its exit code; one
-  /// in which an EXPECT failed with 1. `meanwhile` runs here when all have come to ready().
+  /// Runs the body in each rank and returns when all have ended. A body that throws ends with its exit code,
+  /// one in which an EXPECT failed with 1. `meanwhile` runs in this process once all ranks have called
+  /// ready().
   std::vector<RankEnd> run(const Body& body, const std::function<void()>& meanwhile = {});
 
   // In a body:
-  /// Tells the test that this rank is where `meanwhile` may begin.
+  /// Tells the test that this rank is ready for `meanwhile`.
   void ready();
   /// Waits until `meanwhile` has ended.
   void await_meanwhile() const;
@@ -47,7 +48,7 @@ class Processes {
   void await_end(int rank);
 
  private:
-  struct Board;  // in memory that all share
+  struct Board;  // in shared memory
   [[noreturn]] void run_rank(int rank, const Body& body);
   std::vector<std::string> exchange(int rank, std::string_view mine);
   static void await(const std::function<bool()>& condition);

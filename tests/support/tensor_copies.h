@@ -8,7 +8,7 @@
 
 namespace megalith::test {
 
-/// Puts tensors of a container into a checkpoint, in fp32. Holds the copies, which commit() reads.
+/// Puts tensors of a tensor file into a checkpoint, in fp32. Holds the copies, which commit() reads.
 class TensorCopies {
  public:
   void put(CheckpointWriter& writer, const TensorFile& from, const StoredTensor& tensor) {

@@ -9,7 +9,7 @@
 
 namespace megalith::test {
 
-/// Configurations of a few hundred parameters that use everything their family has.
+/// Configurations with a few hundred parameters that use everything in their family.
 ModelConfig tiny_gpt2();   // learned positions, LayerNorm, GELU, biases, tied head; dropout off
 ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 
@@ -35,7 +35,7 @@ struct TinyModel {
   Tape tape;
 };
 
-/// Gives norm weights and biases values off their neutral ones, as after some training.
+/// Moves norm weights and biases away from their neutral values, as training would.
 void perturb(TinyModel&);
 
 /// Tokens, labels, mask and sample numbers in host memory.

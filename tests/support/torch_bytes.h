@@ -7,15 +7,15 @@
 
 namespace megalith::test {
 
-/// A member of a zip archive, with what a hostile writer may say of it.
+/// A member of a zip archive, with the false claims that a hostile writer may make about it.
 struct ZipMember {
   std::string name, bytes;
   uint16_t method = 0, flags = 0;
-  int64_t directory_size = -1;  // said in the directory; -1: the true one
+  int64_t directory_size = -1;  // as stated in the directory; -1: the true one
   uint32_t crc_error = 0;       // added to the true CRC
-  uint32_t local = 0;           // added to the true place
+  uint32_t local = 0;           // added to the true offset
 };
-/// An archive that stores its members; `zip64` gives it the wide end record and wide sizes.
+/// An archive that stores its members uncompressed; `zip64` gives it the wide end record and wide sizes.
 std::string zip_of(const std::vector<ZipMember>& members, bool zip64 = false);
 
 /// Little-endian numbers.

@@ -36,7 +36,7 @@ TEST(StreamSpan, NotesWhatAStreamDoesWhileTheLogIsOn) {
   EXPECT_TRUE(log.take().empty());
 }
 
-// The span is the queue's, not the caller's: it lasts as long as the work.
+// The span belongs to the queue, not the caller: it lasts as long as the work.
 TEST(StreamSpan, OfAQueueLastsAsLongAsItsWork) {
   constexpr std::chrono::milliseconds kWork(30);
   const auto backend = make_cpu_backend();

@@ -39,7 +39,7 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
-/// The message and kind of the Error that `call` throws: "65 FILE: …"; "nothing" when it throws none.
+/// The kind and message of the Error that `call` throws: "65 FILE: …"; "nothing" if it throws none.
 template <class Call>
 std::string error_of(Call&& call) {
   try {
@@ -65,7 +65,7 @@ inline void write_quickly(const std::string& path, const std::string& contents) 
 }
 
 /// Calls `use` with damaged copies of `good`: cut short, and with one byte changed. It must throw an Error of
-/// kind kData, or nothing (many bytes can change and leave a well-formed file).
+/// kind kData or nothing (many bytes can change without making a file malformed).
 template <class Use>
 void damage(const std::string& good, Use&& use) {
   std::mt19937 random(5);

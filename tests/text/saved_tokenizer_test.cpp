@@ -22,7 +22,8 @@ class SavedTokenizer : public testing::Test {
     fs::create_directories(dir_ / "k/tokenizer");
     write_file(dir_ / "k/tokenizer/vocab.json", kVocab);
     write_file(dir_ / "k/tokenizer/merges.txt", kMerges);
-    // The form of docs/formats/checkpoint.md. The sums were made from XXH64's specification in Python.
+    // The form described in docs/formats/checkpoint.md. The checksums were made from XXH64's specification in
+    // Python.
     const std::string text =
         "{\n \"format\": \"megalith-checkpoint\",\n \"files\": [\n"
         "  {\"name\": \"tokenizer/vocab.json\", \"bytes\": 16, \"xxh64\": \"VOCAB\"},\n"
@@ -115,7 +116,7 @@ TEST_F(SavedTokenizer, IsFoundByAnIndexThatIsWhole) {
 
 TEST_F(SavedTokenizer, IsNotLookedForElsewhere) {
   write_file(dir_ / "k/tokenizer/vocab.json", "{}");
-  write_file(dir_ / "k/index.json", "{\"pages\": [}");  // of something else
+  write_file(dir_ / "k/index.json", "{\"pages\": [}");  // of another program
   EXPECT_EQ(said(dir_ / "k/tokenizer"), "");
   fs::remove(dir_ / "k/index.json");
   EXPECT_EQ(said(dir_ / "k/tokenizer"), "");

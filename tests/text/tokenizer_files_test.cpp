@@ -26,7 +26,7 @@ const std::string kVocab = R"({"!": 0, "\"": 1, "\u0120a": 2})", kMerges = "#ver
                       "ELF\x02\x01\x01",
                       7);
 
-/// What the files of the table below hold, by their names.
+/// The contents of the files in the table below, by their names.
 std::string contents_of(const std::string& name) {
   if (name.ends_with("vocab.json")) return kVocab;
   if (name.ends_with("merges.txt")) return kMerges;
@@ -38,8 +38,8 @@ std::string contents_of(const std::string& name) {
 
 using Find = std::optional<TokenizerFiles> (*)(const std::string&, const std::string&);
 
-/// The answer on a folder: "none", the type and the files, as they are named in the folder (".": the folder),
-/// or what is said of it.
+/// The answer for a folder: "none", the type and the files as they are named in the folder (".": the folder
+/// itself), or the message.
 std::string answer(Find find, const fs::path& folder, const std::string& type) {
   try {
     const auto found = find(folder.string(), type);
@@ -55,7 +55,7 @@ std::string answer(Find find, const fs::path& folder, const std::string& type) {
 
 struct Folder {
   std::vector<const char*> files;
-  const char* type;        // that is asked for
+  const char* type;        // requested type
   std::string found;       // by find_tokenizer(), in the folder itself
   std::string recognized;  // by recognize_tokenizer(), under other names too; empty: the same
 };
@@ -74,7 +74,7 @@ TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
       {{"vocab.json", "merges.txt"}, "", gpt2, ""},
       {{"tokenizer.json"}, "", whole, ""},
       {{"tokenizer.json"}, kLlama2, whole, ""},
-      // As transformers, the one file first, because it alone says how its texts are cut (Qwen2's).
+      // As in transformers, the single file first: it alone says how its texts are split (Qwen2's).
       {{"vocab.json", "merges.txt", "tokenizer.json"}, "", whole, ""},
       {{"vocab.json", "merges.txt", "tokenizer.json"}, kHuggingFace, whole, ""},
       {{"vocab.json", "merges.txt", "tokenizer.json"}, kGpt2, gpt2, ""},
@@ -92,7 +92,7 @@ TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
       {{"sentencepiece.bpe.model"}, "", "Llama2Tokenizer sentencepiece.bpe.model", ""},
       {{"tiktoken.model"}, "", "TikTokenizer tiktoken.model", ""},
       {{"tiktoken.model", "tokenizer.json"}, kTikToken, "TikTokenizer tiktoken.model", ""},
-      // As DLC's guide and tiktoken's downloads are called, and as a checkpoint keeps it.
+      // The names in DLC's guide and of tiktoken's downloads, and as a checkpoint keeps it.
       {{"gpt2-vocab.json", "gpt2-merges.txt"},
        "",
        "none",
@@ -156,7 +156,7 @@ TEST(TokenizerFiles, OfGpt2AreTwoAndEitherNamesBoth) {
 TEST(TokenizerFiles, SayWhatIsWanted) {
   const test::TempDir dir;
   EXPECT_EQ(recognize_tokenizer(dir / "none"), std::nullopt);
-  const std::string wanted = ": is no tokenizer's file; wanted a tokenizer.json";
+  const std::string wanted = ": is not a tokenizer file; wanted a tokenizer.json";
   for (const char* name : {"noise", "tokenizer.model"}) {
     write_file(dir / name, kNoise);
     EXPECT_NE(answer(recognize_tokenizer, dir / name, "").find(name + wanted), std::string::npos);
@@ -164,7 +164,7 @@ TEST(TokenizerFiles, SayWhatIsWanted) {
   EXPECT_NE(answer(find_tokenizer, dir.path(), "").find("tokenizer.model" + wanted), std::string::npos);
 }
 
-// A checkpoint's own tokenizer in place of what its run had.
+// A checkpoint's own tokenizer instead of the one that its run had.
 TEST(TokenizerFiles, OfACheckpointTakeThePlaceOfThoseOfItsRun) {
   const auto with_own = [](const char* type, const std::string& folder) {
     Json args = Json::object();

@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-/// Sixteen bytes of a text, compared side by side. Written with the compiler's vectors rather than
-/// intrinsics, because every processor has those in some way (SSE2 on x86-64).
+/// Sixteen bytes of a text, compared side by side. Written with the compiler's vector types rather than
+/// intrinsics: every processor supports them in some way (SSE2 on x86-64).
 struct Bytes16 {
   static constexpr int kBytes = 16;
   typedef uint8_t Vector __attribute__((vector_size(kBytes)));
@@ -25,12 +25,12 @@ struct Bytes16 {
   }
   void store(char* out) const { std::memcpy(out, &bytes, sizeof bytes); }
 
-  /// Masks: all ones in each byte that is `c`, that is `max` at most; zeros in the others.
+  /// Masks: all ones in each byte that equals `c`, or is at most `max`; zeros in the others.
   Bytes16 is(char c) const { return {reinterpret_cast<Vector>(bytes == static_cast<uint8_t>(c))}; }
   Bytes16 at_most(uint8_t max) const { return {reinterpret_cast<Vector>(bytes <= max)}; }
   friend Bytes16 operator|(Bytes16 a, Bytes16 b) { return {a.bytes | b.bytes}; }
 
-  /// A bit for each byte of a mask, the first byte's lowest.
+  /// One bit for each byte of a mask, the first byte in the lowest bit.
   unsigned bits() const {
 #if defined(MEGALITH_SIMD)
     return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(bytes)));
@@ -45,9 +45,9 @@ struct Bytes16 {
 
  private:
   typedef uint64_t Words __attribute__((vector_size(kBytes)));
-  /// One bit of each byte, all ones or zeros, where no instruction does it: each byte keeps the bit of its
-  /// place, and the product adds all bytes up in the highest, which cannot overflow because their bits
-  /// differ.
+  /// Gathers one bit of each byte (all ones or zeros) where there is no instruction for it. Each byte keeps
+  /// the bit of its place, and the product adds all bytes up in the highest one. It cannot overflow: their
+  /// bits differ.
   static unsigned gather(uint64_t mask) {
     return static_cast<unsigned>((mask & 0x8040201008040201) * 0x0101010101010101 >> 56);
   }

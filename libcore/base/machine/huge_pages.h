@@ -7,14 +7,14 @@
 
 namespace megalith {
 
-/// Zeroed memory in pages of its own: large ones where the system has them, because random reads of a table
-/// then miss the TLB much less (they must be asked for before the first touch). Pages that were never written
+/// Zeroed memory in separate pages, large ones if the system has them: random reads of a table then miss the
+/// TLB much less often. (Large pages must be asked for before the first touch.) Pages that were never written
 /// cost nothing. Throws std::bad_alloc.
 class HugePages {
  public:
   static constexpr size_t kLargePage = size_t{1} << 21;
-  /// kReserved: std::bad_alloc at once where the system's own bounds have no room for all of it. kLazy:
-  /// nothing is reserved, because most of a table is never touched.
+  /// kReserved: throws std::bad_alloc at once if the system's limits have no room for all of it. kLazy:
+  /// nothing is reserved, for tables that are mostly never touched.
   enum class Backing : uint8_t { kLazy, kReserved };
   HugePages() = default;
   explicit HugePages(size_t bytes, Backing backing = Backing::kLazy);
@@ -27,7 +27,8 @@ class HugePages {
   HugePages(const HugePages&) = delete;
   HugePages& operator=(const HugePages&) = delete;
 
-  /// As an array of T, which must be fine with all bytes zero. Starts at a multiple of 2 MiB when that large.
+  /// The memory as an array of T, for which all bytes zero must be a valid value. Memory of 2 MiB or more
+  /// starts at a multiple of 2 MiB.
   template <class T>
   std::span<T> as() const {
     return {static_cast<T*>(data_), bytes_ / sizeof(T)};

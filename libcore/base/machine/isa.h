@@ -6,23 +6,23 @@
 
 namespace megalith {
 
-/// Instruction sets that kernels are written for, each with all before it. kAvx512 is F, BW, DQ and VL. Where
-/// MEGALITH_SIMD is off (CMake), and on other processors than x86-64, there is kGeneric alone.
+/// Instruction sets for which there are kernels; each includes all before it. kAvx512 is F, BW, DQ and VL. If
+/// MEGALITH_SIMD is off (CMake), and on processors other than x86-64, there is only kGeneric.
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
 
 /// The largest instruction set that this processor runs.
 Isa best_isa();
 
-/// The one to use: the best, or a lower one that the environment variable MEGALITH_ISA names (for tests;
-/// results do not depend on it). Throws kUsage when that is unknown or too much.
+/// The instruction set to use: the best, or a lower one named by the environment variable MEGALITH_ISA (for
+/// tests; results do not depend on it). Throws kUsage if that is unknown or above the best.
 Isa chosen_isa();
 
 /// Whether kernels for AVX-512 with VBMI and VBMI2 may be used where `isa` is chosen.
 bool has_vbmi2(Isa isa);
 
-/// What X.cpp (generic) and X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp, X_avx512bf16.cpp make of one X; T is
-/// a pointer to a function or to a table of functions, null where there is none.
+/// The versions of X in X.cpp (generic), X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp and X_avx512bf16.cpp. T
+/// is a pointer to a function or to a table of functions; null: there is no such version.
 template <class T>
 struct Implementations {
   T generic;
@@ -32,7 +32,7 @@ struct Implementations {
   T avx512bf16 = nullptr;
 };
 
-/// What an X_ISA.cpp defines, for Implementations; null where these files are not compiled, because nothing
+/// What an X_ISA.cpp defines, for Implementations. Null where these files are not compiled, since nothing
 /// would define it.
 #if defined(MEGALITH_SIMD)
 #define MEGALITH_IF_SIMD(implementation) implementation

@@ -21,7 +21,7 @@ constexpr uint64_t kAlignment = 32;
 constexpr uint32_t kMaxAxes = 4;  // ggml's
 constexpr const char* kAlignmentKey = "general.alignment";
 
-// Types of metadata.
+// Types of metadata values.
 enum ValueType : uint32_t {
   kUint8,
   kInt8,
@@ -56,7 +56,7 @@ DType plain_type(GgufType type) {
   return type == GgufType::kF16 ? DType::kF16 : type == GgufType::kBf16 ? DType::kBf16 : DType::kF32;
 }
 
-// Reads on through a file's bytes; kData where they end.
+// Reads a file's bytes from front to back; kData where they end.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file) : file_(file) {}
@@ -90,7 +90,7 @@ class Cursor {
 
 Json value_of(Cursor& in, uint32_t type, int depth);
 
-// Every element takes at least a byte, so a count beyond the file is found before memory is taken.
+// Every element takes at least one byte, so a count beyond the file is detected before memory is taken.
 Json array_of(Cursor& in, int depth) {
   const auto type = in.number<uint32_t>();
   const auto size = in.number<uint64_t>();
@@ -157,7 +157,7 @@ Entry entry_of(Cursor& in) {
               .bytes = 0};
   const std::string name = quote(entry.tensor.name);
   const auto axes = in.number<uint32_t>();
-  if (axes > kMaxAxes) in.refuse("tensor ", name, " has ", axes, " axes, at most ", kMaxAxes, " can be");
+  if (axes > kMaxAxes) in.refuse("tensor ", name, " has ", axes, " axes; at most ", kMaxAxes, " are allowed");
   int64_t elements = 1;
   for (uint32_t axis = 0; axis < axes; ++axis) {
     const auto extent = in.number<uint64_t>();
@@ -176,7 +176,7 @@ Entry entry_of(Cursor& in) {
   entry.tensor.dtype = plain_type(entry.type);
   if (entry.type == GgufType::kQ8 &&
       (entry.tensor.extents.empty() || entry.tensor.extents.back() % kQ8Block != 0))
-    in.refuse("tensor ", name, " is Q8_0, but its rows are no whole blocks of ", kQ8Block);
+    in.refuse("tensor ", name, " is Q8_0, but its rows are not whole blocks of ", kQ8Block);
   entry.offset = in.number<uint64_t>();
   entry.bytes = gguf_bytes(entry.type, elements);
   return entry;
@@ -190,7 +190,7 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
     const std::string name = quote(entry.tensor.name);
     if (entry.offset % alignment != 0 || entry.offset < end)
       in.refuse("tensor ", name, " begins at byte ", entry.offset,
-                " of the data, within another one or unaligned");
+                " of the data, where it overlaps another one or is not aligned");
     if (entry.bytes > room || entry.offset > room - entry.bytes)
       in.refuse("tensor ", name, " ends beyond the file; it was probably cut");
     end = entry.offset + entry.bytes;
@@ -200,7 +200,7 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
 void check_names(const Cursor& in, const std::vector<Entry>& sorted) {
   for (size_t i = 1; i < sorted.size(); ++i)
     if (sorted[i].tensor.name == sorted[i - 1].tensor.name)
-      in.refuse("tensor ", quote(sorted[i].tensor.name), " is there twice");
+      in.refuse("tensor ", quote(sorted[i].tensor.name), " appears twice");
 }
 
 float half_to_float(const std::byte* from) {
@@ -230,7 +230,7 @@ std::string_view name_of(GgufType type) {
   return "";
 }
 
-constexpr float kMaxHalf = 65504;  // the largest of fp16
+constexpr float kMaxHalf = 65504;  // the largest number of fp16
 
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
   for (int64_t block = 0; block < n / kQ8Block; ++block, values += kQ8Block, out += kQ8BlockBytes) {
@@ -346,7 +346,8 @@ void GgufFile::read(const Box& box, View out) const {
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Row by row, which is possible because a row is whole blocks. A tensor without rows may declare any columns.
+// Row by row, which is possible since a row is whole blocks. A tensor without rows may declare any number of
+// columns.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
   if (out.elements() == 0) return;
   const int last = box.global.rank - 1;

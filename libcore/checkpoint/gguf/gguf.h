@@ -17,13 +17,14 @@ enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ8 = 8, kBf16 = 30 };
 constexpr int64_t kQ8Block = 32;        // elements that share a scale
 constexpr uint64_t kQ8BlockBytes = 34;  // fp16 scale, 32 signed bytes
 
-/// Bytes of `elements` elements; those of Q8_0 are whole blocks.
+/// Bytes of `elements` elements; for Q8_0 they must be whole blocks.
 uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
-/// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = max magnitude /
-/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and nothing of use,
-/// when one is not finite, or so large (beyond 127 * 65504) that fp16 cannot hold the scale.
+/// Converts n floats (a multiple of 32) to Q8_0, to the bit as ggml's reference does: scale = max magnitude /
+/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. Returns false, with an
+/// undefined result, if a value is not finite, or so large (beyond 127 * 65504) that fp16 cannot hold the
+/// scale.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
 /// Metadata in the order in which it was added.
@@ -51,11 +52,11 @@ class GgufMetadata {
 struct GgufTensor {
   std::string name;
   GgufType type;
-  Shape shape;  // outermost axis first; the file has them reversed
+  Shape shape;  // outermost axis first; the file has them in reverse
   uint64_t bytes() const { return gguf_bytes(type, shape.elements()); }
 };
 
-/// How a .gguf file is laid out. What stands between tensors is zeros.
+/// How a .gguf file is laid out. The gaps between tensors are zeros.
 struct GgufLayout {
   GgufLayout(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
 
@@ -66,13 +67,13 @@ struct GgufLayout {
 
 /// A .gguf file, mapped. Everything is checked before the first tensor is read, so that no count or offset of
 /// a damaged file is followed: counts and lengths against the file's size, known types, unique names, tensors
-/// within the file that do not overlap. Throws kNoInput, kIo, kData.
+/// that are within the file and do not overlap. Throws kNoInput, kIo, kData.
 class GgufFile final : public TensorFile {
  public:
   explicit GgufFile(std::string path);
 
   const std::string& path() const override { return file_.path(); }
-  /// dtype_name is ggml's word; a Q8_0 tensor has dtype fp32, which it is read as.
+  /// dtype_name is ggml's name; a Q8_0 tensor has dtype fp32, as which it is read.
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
 
@@ -86,11 +87,11 @@ class GgufFile final : public TensorFile {
   };
   void read_quantized(uint64_t begin, const Box& box, View out) const;
 
-  MappedFile file_;     // its header, and what is quantized
+  MappedFile file_;     // its header and the quantized tensors
   ReadableFile bytes_;  // its other tensors
   Json metadata_ = Json::object();
   std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<TensorSpan> spans_;      // beside tensors_
+  std::vector<TensorSpan> spans_;      // parallel to tensors_
 };
 
 }  // namespace megalith

@@ -70,7 +70,7 @@ const NameMap& llama_names() {
 }
 
 namespace {
-// The families that name everything as LLaMA does.
+// A family that names everything as LLaMA does.
 NameMap like_llama(const char* family, const char* architecture) {
   NameMap names = llama_names();
   names.family = family;

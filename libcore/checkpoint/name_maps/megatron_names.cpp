@@ -11,9 +11,9 @@ namespace {
 constexpr int64_t kGreatestLayer = 99999;
 
 struct Spelling {
-  std::string_view theirs, ours;  // what stands before "weight" or "bias"
+  std::string_view theirs, ours;  // what precedes "weight" or "bias"
 };
-// Names of a layer's tensors, after "decoder.layers.#.". The later generations' names come last.
+// Names of a layer's tensors, after "decoder.layers.#.". The names of later generations come last.
 constexpr std::array kLayerNames = {
     Spelling{"input_norm.", "input_layernorm."},
     Spelling{"self_attention.layernorm_qkv.layer_norm_", "input_layernorm."},
@@ -57,7 +57,7 @@ std::optional<std::string> spelled(const std::array<Spelling, n>& names, std::st
   return {};
 }
 
-// "language_model.encoder.layers.0.…" (legacy) as "decoder.layers.0.…" (mcore).
+// Turns "language_model.encoder.layers.0.…" (legacy) into "decoder.layers.0.…" (mcore).
 std::string without_legacy_prefix(std::string_view key) {
   constexpr std::string_view kModel = "language_model.";
   if (!key.starts_with(kModel)) return std::string(key);

@@ -32,7 +32,7 @@ Json block_json(const StoredBlock& block) {
                       {"xxh64", hex64(block.checksum)}};
 }
 
-// Reads with a place for messages: "DIR/index.json: tensor "x"".
+// Reads a JSON value and knows its place for messages: "DIR/index.json: tensor "x"".
 class Reader {
  public:
   Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
@@ -85,7 +85,7 @@ class Reader {
   std::string where_;
 };
 
-// elements * bytes, or a refusal.
+// elements * bytes; refuses an overflow.
 uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
   uint64_t bytes = size_of(dtype);
   for (int axis = 0; axis < shape.rank; ++axis)
@@ -107,7 +107,7 @@ StoredBlock parse_block(const Json& json, const IndexedTensor& tensor, const std
   if (!fits(tensor.shape, block.offset, block.extent))
     reader.refuse("a block ", block.extent, " at ", block.offset, " does not lie in ", tensor.shape);
   if (block.end < block.begin || block.end - block.begin != bytes_of(block.extent, tensor.dtype, reader))
-    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " stands at bytes ", block.begin,
+    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " occupies bytes ", block.begin,
                   " to ", block.end);
   return block;
 }
@@ -149,8 +149,8 @@ std::string data_file(int rank) {
 
 namespace {
 
-/// The axis along which most blocks begin at places of their own, so that few overlap in it and the sweep
-/// stays short.
+/// The axis along which most blocks begin at different places, so that few of them overlap in it and the
+/// sweep stays short.
 int most_cut_axis(const IndexedTensor& tensor) {
   int found = 0;
   size_t cuts = 0;
@@ -168,7 +168,7 @@ void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string&
   int64_t covered = 0;
   const int axis = most_cut_axis(tensor);
   std::vector<const StoredBlock*> in_order;
-  std::vector<const StoredBlock*> open;  // those that reach beyond the next one's beginning
+  std::vector<const StoredBlock*> open;  // those that extend beyond the beginning of the next one
   for (const StoredBlock& block : tensor.blocks) in_order.push_back(&block);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const StoredBlock* a, const StoredBlock* b) {
     return a->offset[axis] < b->offset[axis];

@@ -10,25 +10,26 @@
 #include "libcore/tensor/view.h"
 #include "libcore/text/saved_tokenizer.h"
 
-/// The bytes of a checkpoint folder: docs/formats/checkpoint.md.
+/// The format of a checkpoint folder: docs/formats/checkpoint.md.
 namespace megalith {
 
 inline constexpr const char* kTrackerFile = "latest_checkpointed_iteration.txt";
-inline constexpr const char* kArgsFile = "args.json";      // every option of the run
-inline constexpr const char* kStateFile = "state.json";    // where training stood
-inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
-// Megatron's word for weights that belong to no iteration.
+inline constexpr const char* kArgsFile = "args.json";    // every option of the run
+inline constexpr const char* kStateFile = "state.json";  // the state of training
+inline constexpr const char* kOptimizerPrefix =
+    "optim.";  // begins the names of tensors that are not parameters
+// Megatron's word for weights that do not belong to an iteration.
 inline constexpr int64_t kRelease = -1;
 
 /// "iter_0000100", or "release".
 std::string iteration_folder(int64_t iteration);
-/// "data_00000.safetensors": the tensors that a rank wrote.
+/// "data_00000.safetensors": the tensors that a rank has written.
 std::string data_file(int rank);
 
-/// A block of a tensor, and the bytes that hold it.
+/// A block of a tensor and the bytes that hold it.
 struct StoredBlock {
   Shape offset, extent;
-  std::string file;  // of the checkpoint folder
+  std::string file;  // in the checkpoint folder
   uint64_t begin = 0, end = 0;
   uint64_t checksum = 0;  // xxh64
 };
@@ -36,28 +37,29 @@ struct IndexedTensor {
   std::string name;
   DType dtype{};
   Shape shape;
-  std::vector<StoredBlock> blocks;  // cover the tensor, without overlap
+  std::vector<StoredBlock> blocks;  // cover the tensor without overlap
 };
 struct Index {
   int64_t iteration = 0;
   std::vector<IndexedTensor> tensors;  // sorted by name
   std::vector<IndexedFile> files;
 
-  /// nullptr when there is none.
+  /// nullptr if there is none.
   const IndexedTensor* find(std::string_view name) const;
 };
 
-/// Throws `kind` unless the blocks cover the tensor exactly once. `where` begins the message.
+/// Throws an error of kind `kind` unless the blocks cover the tensor exactly once. `where` begins the
+/// message.
 void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where);
 
-/// The text of index.json. It ends with a checksum of all that stands before it, so that a changed byte is
-/// found.
+/// The text of index.json. It ends with a checksum of everything before it, so that a changed byte is
+/// detected.
 std::string dump_index(const Index& index);
-/// Reads it back and checks all that can be checked without the data: checksum, types, plain file names,
-/// blocks that lie in the tensor, are as long as their extents say and cover it exactly once. `name` begins
-/// every message (kData).
+/// Parses that text and checks everything that can be checked without the data: checksum, types, plain file
+/// names, and that the blocks are within their tensor, are as long as their extents say and cover it exactly
+/// once. `name` begins every message (kData).
 Index parse_index(std::string_view text, const std::string& name);
-/// One rank's share of an index, while it is written: blocks need not cover their tensors.
+/// One rank's part of an index while a checkpoint is written: blocks need not cover their tensors.
 Index parse_index_part(std::string_view text, const std::string& name);
 
 }  // namespace megalith

@@ -15,14 +15,14 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kBetweenLines(60);  // of the log, while a disk is waited for
+constexpr std::chrono::seconds kBetweenLines(60);  // between two log lines while waiting for a disk
 
-// What a rank tells the others about its step; anything else is what went wrong.
+// What a rank tells the others about its step; any other text is an error message.
 constexpr const char* kRuns = "runs";
 constexpr const char* kDone = "done";
 constexpr std::string_view kFailed = "failed: ";
 
-/// What `step` throws, as one of ours.
+/// What `step` throws, as an Error.
 template <class Step>
 std::optional<Error> error_of(const Step& step) {
   try {
@@ -50,8 +50,9 @@ JointSave::~JointSave() {
   }
   given_up_ = true;
   const Phase phase = phase_;
-  if (phase == Phase::kPublish) wait_for_step(std::chrono::hours(24));  // it is short, and then complete
-  thread_.reset();                                                      // waits for what runs
+  if (phase == Phase::kPublish)
+    wait_for_step(std::chrono::hours(24));  // a running publish is short, so it is completed
+  thread_.reset();                          // waits for the running step
   if (phase != Phase::kPublish && ranks_.rank() == 0) job_->discard();
 }
 
@@ -82,8 +83,8 @@ void JointSave::finish() {
   while (under_way()) wait_once();
 }
 
-/// Waits for this rank's step until its next sign of life is due, so that a slow disk is not taken for a
-/// hang.
+/// Waits for this rank's step, but only until its next sign of life is due, so that a slow disk is not taken
+/// for a hang.
 void JointSave::wait_once() {
   wait_for_step(round_);
   advance();
@@ -95,7 +96,7 @@ void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   thread_->wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
-/// The first rank begins and publishes, all write.
+/// The first rank begins and publishes; all ranks write.
 void JointSave::enter(Phase phase) {
   phase_ = phase;
   began_ = told_ = steady_clock::now();
@@ -109,7 +110,7 @@ void JointSave::enter(Phase phase) {
   thread_->give({.work = [this] { run_step(); }, .done = [this] { step_done_ = true; }});
 }
 
-/// By the thread. `phase_` and `job_` stay as they are until it is done.
+/// Runs on the thread. `phase_` and `job_` do not change until it is done.
 void JointSave::run_step() {
   auto error = error_of([this] {
     if (phase_ == Phase::kBegin) job_->begin();
@@ -161,7 +162,7 @@ void JointSave::fail_all(const std::vector<std::string>& reports) {
   }
   given_up_ = true;
   thread_.reset();
-  // Nobody ends, and takes its connections with it, before all know why; and nobody writes any more.
+  // No rank ends, and closes its connections, before all know why; and no rank is still writing.
   (void)error_of([this] { ranks_.exchange({}); });
   if (ranks_.rank() == 0) job_->discard();
   enter(Phase::kNone);

@@ -14,35 +14,36 @@
 
 namespace megalith {
 
-/// Saves of one run, one at a time, that all its ranks make together: a job's steps are done by a thread of
-/// each rank, and no rank begins one before all have ended the one before it, so that no tracker names what
-/// another rank has not written. Between the ranks go only short messages, from the thread that calls: with
-/// them everybody hears of a failure, and whoever waits for a slow disk is heard of every second, so that it
-/// does not count as a hang. A rank that is stopped or dies is named by the communicator.
+/// Saves of one run, one at a time, that all its ranks make together. Each step of a job is done by a thread
+/// of each rank, and no rank begins a step before all have finished the previous one, so that no tracker
+/// names what another rank has not written. The ranks exchange only short messages, from the calling thread:
+/// so all learn of a failure, and a rank that waits for a slow disk is heard of every second and not taken
+/// for hung. The communicator names a rank that is stopped or dies.
 ///
 /// Every rank has one and calls the same functions in the same order; the communicator's stream must be
 /// synchronized before.
 class JointSave {
  public:
-  /// `peer_timeout`: after which a silent rank counts as gone. The communicator must outlive it.
+  /// `peer_timeout`: how long a rank may be silent before it counts as gone. The communicator must outlive
+  /// this object.
   JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout);
-  /// When a rank of several fails, a save under way leaves nothing, at the latest after the next save; the
-  /// checkpoint before it stays. One rank alone finishes it, because nobody is missing.
+  /// If one of several ranks fails, a save in progress leaves nothing (at the latest after the next save),
+  /// and the previous checkpoint stays. A single rank completes its save, since no other is missing.
   ~JointSave();
   JointSave(const JointSave&) = delete;
   JointSave& operator=(const JointSave&) = delete;
 
-  /// Begins a save and returns when the ranks write; finishes the one before. What the job writes from must
-  /// stay as it is until the save is complete.
+  /// Finishes the previous save, begins a new one and returns while the ranks write. What the job writes from
+  /// must not change until the save is complete.
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
-  /// Does not wait for disks; true when the save has become complete with this call. Throws on all ranks what
-  /// went wrong on one (kIo where it was another one), so that all of them go on without it: nothing is under
-  /// way then.
+  /// Does not wait for disks. Returns true if this call has completed the save. If a rank fails, throws its
+  /// error on all ranks (kIo on the others), so that all continue without the save: nothing is in progress
+  /// then.
   bool advance();
-  /// Waits until nothing is under way. Throws as advance().
+  /// Waits until no save is in progress. Throws as advance() does.
   void finish();
-  /// start() and finish(), without another thread where one rank is alone.
+  /// start() and finish(); with a single rank, on the calling thread.
   void save(std::unique_ptr<CheckpointJob> job);
 
  private:
@@ -56,12 +57,12 @@ class JointSave {
   [[noreturn]] void fail_all(const std::vector<std::string>& reports);
 
   Communicator& ranks_;
-  const std::chrono::milliseconds round_;  // the longest silence of a rank that waits for its disk
+  const std::chrono::milliseconds round_;  // how long a rank that waits for its disk may be silent
   std::unique_ptr<CheckpointJob> job_;
   Phase phase_ = Phase::kNone;
-  std::chrono::steady_clock::time_point began_, told_;  // the phase; when the log last spoke of it
+  std::chrono::steady_clock::time_point began_, told_;  // of the phase; of the last log line about it
   std::atomic<bool> given_up_{false};
-  bool step_done_ = true;       // this rank's; with error_ under the thread's lock
+  bool step_done_ = true;       // this rank's step; guarded, like error_, by the thread's lock
   std::optional<Error> error_;  // of this rank's step
   std::optional<IoThread> thread_;
 };

@@ -28,10 +28,10 @@ Box source_of(const TensorFile& file, const Box& value, ParamSource source) {
   return source == ParamSource::kMasters && file.find(master.name) ? master : value;
 }
 
-/// A matrix in 8 bits. Whole rows are read, also where the ranks share their columns, so that every layout
-/// has the same scales.
+/// A matrix in 8 bits. Whole rows are read even if ranks share their columns, so that every layout has the
+/// same scales.
 void load_int8(const TensorFile& file, Param& param, Stream& stream) {
-  constexpr int64_t kPiece = int64_t{1} << 22;  // elements in passing
+  constexpr int64_t kPiece = int64_t{1} << 22;  // elements read at a time
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
   Shape extent = share.extent, from = share.box.offset;
@@ -58,7 +58,7 @@ void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   }
 }
 
-/// Only a vocabulary is padded, and that has rows.
+/// Only a vocabulary is padded, along its rows.
 void require_padded_rows(const Param& param, const ParamShare& share) {
   if (share.extent != param.local && param.cut_axis != 0)
     fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
@@ -76,7 +76,8 @@ void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSourc
 }  // namespace
 
 void load_box(const TensorFile& file, const Box& box, View to, Stream& stream) {
-  constexpr int64_t kPiece = int64_t{4} << 20;  // bytes, so that they are still in the cache when copied
+  constexpr int64_t kPiece = int64_t{4}
+                             << 20;  // bytes read at a time, so that they are still in the cache when copied
   const int64_t rows = to.shape[0];
   if (to.elements() == 0) return;
   const auto row_bytes = static_cast<int64_t>(to.bytes()) / rows;
@@ -105,7 +106,7 @@ void put_params(CheckpointWriter& writer, const ParamTable& params, const Tensor
   for (const Param& param : params.all()) {
     if (!param.trainable || !param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
     const ParamShare share = share_of(param);
-    if (share.extent.elements() == 0) continue;  // this rank holds padding only
+    if (share.extent.elements() == 0) continue;  // this rank holds only padding
     const ConstView value = param.value;
     require_padded_rows(param, share);
     writer.put(share.box, value.as_shape(param.local).rows(0, share.extent[0]));

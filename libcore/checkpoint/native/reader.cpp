@@ -52,7 +52,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   return root + "/" + iteration_folder(iteration.value_or(kRelease));
 }
 
-// An open file, and which of its blocks (by where they begin) have been checked, so that each is hashed once.
+// An open file, and which of its blocks (by their beginnings) have been checked, so that each is hashed once.
 struct CheckpointReader::DataFile {
   DataFile(std::string n, std::string path) : name(std::move(n)), file(std::move(path)) {}
   std::string name;

@@ -13,18 +13,18 @@
 
 namespace megalith {
 
-/// The folder of the checkpoint that `root`'s tracker names ("root/iter_0000100"). Without a tracker the only
-/// checkpoint of ours there, because a run may have been killed between its first save's two names; nothing
-/// when there is none, or several, which is a fresh start. kData for a tracker that holds neither a number
-/// nor "release".
+/// The folder of the checkpoint that the tracker in `root` names ("root/iter_0000100"). Without a tracker,
+/// the only checkpoint of ours in `root`: a run may have been killed between giving its first save its name
+/// and writing the tracker. Nothing if there is none, or several: that is a fresh start. kData for a tracker
+/// that holds neither a number nor "release".
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
-/// A checkpoint that CheckpointWriter wrote. Opening reads the index and checks it and the files' sizes; a
-/// tensor's bytes are checked against their checksum when they are first read, so that opening does not read
+/// A checkpoint that CheckpointWriter wrote. Opening reads and checks the index and the files' sizes; a
+/// tensor's bytes are compared with their checksum when they are first read, so that opening does not read
 /// everything. Any block can be read, whatever blocks were written.
 class CheckpointReader final : public TensorFile {
  public:
-  /// `path`: one checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.
+  /// `path`: a checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.
   explicit CheckpointReader(const std::string& path);
   ~CheckpointReader() override;
 
@@ -35,7 +35,7 @@ class CheckpointReader final : public TensorFile {
   const Index& index() const { return index_; }
   int64_t iteration() const { return index_.iteration; }  // kRelease: weights only
 
-  /// The contents of another file of the checkpoint (args.json, state.json), checked. kData when it has none
+  /// The checked contents of another file of the checkpoint (args.json, state.json). kData if there is none
   /// of that name.
   std::string text(const std::string& name) const;
   Json json(const std::string& name) const;
@@ -49,11 +49,11 @@ class CheckpointReader final : public TensorFile {
   void check_block(const IndexedTensor& tensor, const StoredBlock& block) const;
 
   std::string folder_;
-  CheckpointUse use_;  // nobody removes it meanwhile
+  CheckpointUse use_;  // keeps others from removing it
   Index index_;
-  std::vector<StoredTensor> tensors_;   // beside index_.tensors
-  mutable std::deque<DataFile> files_;  // all opened at the beginning; references stay valid
-  mutable std::mutex checking_;         // of blocks
+  std::vector<StoredTensor> tensors_;   // parallel to index_.tensors
+  mutable std::deque<DataFile> files_;  // all opened at the start; references stay valid
+  mutable std::mutex checking_;         // held while blocks are checked
 };
 
 }  // namespace megalith

@@ -26,7 +26,7 @@ int open_folder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/// Iterations of the folders, not links, of checkpoints below `root`, ascending.
+/// Iterations of the checkpoint folders (not links) below `root`, ascending.
 std::vector<int64_t> saved_iterations(const std::string& root) {
   std::vector<int64_t> found;
   for (const auto& entry : fs::directory_iterator(root)) {
@@ -44,7 +44,7 @@ bool same_folder(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-/// A folder that is locked for nobody else to begin to use it.
+/// A folder that is locked, so that nobody else begins to use it.
 class Lock {
  public:
   explicit Lock(const std::string& folder) : fd_(open_folder(folder)) {
@@ -61,7 +61,7 @@ class Lock {
   bool used_ = false;
 };
 
-/// False when somebody uses it.
+/// Returns false if somebody uses it.
 bool remove_checkpoint(const std::string& root, const std::string& name) {
   const std::string path = concat(root, "/", name),
                     hidden = concat(root, "/.", name, ".removed", kTemporaryEnd);
@@ -70,7 +70,7 @@ bool remove_checkpoint(const std::string& root, const std::string& name) {
   std::error_code error;
   fs::remove_all(hidden, error);
   fs::rename(path, hidden, error);
-  if (!error) sync_directory(root);  // the name goes before what it stands for
+  if (!error) sync_directory(root);  // the name disappears before the contents do
   if (!error) fs::remove_all(hidden, error);
   if (error) fail(ErrorKind::kIo, path, ": cannot remove: ", error.message());
   return true;

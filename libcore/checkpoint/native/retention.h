@@ -6,12 +6,12 @@
 
 namespace megalith {
 
-/// Ends hidden names below a folder of checkpoints, so that a later save removes what a killed one left.
+/// Ends hidden names in a folder of checkpoints, so that a later save removes what a killed one left.
 inline constexpr const char* kTemporaryEnd = ".tmp";
 
-/// While it lives, remove_old_checkpoints() leaves this checkpoint alone, in this process and in others of
-/// any machine whose file system knows locks. kComm when it is being removed just now. Nothing for a folder
-/// that is not there.
+/// While it lives, remove_old_checkpoints() does not remove this checkpoint, neither in this process nor on
+/// another machine if the file system supports locks. kComm if it is being removed right now. Does nothing if
+/// the folder does not exist.
 class CheckpointUse {
  public:
   explicit CheckpointUse(const std::string& folder);
@@ -24,11 +24,11 @@ class CheckpointUse {
   int fd_;
 };
 
-/// Removes checkpoints below `root` that are older than `newest`, which the tracker names already, but for
-/// the keep - 1 last of them. Never one that the tracker names, that a CheckpointUse holds, that is a link or
-/// that one of `used` (paths) leads to. One is first renamed to what a later save removes, so that a kill
-/// leaves no half checkpoint under a checkpoint's name. Returns the iterations that were removed; one that
-/// cannot be is warned about.
+/// Removes the checkpoints below `root` that are older than `newest` (which the tracker already names),
+/// except the last keep - 1 of them. Never removes one that the tracker names, that a CheckpointUse holds,
+/// that is a link, or to which one of `used` (paths) leads. Each is first renamed to what a later save
+/// removes, so that a kill never leaves half a checkpoint under a checkpoint's name. Returns the iterations
+/// that were removed; warns about those that cannot be.
 std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
                                             const std::vector<std::string>& used = {});
 

@@ -24,7 +24,8 @@ std::string part_name(int rank) {
   return concat("part_", rank, ".json");
 }
 
-// The data file's name of a block: the tensor's own for a whole tensor, so that other tools find it.
+// The name of a block in the data file: the tensor's own name for a whole tensor, so that other tools find
+// it.
 std::string block_name(const Box& box, const Shape& extent) {
   if (extent == box.global) return box.name;
   std::string name = box.name + "@";
@@ -33,14 +34,14 @@ std::string block_name(const Box& box, const Shape& extent) {
   return name;
 }
 
-// Its own name must be on the disk too, or a lost supply takes all checkpoints in it.
+// Its own name must be on the disk too; otherwise a power failure loses all checkpoints in it.
 void make_root(const std::string& root) {
   if (file_exists(root)) return;
   make_directories(root);
   sync_directory((fs::absolute(root) / "").parent_path().parent_path());
 }
 
-// What earlier, killed processes left.
+// Removes what earlier, killed processes left.
 void remove_leftovers(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
@@ -55,8 +56,8 @@ void write_tracker(const std::string& root, const std::string& word) {
   write_file(root + "/" + kTrackerFile, word);
 }
 
-// Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time, so that no second copy of
-// it is made; from a device through host memory.
+// Calls take(data, bytes) with the bytes of a value in order, a few MiB at a time, so that no second copy is
+// needed; those of a device go through host memory.
 template <class Take>
 void each_part(ConstView value, std::optional<Stream> stream, const Take& take) {
   const int64_t elements = value.elements(),
@@ -225,7 +226,7 @@ void CheckpointWriter::publish(int ranks, const Look& look) {
     write_file(folder + "/" + file.name, file.contents);
     index.files.push_back({file.name, file.contents.size(), xxh64(file.contents)});
   }
-  write_file(folder + "/" + kIndexFile, dump_index(index));  // syncs the folder too
+  write_file(folder + "/" + kIndexFile, dump_index(index));  // also syncs the folder
   if (look) look(folder);
   rename_directory(folder, root_ + "/" + iteration_folder(iteration_));
   write_tracker(root_, iteration_ == kRelease ? "release" : std::to_string(iteration_));

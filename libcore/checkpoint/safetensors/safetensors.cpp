@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The library allows 100 MB, which take 1.4 GB to parse. This is for 250,000 tensors in one file.
+/// The library allows 100 MB, which take 1.4 GB to parse. This limit is enough for 250,000 tensors in one
+/// file.
 constexpr uint64_t kGreatestHeader = uint64_t{32} << 20;
 constexpr size_t kLengthBytes = 8;
 
@@ -21,7 +22,7 @@ struct KnownType {
   uint64_t bytes;
   std::optional<DType> dtype = {};
 };
-// In the library's order, by which a writer sorts.
+// In the library's order, in which a writer sorts them.
 constexpr std::array kTypes = {KnownType{"BOOL", 1},
                                KnownType{"U8", 1, DType::kU8},
                                KnownType{"I8", 1},
@@ -106,7 +107,7 @@ Entry entry_of(const std::string& name, const Json& json, const std::string& pat
   entry.range = {natural(offsets[0], where, "\"data_offsets\""),
                  natural(offsets[1], where, "\"data_offsets\"")};
   if (entry.range.begin > entry.range.end || entry.range.end - entry.range.begin != bytes)
-    fail(ErrorKind::kData, where, ": stands at bytes ", entry.range.begin, " to ", entry.range.end,
+    fail(ErrorKind::kData, where, ": occupies bytes ", entry.range.begin, " to ", entry.range.end,
          " of the data, but ", type.name, " of its shape takes ", bytes);
   return entry;
 }
@@ -118,7 +119,7 @@ void check_metadata(const Json& metadata, const std::string& path) {
       fail(ErrorKind::kData, path, ": \"__metadata__\" member ", quote(key), " is not a string");
 }
 
-// The tensors must fill the data: each begins where the one before ends.
+// The tensors must fill the data: each begins where the previous one ends.
 void check_ranges(std::vector<Entry>& entries, uint64_t data_bytes, const std::string& path) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.range.begin, a.range.end) < std::pair(b.range.begin, b.range.end);
@@ -143,7 +144,7 @@ uint64_t header_bytes(const MappedFile& file) {
   const uint64_t room = std::min<uint64_t>(kGreatestHeader, file.size() - kLengthBytes);
   if (bytes > room)
     fail(ErrorKind::kData, file.path(), ": declares a header of ", bytes, " bytes, but at most ", room,
-         " can be");
+         " are possible");
   if (bytes == 0 || file.text()[kLengthBytes] != '{')
     fail(ErrorKind::kData, file.path(), ": its header does not begin with '{'; is this a safetensors file?");
   return bytes;

@@ -11,7 +11,7 @@
 namespace megalith {
 
 /// A .safetensors file, mapped. Everything is checked before the first tensor is read: header length, strict
-/// JSON without duplicate keys, known types, integer extents, and byte ranges that fit the extents and fill
+/// JSON without duplicate keys, known types, integer extents, and byte ranges that match the extents and fill
 /// the file without gap or overlap. Throws kNoInput, kIo, kData.
 class SafetensorsFile final : public TensorFile {
  public:
@@ -23,7 +23,7 @@ class SafetensorsFile final : public TensorFile {
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
 
-  /// Where a tensor's bytes stand in the file.
+  /// Where a tensor's bytes are in the file.
   struct Range {
     uint64_t begin, end;
   };
@@ -33,7 +33,7 @@ class SafetensorsFile final : public TensorFile {
   MappedFile file_;                    // its header, and mapped()
   ReadableFile bytes_;                 // its tensors
   std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<Range> ranges_;          // beside tensors_
+  std::vector<Range> ranges_;          // parallel to tensors_
 };
 
 struct TensorSpec {
@@ -48,8 +48,8 @@ std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
 
 /// How a .safetensors file is laid out.
 struct SafetensorsLayout {
-  /// `tensors` in in_safetensors_order(). The header says "__metadata__" {"format": "pt"}, because
-  /// transformers demands it.
+  /// `tensors` in in_safetensors_order(). The header has "__metadata__" {"format": "pt"}, which transformers
+  /// requires.
   explicit SafetensorsLayout(const std::vector<TensorSpec>& tensors);
 
   std::string head;               // the bytes before the first tensor
@@ -57,8 +57,8 @@ struct SafetensorsLayout {
   uint64_t size;                  // of the file
 };
 
-/// Writes a .safetensors file, byte for byte as the safetensors library lays it out: tensors by type (widest
-/// first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
+/// Writes a .safetensors file, laid out byte for byte as the safetensors library does: tensors by type
+/// (widest first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
 class SafetensorsWriter {
  public:
   SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors);
@@ -69,7 +69,8 @@ class SafetensorsWriter {
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
-  /// What was written survives a power failure; it has no name yet. kInternal when a tensor is missing.
+  /// On return, what was written survives a power failure, but has no name yet. kInternal if a tensor is
+  /// missing.
   void sync();
   void finish();
 
@@ -80,7 +81,7 @@ class SafetensorsWriter {
   AtomicFile file_;
   std::vector<TensorSpec> tensors_;
   SafetensorsLayout layout_;
-  size_t next_ = 0;       // tensor being written
+  size_t next_ = 0;       // of the tensor being written
   uint64_t written_ = 0;  // of its bytes
 };
 

@@ -88,7 +88,7 @@ constexpr RefusedOp kRefusedOps[] = {
     {0x92, "NEWOBJ_EX"}};
 
 }  // namespace
-// Whether there is more to do.
+// Returns whether there is more to do.
 bool Unpickler::step(unsigned char op) {
   if (op == kStop) return false;
   if (op == kProto) {
@@ -353,7 +353,7 @@ bool Unpickler::step_object(unsigned char op) {
 
 uint64_t Unpickler::line_number() {
   const auto slot = parse_int(line());
-  if (!slot || *slot < 0) refuse("the number of a memo slot is none");
+  if (!slot || *slot < 0) refuse("a memo slot without a valid number");
   return static_cast<uint64_t>(*slot);
 }
 
@@ -369,14 +369,14 @@ void Unpickler::push_text_int() {
   if (text == "00" || text == "01") return push_whole(Kind::kBool, text == "01");
   if (text.ends_with('L')) text.remove_suffix(1);
   const auto number = parse_int(text);
-  if (!number) refuse(quote(text), " is no integer of 64 bits");
+  if (!number) refuse(quote(text), " is not a 64-bit integer");
   push_whole(Kind::kInt, *number);
 }
 
 void Unpickler::push_text_float() {
   const std::string_view text = line();
   const auto real = parse_double(text);
-  if (!real) refuse(quote(text), " is no number");
+  if (!real) refuse(quote(text), " is not a number");
   push(Kind::kFloat, *real);
 }
 
@@ -389,7 +389,7 @@ void Unpickler::push_long(std::string_view bytes) {
   push_whole(Kind::kInt, static_cast<int64_t>(bits << missing) >> missing);
 }
 
-// Python's repr of a str of bytes; escapes stay as they are: no name has any.
+// Python's repr of a str of bytes. Escapes are not decoded: no name has any.
 void Unpickler::push_quoted() {
   const std::string_view text = line();
   if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"'))
@@ -399,7 +399,7 @@ void Unpickler::push_quoted() {
 
 void Unpickler::add_to(PickleRef target, Kind kind, const Items& items) {
   PickleValue& container = value(target);
-  if (container.kind != kind) refuse("adds to what is no ", kind == Kind::kList ? "list" : "set");
+  if (container.kind != kind) refuse("adds to something other than a ", kind == Kind::kList ? "list" : "set");
   auto& held = std::get<Items>(container.held);
   held.insert(held.end(), items.begin(), items.end());
 }

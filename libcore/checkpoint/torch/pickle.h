@@ -14,29 +14,29 @@ namespace megalith {
 
 /// A type of torch's tensors.
 struct TorchType {
-  std::string_view name;  // as safetensors calls it: "F32", "BOOL"
+  std::string_view name;  // safetensors' name for it: "F32", "BOOL"
   uint64_t bytes;         // of an element
   std::optional<DType> dtype = {};
 };
 
-/// What a class or function may be in a pickle.
+/// What a class or function in a pickle may be.
 enum class PickleRole : uint8_t {
   kOrderedDict,
   kDefaultDict,
   kNamespace,         // argparse.Namespace, types.SimpleNamespace
   kSize,              // torch.Size: a tuple
   kSet,               // set, frozenset
-  kFactory,           // may be given to a defaultdict, not called
+  kFactory,           // may be given to a defaultdict, but not called
   kDType,             // torch.float32
   kStorage,           // torch.FloatStorage
   kRebuildTensor,     // torch._utils._rebuild_tensor, _rebuild_tensor_v2
   kRebuildParameter,  // torch._utils._rebuild_parameter
-  kRecord             // kept as it was written, never interpreted
+  kRecord             // kept as written, never interpreted
 };
 
 using PickleRef = uint32_t;  // of a value of a PickleTree
 
-/// A value that a pickle would make, as inert data.
+/// A value that a pickle would make, as passive data.
 struct PickleValue {
   enum class Kind : uint8_t {
     kNone,
@@ -69,21 +69,21 @@ struct PickleClass {
   PickleRole role;
   const TorchType* type = nullptr;  // of kStorage and kDType
 };
-/// Bytes that stand outside the pickle.
+/// Bytes that are stored outside the pickle.
 struct PickleStorage {
   std::string_view key;
   const TorchType* type;
   uint64_t elements;
 };
-/// A view of a storage, checked: all of it lies within.
+/// A view of a storage; checked to be within it.
 struct PickleTensor {
-  size_t storage;  // index of PickleTree::storages
-  int64_t offset;  // in elements, as the strides
+  size_t storage;  // index in PickleTree::storages
+  int64_t offset;  // in elements, like the strides
   std::vector<int64_t> extents, strides;
 };
 
 /// The values of one pickle. They refer to each other by number, so that sharing is kept, nothing is
-/// expanded, and there are no cycles. Texts point into the bytes that were parsed.
+/// expanded, and there are no cycles. Texts point into the parsed bytes.
 class PickleTree {
  public:
   const PickleValue& operator[](PickleRef ref) const { return values_[ref]; }
@@ -93,7 +93,7 @@ class PickleTree {
   const std::vector<PickleStorage>& storages() const { return storages_; }
   const std::vector<PickleTensor>& tensors() const { return tensors_; }
 
-  /// The value of a text key of a dict or of a namespace; nullptr when there is none (or it is neither).
+  /// The value of a text key of a dict or namespace; nullptr if there is none (or `ref` is neither).
   const PickleValue* find(PickleRef ref, std::string_view key) const;
   std::optional<PickleRef> find_ref(PickleRef ref, std::string_view key) const;
   /// The items of a dict or of a namespace's state; empty for anything else.
@@ -110,17 +110,17 @@ class PickleTree {
   PickleRef root_ = 0;
 };
 
-/// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`,
-/// and says in `used` how long it was. Nothing is ever executed. A class or function that is not on the list
-/// (see pickle_class) is rejected with its name and its place in the pickle, because the user will next hand
-/// the file to Python. kData, `where` in front: that, damage, nesting beyond 256, values that contain
-/// themselves, lengths beyond the end, a dict with a key twice or one that cannot be hashed, texts that are
-/// no UTF-8. Memory and time grow with the bytes read, never with numbers found in them.
+/// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`
+/// and sets `used` to its length. Nothing is ever executed. A class or function that is not on the list (see
+/// pickle_class) is rejected with its name and its place in the pickle, since the user might next open the
+/// file in Python. kData, with `where` in front, for that, damage, nesting beyond 256, values that contain
+/// themselves, lengths beyond the end, a dict with a duplicate or unhashable key, and texts that are not
+/// UTF-8. Memory and time grow with the bytes read, never with numbers found in them.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where, size_t& used);
-/// The same, of bytes that hold nothing else.
+/// The same for bytes that hold nothing else.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where);
 
-/// What `module`.`name` may be; nothing when it is not allowed.
+/// What `module`.`name` may be; nothing if it is not allowed.
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name);
 
 }  // namespace megalith

@@ -24,7 +24,7 @@ constexpr std::array kStorages = {Storage{"FloatStorage", {"F32", 4, DType::kF32
                                   Storage{"BoolStorage", {"BOOL", 1}},
                                   Storage{"UntypedStorage", {"U8", 1, DType::kU8}}};
 
-// Names of dtypes, and of the storages whose type they are.
+// Names of dtypes, and of the storages that have them.
 struct NamedType {
   std::string_view name, storage;
 };
@@ -98,7 +98,7 @@ constexpr std::array kNamed = {
     Named{"torch.distributed.checkpoint.filesystem", "_StorageInfo", kRecord},
 };
 
-// Classes (not functions, because those could do anything) of the training code itself.
+// Classes of the training code itself. Functions are not allowed: they could do anything.
 bool is_trainers_class(std::string_view module, std::string_view name) {
   constexpr std::array<std::string_view, 3> kPackages = {"megatron", "transformer_engine", "modelopt"};
   const size_t first = name.find_first_not_of('_');
@@ -112,7 +112,7 @@ bool is_trainers_class(std::string_view module, std::string_view name) {
 
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name) {
   const std::string full = concat(module, '.', name);
-  // A name with points would walk through attributes: megatron.x "os.system".
+  // A dotted name would walk through attributes: megatron.x "os.system".
   if (name.find('.') != std::string_view::npos) return {};
   if (is_trainers_class(module, name)) return PickleClass{full, kRecord};
   for (const Named& known : kNamed)

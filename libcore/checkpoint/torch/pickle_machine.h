@@ -13,7 +13,7 @@
 
 namespace megalith {
 
-/// Runs the opcodes over a stack of numbers of values.
+/// Runs the opcodes over a stack of value numbers.
 class Unpickler {
  public:
   using Kind = PickleValue::Kind;
@@ -44,7 +44,7 @@ class Unpickler {
   }
   std::string_view take(uint64_t n) {
     if (n > bytes_.size() - at_)
-      refuse("wants ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or cut");
+      refuse("needs ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or cut");
     const std::string_view out = bytes_.substr(at_, n);
     at_ += n;
     return out;
@@ -63,7 +63,7 @@ class Unpickler {
     return out;
   }
 
-  // Work on values that a pickle may name again and again must not outgrow the pickle.
+  // Work on values that a pickle may name again and again must not exceed its size.
   void spend(size_t work) {
     spent_ += work;
     if (spent_ > 4 * bytes_.size() + 64) refuse("uses the same values over and over; the file is refused");
@@ -83,7 +83,7 @@ class Unpickler {
   }
   void push_whole(Kind kind, int64_t whole) { push(kind, whole); }
 
-  // The stack. What stands below the last mark is out of reach.
+  // The stack. What lies below the last mark is out of reach.
   PickleRef pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("takes a value from an empty stack");
     const PickleRef top = stack_.back();
@@ -96,7 +96,7 @@ class Unpickler {
     return ref;
   }
   Items pop_to_mark() {
-    if (marks_.empty()) refuse("wants a MARK, but there is none");
+    if (marks_.empty()) refuse("needs a MARK, but there is none");
     const auto from = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     marks_.pop_back();
     Items items(from, stack_.end());
@@ -151,7 +151,7 @@ class Unpickler {
   size_t at_ = 0, op_at_ = 0, spent_ = 0;
   PickleTree tree_;
   std::vector<PickleRef> stack_;
-  std::vector<size_t> marks_;  // sizes of the stack when they were set
+  std::vector<size_t> marks_;  // sizes of the stack when the marks were set
   std::unordered_map<uint64_t, PickleRef> memo_;
 };
 

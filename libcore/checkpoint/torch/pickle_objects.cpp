@@ -25,17 +25,17 @@ bool holds_items(const PickleValue& value) {
 }  // namespace
 
 const PickleClass& Unpickler::class_of(PickleRef ref) {
-  if (value(ref).kind != Kind::kClass) refuse("calls what is no class or function");
+  if (value(ref).kind != Kind::kClass) refuse("calls something other than a class or function");
   return tree_.classes_[static_cast<size_t>(value(ref).whole())];
 }
 
 const Items& Unpickler::tuple(PickleRef ref, const char* what) {
-  if (value(ref).kind != Kind::kTuple) refuse(what, " are no tuple");
+  if (value(ref).kind != Kind::kTuple) refuse(what, " are not a tuple");
   return value(ref).items();
 }
 
 int64_t Unpickler::whole(PickleRef ref, const char* what) {
-  if (value(ref).kind != Kind::kInt) refuse(what, " is no integer of 64 bits");
+  if (value(ref).kind != Kind::kInt) refuse(what, " is not a 64-bit integer");
   return value(ref).whole();
 }
 
@@ -63,13 +63,14 @@ void Unpickler::reduce() {
       stack_.push_back(arguments[0]);
       return;
     case PickleRole::kSet:
-      push(Kind::kSet, arguments);  // which the list of its items is
+      push(Kind::kSet, arguments);  // the list of its items
       return;
     case PickleRole::kRebuildTensor:
       stack_.push_back(rebuilt_tensor(arguments));
       return;
     case PickleRole::kRebuildParameter:
-      if (arguments.empty() || value(arguments[0]).kind != Kind::kTensor) refuse(cls.name, " of no tensor");
+      if (arguments.empty() || value(arguments[0]).kind != Kind::kTensor)
+        refuse(cls.name, " of something other than a tensor");
       stack_.push_back(arguments[0]);
       return;
     case PickleRole::kFactory:
@@ -92,17 +93,18 @@ void Unpickler::construct(PickleRef cls, PickleRef arguments) {
   push(Kind::kRecord, Items{cls, arguments});
 }
 
-// OrderedDict() or, as Python 2 wrote it, OrderedDict([[key, value], …]).
+// OrderedDict(), or OrderedDict([[key, value], …]) as Python 2 wrote it.
 PickleRef Unpickler::dict_from_pairs(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
     const PickleValue& list = value(arguments[0]);
-    if (arguments.size() != 1 || list.kind != Kind::kList) refuse("an OrderedDict of what is no list");
+    if (arguments.size() != 1 || list.kind != Kind::kList)
+      refuse("an OrderedDict of something other than a list");
     spend(list.items().size());
     for (const PickleRef pair : list.items()) {
       const Kind kind = value(pair).kind;
       if ((kind != Kind::kList && kind != Kind::kTuple) || value(pair).items().size() != 2)
-        refuse("an OrderedDict of what are no pairs");
+        refuse("an OrderedDict of something other than pairs");
       items.insert(items.end(), value(pair).items().begin(), value(pair).items().end());
     }
   }
@@ -157,16 +159,16 @@ void Unpickler::check_within(const PickleTensor& t) {
 void Unpickler::build() {
   const PickleRef state = pop();
   PickleValue& object = value(top());
-  if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict: not its items
-  if (object.kind != Kind::kRecord) refuse("BUILD of what is no object");
+  if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict, not its items
+  if (object.kind != Kind::kRecord) refuse("BUILD of something other than an object");
   const PickleClass& cls = class_of(object.items()[0]);
   if (cls.role == PickleRole::kNamespace && value(state).kind != Kind::kDict)
-    refuse("the state of ", cls.name, " is no dict");
+    refuse("the state of ", cls.name, " is not a dict");
   check_state(state);
   std::get<Items>(object.held).push_back(state);
 }
 
-// Attributes like __class__ would make another thing of the object.
+// Attributes like __class__ would turn the object into something else.
 void Unpickler::check_state(PickleRef state) {
   const PickleValue& held = value(state);
   if (held.kind != Kind::kTuple && held.kind != Kind::kDict) return;
@@ -182,7 +184,7 @@ void Unpickler::check_state(PickleRef state) {
   }
 }
 
-// ('storage', class, key, location, elements), and before torch 1.6 a sixth member that is None.
+// ('storage', class, key, location, elements); before torch 1.6 with a sixth member, None.
 void Unpickler::load_storage() {
   const Items& id = tuple(pop(), "the members of a storage");
   const bool newer = id.size() == 5 || (id.size() == 6 && value(id[5]).kind == Kind::kNone);
@@ -197,8 +199,8 @@ void Unpickler::load_storage() {
   push_whole(Kind::kStorage, static_cast<int64_t>(tree_.storages_.size() - 1));
 }
 
-// Python's dicts take the last of equal keys, and no key that cannot be hashed. (Keys that are objects are
-// compared by nobody here but by those that read them.)
+// Python's dicts keep the last of equal keys and have no keys that cannot be hashed. (Keys that are objects
+// are not compared here, only by their readers.)
 void Unpickler::check_keys() {
   for (const PickleValue& dict : tree_.values_) {
     if (dict.kind != Kind::kDict) continue;
@@ -225,7 +227,7 @@ void Unpickler::check_key(PickleRef ref) {
   for (const PickleRef item : key.items()) check_key(item);
 }
 
-// How protocol 2 writes bytes: as the text whose characters have these numbers.
+// How protocol 2 writes bytes: as a text whose characters have these numbers.
 void Unpickler::check_encoded(const PickleClass& function, const Items& arguments) {
   if (function.name != "_codecs.encode") return;
   if (arguments.size() != 2 || value(arguments[0]).kind != Kind::kText ||
@@ -233,11 +235,11 @@ void Unpickler::check_encoded(const PickleClass& function, const Items& argument
     refuse("_codecs.encode of anything but a text to \"latin1\", as pickle writes bytes");
 }
 
-// Depth first, without recursion, so that no pickle exhausts the stack; each value is entered once however
+// Depth first, without recursion, so that no pickle exhausts the stack. Each value is visited once, however
 // often it is shared.
 void Unpickler::check_nesting() {
   constexpr int16_t kOpen = -1, kNew = 0;
-  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what hangs below, once it is known
+  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what is below, once it is known
   std::vector<std::pair<PickleRef, size_t>> path;
   const auto enter = [&](PickleRef ref) {
     if (path.size() > kGreatestDepth) refuse("values are nested deeper than ", kGreatestDepth);

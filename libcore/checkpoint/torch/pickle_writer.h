@@ -9,7 +9,7 @@
 namespace megalith {
 
 /// The text of a pickle of protocol 2 (Python 2.3 and later, and every torch). Calls follow the order in
-/// which Python reads: a container's begin, its parts (a dict's key and value in turn), its end.
+/// which Python reads: the beginning of a container, its parts (a dict's keys and values in turn), its end.
 class PickleWriter {
  public:
   PickleWriter();
@@ -19,7 +19,7 @@ class PickleWriter {
   void integer(int64_t value);
   void real(double value);
   void text(std::string_view utf8);
-  void json(const Json& value);  // as Python's json.loads would have it
+  void json(const Json& value);  // as Python's json.loads would make it
   /// A class or function by name: "collections", "OrderedDict".
   void global(std::string_view module, std::string_view name);
 
@@ -34,7 +34,7 @@ class PickleWriter {
   void call() { op('R'); }          // (function, tuple) -> its result
   void construct() { op('\x81'); }  // (class, tuple) -> class.__new__(class, *tuple)
   void build() { op('b'); }         // (object, dict) -> the object with these attributes
-  void persistent() { op('Q'); }    // tuple -> what the loader makes of it
+  void persistent() { op('Q'); }    // tuple -> whatever the loader makes of it
 
   std::string finish();  // the whole pickle
 

@@ -18,12 +18,12 @@ namespace {
 using Kind = PickleValue::Kind;
 constexpr uint64_t kCheckedAtOnce = uint64_t{1} << 18;
 constexpr uint64_t kGreatestExpansion = 4;  // bytes of all tensors to bytes of the file
-// A pickled long and the pickle's end: what torch.save wrote in front before 1.6.
+// A pickled long and the end of the pickle: what torch.save wrote first before 1.6.
 constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr int64_t kLegacyProtocol = 1001;
 constexpr size_t kGreatestName = 1024;  // of a tensor, all keys joined
 
-// Where a storage stands, from the beginning of the torch file.
+// Where a storage is, from the beginning of the torch file.
 struct StorageBytes {
   uint64_t begin, end;
   std::optional<uint32_t> crc = {};
@@ -35,7 +35,7 @@ struct Part {
   std::string where;
 };
 
-// What is wrong with bytes that are no torch file, as far as they can be recognised.
+// What is wrong with bytes that are not a torch file, as far as they can be recognized.
 std::string kind_of_stranger(std::string_view bytes) {
   if (bytes.empty()) return "is empty";
   if (bytes.starts_with("version https://git-lfs"))
@@ -45,7 +45,7 @@ std::string kind_of_stranger(std::string_view bytes) {
   if (bytes.starts_with("GGUF")) return "is a GGUF file, not one of torch.save";
   if (bytes.starts_with("\x1f\x8b")) return "is compressed with gzip; unpack it first";
   if (bytes.size() > 8 && bytes[8] == '{') return "looks like a safetensors file, not one of torch.save";
-  return "is no file of torch.save (neither a zip archive nor its older stream)";
+  return "is not a file of torch.save (neither a zip archive nor its older stream)";
 }
 
 // The folder within the archive: "archive" of "archive/data.pkl".
@@ -87,7 +87,7 @@ bool is_plain_key(std::string_view key) {
 
 struct Loaded {
   PickleTree tree;
-  std::vector<StorageBytes> storages;  // beside tree.storages()
+  std::vector<StorageBytes> storages;  // parallel to tree.storages()
 };
 
 Loaded load_zip(const Part& part, CrcCheck check) {
@@ -166,7 +166,7 @@ class LegacyStream {
     const bool texts =
         list.kind == Kind::kList && std::all_of(list.items().begin(), list.items().end(),
                                                 [&](PickleRef key) { return keys[key].kind == Kind::kText; });
-    if (!texts) refuse("its list of storages is none");
+    if (!texts) refuse("its list of storages is not a list");
     return list.items();
   }
   StorageBytes next_storage(const PickleStorage& storage) {
@@ -206,7 +206,7 @@ std::vector<TorchTensor> tensors_of(const Loaded& loaded, const std::shared_ptr<
   return out;
 }
 
-// A stride of 0 makes much of little: a tensor must not be larger than its file could explain.
+// With a stride of 0, few bytes become many: a tensor must not be larger than its file could explain.
 void check_expansion(const std::vector<TorchTensor>& tensors, const Part& part) {
   const uint64_t max_bytes = kGreatestExpansion * part.bytes.size();
   uint64_t sum = 0;
@@ -234,7 +234,7 @@ void check_storage(const TorchTensor& tensor) {
   }
   if (crc != *tensor.crc)
     fail(ErrorKind::kData, bytes.file.path(), ": bytes ", tensor.begin, " to ", tensor.end,
-         " do not match their CRC; the file is damaged (--no-crc reads it all the same)");
+         " do not match their CRC; the file is damaged (--no-crc reads it anyway)");
   bytes.sound[tensor.begin] = true;
 }
 
@@ -317,7 +317,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   TorchFile out{bytes, {}, tensors_of(loaded, bytes, begin)};
   check_expansion(out.tensors, part);
   out.tree = std::move(loaded.tree);
-  file.forget(begin, end - begin);  // because a look at each member has brought in much around it
+  file.forget(begin, end - begin);  // examining each member has read in much around it
   return out;
 }
 
@@ -340,7 +340,7 @@ std::string key_text(const PickleValue& key, const std::string& where) {
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where) {
   std::vector<TorchLeaf> out, open{{"", ref}};
   std::set<std::string> names;
-  const size_t max_values = 2 * tree.size() + 1000;  // shared values are counted wherever they stand
+  const size_t max_values = 2 * tree.size() + 1000;  // shared values count wherever they appear
   size_t spent = 0;
   while (!open.empty()) {
     const TorchLeaf at = open.back();
@@ -354,7 +354,8 @@ std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const st
     }
     spent += value.items().size();
     if (spent > max_values || at.name.size() > kGreatestName)
-      fail(ErrorKind::kData, where, ": the same values stand in too many places, or under names too long");
+      fail(ErrorKind::kData, where,
+           ": the same values appear in too many places, or under names that are too long");
     const std::string prefix = at.name.empty() ? "" : at.name + ".";
     const size_t step = value.kind == Kind::kDict ? 2 : 1;
     for (size_t i = value.items().size(); i >= step; i -= step) {

@@ -16,18 +16,18 @@
 namespace megalith {
 
 /// Whether the bytes of zip members are compared with their CRC when they are first read. torch itself never
-/// does, so damage is often first seen here.
+/// does this, so damage is often first noticed here.
 enum class CrcCheck : bool { kNo, kYes };
 
-/// A file that holds tensors, and which of its parts were found sound.
+/// A file that holds tensors, and which of its parts have been found intact.
 struct TorchBytes {
   TorchBytes(const std::string& path, CrcCheck crc, PendingFiles* writing = nullptr)
       : file(path, MappedPages::kSmall), bytes(path, writing), check(crc) {}
   MappedFile file;     // of which the tree is parsed
   ReadableFile bytes;  // from which tensors are read
   CrcCheck check;
-  std::map<uint64_t, bool> sound = {};  // by the first byte of a storage
-  std::mutex checking = {};             // and changing `sound`
+  std::map<uint64_t, bool> sound = {};  // by the first byte of each storage
+  std::mutex checking = {};             // held while checking and changing `sound`
 };
 
 /// A tensor in a torch file.
@@ -35,54 +35,54 @@ struct TorchTensor {
   std::shared_ptr<TorchBytes> bytes;
   const TorchType* type = nullptr;
   std::vector<int64_t> extents, strides;  // strides in elements; both outermost first
-  uint64_t first = 0;                     // byte of the file where element 0 stands
+  uint64_t first = 0;                     // byte of the file at which element 0 is
   uint64_t begin = 0, end = 0;            // bytes of its storage
   std::optional<uint32_t> crc;            // of the storage; a legacy file has none
 
-  /// The extents as a Shape; a scalar is [1]. kData when there are more axes than a Shape holds.
+  /// The extents as a Shape; a scalar is [1]. kData if there are more axes than a Shape holds.
   Shape shape() const;
 };
 
 /// Copies the block of `extent` at `from_at` of the tensor to `to_at` of `to` (host memory), converting
-/// between floating-point types. The caller has checked that it fits. When bytes of a storage are first read
-/// its CRC is compared: kData with the file. The file's memory is given back.
+/// between floating-point types. The caller has checked that it fits. When bytes of a storage are first read,
+/// its CRC is compared: kData with the file. The file's memory is released.
 void copy_tensor(const TorchTensor& tensor, const Shape& from_at, View to, const Shape& to_at,
                  const Shape& extent);
 
-/// What a file of torch.save holds: a tree of values, and its tensors.
+/// The contents of a file of torch.save: a tree of values, and its tensors.
 struct TorchFile {
-  std::shared_ptr<TorchBytes> bytes;  // which the tree points into
+  std::shared_ptr<TorchBytes> bytes;  // the tree points into them
   PickleTree tree;
-  std::vector<TorchTensor> tensors;  // beside tree.tensors()
+  std::vector<TorchTensor> tensors;  // parallel to tree.tensors()
 
   const std::string& path() const { return bytes->file.path(); }
   /// The tensor of a value of kind kTensor.
   const TorchTensor& tensor(PickleRef ref) const { return tensors[static_cast<size_t>(tree[ref].whole())]; }
 };
 
-/// Opens a file of torch.save: a zip archive, or the stream that torch wrote before 1.6. Everything but the
-/// tensors' bytes is read and checked: see ZipArchive and parse_pickle; each storage is there with the bytes
-/// that the pickle says, and all tensors together have at most four times the bytes of the file, so that a
-/// small file cannot take all memory. kNoInput, kIo, kData; a tar archive (torch before 0.4), a git-lfs
-/// pointer and other kinds of files are named. `writing`: see ReadableFile.
+/// Opens a file of torch.save: a zip archive, or the stream that torch wrote before 1.6. Everything except
+/// the tensors' bytes is read and checked (see ZipArchive and parse_pickle): each storage must exist and have
+/// as many bytes as the pickle says, and all tensors together at most four times the bytes of the file, so
+/// that a small file cannot take all memory. kNoInput, kIo, kData; the message recognizes a tar archive
+/// (torch before 0.4), a git-lfs pointer and other kinds of files. `writing`: see ReadableFile.
 TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
                      PendingFiles* writing = nullptr);
-/// The same for a file that stands at [begin, end) of another.
+/// The same for a file that is at [begin, end) of another one.
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end);
 
-/// A leaf of the dicts and lists below a value: its keys joined by points.
+/// A leaf of the dicts and lists below a value, named by its keys joined with points.
 struct TorchLeaf {
   std::string name;
   PickleRef value;
 };
-/// All leaves below `ref`. kData (`where` in front) for values that stand in so many places that the leaves
-/// would outgrow the tree, for keys that are neither text nor integers, and for two leaves of one name.
+/// All leaves below `ref`. kData (with `where` in front) if values are shared so often that the leaves would
+/// outgrow the tree, for keys that are neither text nor integers, and for two leaves of one name.
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where);
 
 /// Tensors of torch files under names.
 class TorchTensorFile final : public TensorFile {
  public:
-  /// All tensors of the file, by their keys joined by points.
+  /// All tensors of the file, named by their keys joined with points.
   explicit TorchTensorFile(const TorchFile& file);
   TorchTensorFile(std::string path, std::vector<std::pair<std::string, TorchTensor>> tensors);
 
@@ -95,7 +95,7 @@ class TorchTensorFile final : public TensorFile {
  private:
   std::string path_;
   std::vector<StoredTensor> stored_;
-  std::vector<TorchTensor> tensors_;  // beside stored_
+  std::vector<TorchTensor> tensors_;  // parallel to stored_
 };
 
 }  // namespace megalith

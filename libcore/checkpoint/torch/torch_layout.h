@@ -16,26 +16,26 @@ void pickle_tensor(PickleWriter& pickle, const TensorSpec& spec, size_t key);
 /// A dtype as a value: torch.bfloat16.
 void pickle_dtype(PickleWriter& pickle, DType dtype);
 
-/// How a file of torch.save's zip format is laid out: members stored, not compressed; data.pkl, byteorder,
-/// data/0, data/1, …, version; each storage at a multiple of 64 bytes (torch can map it); sizes and CRC-32 in
-/// the local headers too; zip64 where a number needs it.
+/// How torch.save's zip format lays out a file: members stored uncompressed; data.pkl, byteorder, data/0,
+/// data/1, …, version; each storage at a multiple of 64 bytes (torch can map it); sizes and CRC-32 also in
+/// the local headers; zip64 where a number needs it.
 class TorchLayout {
  public:
-  /// `root`: the folder in the archive, by torch the file's name without its ending. `storages`: bytes of
+  /// `root`: the folder in the archive; torch uses the file's name without extension. `storages`: bytes of
   /// data/0, data/1, …
   TorchLayout(std::string root, const std::string& pickle, const std::vector<uint64_t>& storages);
 
   uint64_t size() const { return size_; }  // of the file
   /// Where storage i begins.
   uint64_t offset(size_t i) const { return members_[kBefore + i].begin; }
-  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; zeros as long as these are not known, so
-  /// that a reader who does not compare them can already follow.
+  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; zeros while these are not known, so that a
+  /// reader that does not compare them can already read the file.
   std::vector<FilePart> parts(std::span<const uint32_t> crcs) const;
 
  private:
-  static constexpr size_t kBefore = 2;  // members in front of the storages
+  static constexpr size_t kBefore = 2;  // members before the storages
   struct Member {
-    std::string name, contents;  // of a storage no contents
+    std::string name, contents;  // a storage has no contents here
     uint64_t header, begin, bytes;
     uint32_t crc;
   };

@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/crc32.h"
 
-// The format: PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
+// The format is described in PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 namespace megalith {
 namespace {
 
@@ -19,9 +19,9 @@ constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Byt
 constexpr size_t kGreatestComment = 65535;
 constexpr uint16_t kEncrypted = 1, kDescriptorFlag = 8;
 constexpr uint16_t kZip64Extra = 1;
-constexpr uint32_t kIn64 = 0xFFFFFFFF;  // "stands in the zip64 extra field"
+constexpr uint32_t kIn64 = 0xFFFFFFFF;  // "is in the zip64 extra field"
 
-// The machine's order is the format's (little endian).
+// The machine's byte order is the format's (little endian).
 template <class T>
 T number_at(std::string_view bytes, size_t at) {
   T value;
@@ -37,7 +37,7 @@ bool has_signature(std::string_view bytes, uint64_t at, std::string_view signatu
   return has_room(bytes, at, signature.size()) && bytes.substr(at, signature.size()) == signature;
 }
 
-// The data of an extra field of this kind; empty when there is none.
+// The data of an extra field of this kind; empty if there is none.
 std::string_view extra_field(std::string_view extra, uint16_t kind) {
   while (extra.size() >= 4) {
     const auto found = number_at<uint16_t>(extra, 0);
@@ -49,7 +49,7 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
   return {};
 }
 
-// The beginning of a name, for messages, because it may have 65,535 bytes.
+// The beginning of a name for messages: a name may have 65,535 bytes.
 std::string shown(std::string_view name) {
   constexpr size_t kMax = 100;
   if (name.size() <= kMax) return quote(name);
@@ -92,7 +92,7 @@ ZipArchive::ZipArchive(std::string_view bytes, std::string where) : bytes_(bytes
   check_cases();
 }
 
-// Where names are told apart by their letters' case, and where they are not, one file would be another.
+// On file systems that ignore case, one file would replace the other.
 void ZipArchive::check_cases() const {
   std::unordered_map<std::string, std::string_view> names;
   for (const Member& member : members_) {
@@ -115,7 +115,7 @@ ZipArchive::Directory ZipArchive::directory() const {
       refuse_disks();
     const uint64_t begin = number_at<uint32_t>(bytes_, at + 16), n = number_at<uint32_t>(bytes_, at + 12);
     if (begin + n != at)
-      refuse("its zip directory should end at byte ", at, ", but is said to stand at bytes ", begin, " to ",
+      refuse("its zip directory should end at byte ", at, ", but is said to lie at bytes ", begin, " to ",
              begin + n);
     return {begin, at, number_at<uint16_t>(bytes_, at + 10)};
   }
@@ -123,13 +123,13 @@ ZipArchive::Directory ZipArchive::directory() const {
 }
 
 void ZipArchive::refuse_disks() const {
-  refuse("its zip directory is said to stand on several disks; wanted one file");
+  refuse("its zip directory is said to span several disks; wanted one file");
 }
 
 ZipArchive::Directory ZipArchive::zip64_directory(size_t locator) const {
   const auto at = number_at<uint64_t>(bytes_, locator + 8);
   if (!has_room(bytes_, at, kEnd64Bytes) || !has_signature(bytes_, at, kEnd64) || at + kEnd64Bytes > locator)
-    refuse("its zip64 end record should stand at byte ", at, ", but does not");
+    refuse("its zip64 end record should begin at byte ", at, ", but does not");
   if (number_at<uint32_t>(bytes_, locator + 4) != 0 || number_at<uint64_t>(bytes_, at + 16) != 0 ||
       number_at<uint64_t>(bytes_, at + 24) != number_at<uint64_t>(bytes_, at + 32))
     refuse_disks();
@@ -157,7 +157,7 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
               .local = number_at<uint32_t>(bytes_, at + 42)};
   std::string_view wide = extra_field(bytes_.substr(at + kCentralBytes + name, extra), kZip64Extra);
   for (uint64_t* value :
-       {&entry.size, &entry.stored, &entry.local}) {  // in this order, where they do not fit
+       {&entry.size, &entry.stored, &entry.local}) {  // in this order, for those that do not fit
     if (*value != kIn64) continue;
     if (wide.size() < 8) refuse("zip member ", shown(entry.name), " lacks its zip64 sizes");
     *value = number_at<uint64_t>(wide, 0);

@@ -7,11 +7,11 @@
 
 namespace megalith {
 
-/// The members of a zip archive that stores them uncompressed, as torch writes it. Opening believes the
-/// central directory only and holds everything else against it: each member's local header, plain relative
-/// names, none twice (nor with other capitals), one disk, ranges within the archive that do not overlap.
-/// Zip64 and data descriptors are understood. Not the members' bytes: their CRC is the reader's to check.
-/// `where` begins every message (kData).
+/// The members of a zip archive that stores them uncompressed, as torch writes it. Opening trusts only the
+/// central directory and checks everything else against it: each member's local header, plain relative names,
+/// no duplicates (nor names that differ only in case), one disk, ranges within the archive that do not
+/// overlap. Zip64 and data descriptors are supported. The members' bytes are not checked: comparing their CRC
+/// is the reader's task. `where` begins every message (kData).
 class ZipArchive {
  public:
   struct Member {
@@ -20,15 +20,15 @@ class ZipArchive {
     uint32_t crc;
   };
 
-  /// `bytes` outlive the archive.
+  /// `bytes` must outlive the archive.
   ZipArchive(std::string_view bytes, std::string where);
 
   const std::vector<Member>& members() const { return members_; }  // sorted by name
-  const Member* find(std::string_view name) const;                 // nullptr when there is none
+  const Member* find(std::string_view name) const;                 // nullptr if there is none
   std::string_view bytes_of(const Member& member) const {
     return bytes_.substr(member.begin, member.end - member.begin);
   }
-  /// bytes_of(), after comparing their CRC.
+  /// bytes_of(), after a check of their CRC.
   std::string_view checked_bytes_of(const Member& member) const;
 
   static bool is_zip(std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); }

@@ -14,13 +14,13 @@ namespace {
 
 constexpr int64_t kComparedElements = int64_t{1} << 20;
 
-// Where rows of our matrix are to be written.
+// Where rows of our matrix are written.
 struct Target {
   View out;             // [rows, columns]
-  int64_t row, column;  // of ours, at its first element
+  int64_t row, column;  // of our matrix, at its first element
 };
 
-// A place or extent of the tensor that a part comes from: {plane, row, column} as far as it has such axes.
+// A place or extent in the tensor that a part comes from: {plane, row, column}, as far as it has such axes.
 Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column) {
   Shape out;
   out.rank = static_cast<int>(std::max<size_t>(part.from.extents.size(), 1));
@@ -31,7 +31,7 @@ Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column
   return out;
 }
 
-// Rows of the part from `row` (of ours) on that stand together there too.
+// How many rows of the part from `row` (of ours) on are contiguous there too.
 int64_t run_length(const JoinedPart& part, int64_t row, int64_t end) {
   if (part.order.head == 0) return end - row;
   const int64_t first = part.order.theirs(row - part.ours.row);
@@ -55,7 +55,7 @@ void copy_part(const JoinedPart& part, const Target& target) {
   }
 }
 
-// Our matrix of a vector has one column, so that its last axis counts rows.
+// Our matrix of a vector has one column, so its last axis counts rows.
 bool is_vector(const JoinedTensor& tensor) {
   return tensor.columns == 1 && tensor.shape.back() != 1;
 }
@@ -71,7 +71,7 @@ std::string place(const JoinedPart& part) {
   return part.from.bytes->file.path();
 }
 
-// Whether a part's block lies within its tensor.
+// Whether a part's block is within its tensor.
 bool is_within(const JoinedPart& part, int64_t columns) {
   const size_t axes = part.from.extents.size(), max_axes = part.plane < 0 ? 2 : 3;
   if (axes > max_axes || (columns > 1 && axes != max_axes)) return false;
@@ -125,7 +125,7 @@ StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
   check_cover(cover, ErrorKind::kData, concat(path_, ": tensor ", quote(tensor.name)));
   if (!first.from.type->dtype)
     fail(ErrorKind::kData, place(first), ": tensor ", quote(tensor.name), " is ", first.from.type->name,
-         ", which is no parameter's type");
+         ", which is not a type of parameters");
   StoredTensor stored{.name = tensor.name,
                       .dtype_name = std::string(first.from.type->name),
                       .dtype = first.from.type->dtype,

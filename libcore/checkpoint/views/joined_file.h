@@ -11,27 +11,28 @@
 
 namespace megalith {
 
-/// How the rows of a packed QKV stand on one rank. Ours: for each group its query heads, its key, its value.
+/// In which order one rank holds the rows of a packed QKV. Ours: for each group its query heads, its key, its
+/// value.
 enum class QkvOrder : uint8_t {
   kByGroup,   // as ours (checkpoint_version 2 and 3)
   kByKind,    // [3, heads, head]: all queries, all keys, all values of the rank (version 0)
   kByElement  // [heads, head, 3] (version 1)
 };
-/// Where a row of ours stands among a rank's rows. No head size: where it is here.
+/// The place of a row of ours among a rank's rows. Without a head size: the same as here.
 struct RowOrder {
   QkvOrder qkv = QkvOrder::kByGroup;
   int64_t head = 0;          // rows of a head
-  int64_t heads = 0;         // on the rank (kByKind)
-  int64_t group_heads = 3;   // heads of a group: its queries and 2
-  bool interleaved = false;  // rotary pairs stand side by side there: rows 2j and 2j+1 of each query and key
+  int64_t heads = 0;         // on the rank (for kByKind)
+  int64_t group_heads = 3;   // heads of a group: its queries plus 2
+  bool interleaved = false;  // rotary pairs are adjacent there: rows 2j and 2j+1 of each query and key
   int64_t theirs(int64_t row) const;
 };
 
-/// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or a norm is one
-/// column), and where it stands in the tensor that holds it, which may be larger because of padding.
+/// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or norm is one
+/// column), and where it is in the tensor that holds it, which may be larger due to padding.
 struct JoinedPart {
   TorchTensor from;
-  int64_t plane = -1;  // index of its outermost axis, where it stacks layers
+  int64_t plane = -1;  // index on its outermost axis, if it stacks layers
   int64_t from_row = 0, from_column = 0;
   MatrixBlock ours = {};
   RowOrder order = {};
@@ -44,17 +45,16 @@ struct JoinedTensor {
   int64_t columns = 1;  // of the matrix
   std::vector<JoinedPart> parts;
   std::vector<JoinedPart> copies = {};  // second copies of some of its rows, which must be equal
-  // parts may hold more rows than ours, because Megatron pads the vocabulary
+  // parts may hold more rows than ours: Megatron pads the vocabulary
   bool padded = false;
-  bool add_one = false;  // stored less one (Megatron's --apply-layernorm-1p)
+  bool add_one = false;  // stored minus one (Megatron's --apply-layernorm-1p)
 
   int64_t rows() const { return columns == 0 ? 0 : shape.elements() / columns; }
 };
 
-/// Tensors under our names, each joined from parts that stand in torch files: the ranks of a Megatron
-/// checkpoint, or the chunks of a distributed one. Opening checks that the parts cover each tensor exactly
-/// once and have one type (kData). When a tensor is first read, its copies are compared (kData), because only
-/// one of them is used.
+/// Tensors under our names, each joined from parts in torch files: the ranks of a Megatron checkpoint, or the
+/// chunks of a distributed one. Opening checks that the parts cover each tensor exactly once and have one
+/// type (kData). When a tensor is first read, its copies are compared (kData): only one of them is used.
 class JoinedTensorFile final : public TensorFile {
  public:
   JoinedTensorFile(std::string path, std::vector<JoinedTensor> tensors);
@@ -69,9 +69,9 @@ class JoinedTensorFile final : public TensorFile {
 
   std::string path_;
   std::vector<JoinedTensor> joined_;  // sorted by name
-  std::vector<StoredTensor> stored_;  // beside joined_
+  std::vector<StoredTensor> stored_;  // parallel to joined_
   mutable std::vector<bool> compared_;
-  mutable std::mutex comparing_;  // and changing compared_
+  mutable std::mutex comparing_;  // held while copies are compared and compared_ changes
 };
 
 }  // namespace megalith

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxNamed = 5;  // names in one complaint
 
-// The file's name of a tensor: with the family's prefix, or without it.
+// The name of a tensor in the file: with the family's prefix, or without.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
   const std::string_view prefix = map.prefix;
   if (file.find(name) || !name.starts_with(prefix) ||
@@ -27,7 +27,7 @@ bool ends_with_any(const std::string& name, const std::vector<const char*>& endi
                      [&](const char* ending) { return name.ends_with(ending); });
 }
 
-/// Names both files that contradict each other, where a folder holds them.
+/// Names both files that contradict each other, if the tensors come from a folder.
 [[noreturn]] void refuse_shape(const TensorFile& file, const StoredTensor& found, const Shape& wanted) {
   const auto* const folder = dynamic_cast<const WeightsFolder*>(&file);
   fail(ErrorKind::kData, folder ? folder->file_of(found.name) : file.path(), ": tensor ", quote(found.name),
@@ -46,7 +46,7 @@ StoredTensor checked_parts(const TensorFile& file, const RenamedTensor& renamed)
   }
   if (!first.dtype)
     fail(ErrorKind::kData, file.path(), ": tensor ", quote(first.name), " is ", first.dtype_name,
-         ", which is no parameter's type");
+         ", which is not a type of parameters");
   StoredTensor ours{
       .name = renamed.ours, .dtype_name = first.dtype_name, .dtype = first.dtype, .extents = {}};
   for (int axis = 0; axis < renamed.shape.rank; ++axis) ours.extents.push_back(renamed.shape[axis]);
@@ -68,7 +68,7 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
-  // In a file of a tied model it is a second copy of the embedding, which transformers ignores too.
+  // In a file of a tied model this is a second copy of the embedding, which transformers ignores too.
   std::set<std::string> known{"lm_head.weight"};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
@@ -83,8 +83,8 @@ void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
-// Their columns are our rows. All runs are read in one pass over their rows, with what stands between the
-// runs: a head's columns are few, and reading those of each head alone would read nearly everything for each.
+// Their columns are our rows. All runs are read in one pass over their rows, including what lies between the
+// runs: a head has few columns, and reading each head's alone would read nearly everything each time.
 void RenamedTensorFile::read_transposed(const TheirTensor& part, std::span<const RowRun> wanted,
                                         MatrixBlock block, View out) const {
   int64_t first = INT64_MAX, end = 0;
@@ -104,7 +104,7 @@ void RenamedTensorFile::read_transposed(const TheirTensor& part, std::span<const
   }
 }
 
-// Consecutive rows of our tensor, from the parts that hold them.
+// Reads consecutive rows of our tensor from the parts that hold them.
 void RenamedTensorFile::read_rows(const RenamedTensor& renamed, MatrixBlock block, View out) const {
   const View rows = out.as_shape({block.rows, block.columns});
   for (size_t part = 0; part < renamed.theirs.size(); ++part) {

@@ -11,29 +11,29 @@
 
 namespace megalith {
 
-/// A Hugging Face container seen under our names and shapes. Opening compares all names and extents with the
-/// configuration: a tensor that is missing, has other extents or has no place in the model is kData (ones
-/// that carry no parameter, see NameMap::skipped, are passed over; so is the head of a tied model).
+/// A Hugging Face container seen through our names and shapes. Opening compares all names and extents with
+/// the configuration: a tensor that is missing, has other extents or does not belong to the model is kData
+/// (those that hold no parameter, see NameMap::skipped, are ignored, and so is the head of a tied model).
 class RenamedTensorFile final : public TensorFile {
  public:
   RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map, const ModelConfig& config);
 
   const std::string& path() const override { return theirs_->path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  /// Any block is read straight into its place; only what is transposed goes through a small buffer.
+  /// Reads any block straight to its place; only what is transposed goes through a small buffer.
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
 
  private:
   void read_rows(const RenamedTensor& renamed, MatrixBlock block, View out) const;
-  /// `wanted`: rows of the block, and which columns they are there.
+  /// `wanted`: rows of the block, and the columns that they are there.
   void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;
   std::vector<RenamedTensor> renamed_;  // sorted by our name
-  std::vector<StoredTensor> tensors_;   // beside renamed_
+  std::vector<StoredTensor> tensors_;   // parallel to renamed_
 };
 
 }  // namespace megalith

@@ -13,14 +13,14 @@ int row_axes(const MatrixForm& form) {
   return form.vector ? form.shape.rank : form.shape.rank - 1;
 }
 
-// Rows of one step along `axis`.
+// Rows in one step along `axis`.
 int64_t rows_within(const MatrixForm& form, int axis) {
   int64_t rows = 1;
   for (int inner = axis + 1; inner < row_axes(form); ++inner) rows *= form.shape[inner];
   return rows;
 }
 
-// Part of a tensor: extents of 1 before some axis, whole ones after it.
+// A part of a tensor: extents of 1 before some axis, whole ones after it.
 struct Part {
   Part step(int axis, int64_t at, int64_t steps = 1) const {
     Part out = *this;
@@ -31,9 +31,9 @@ struct Part {
   Shape offset, extent;
 };
 
-// Cuts rows of a tensor into boxes, and gives them to `take` in order.
+// Cuts rows of a tensor into boxes and passes them to `take` in order.
 struct RowCutter {
-  // Rows [begin, end) of `all`, from `axis` on: up to the next step of the axis, whole steps, the rest.
+  // Rows [begin, end) of `all`, from `axis` on: the rows up to the axis's next step, whole steps, the rest.
   void cut(const Part& all, int axis, int64_t begin, int64_t end) const {
     if (begin >= end) return;
     if (axis == row_axes(form)) return take(all.offset, all.extent);  // a tensor of one row
@@ -57,7 +57,7 @@ struct RowCutter {
 
 constexpr int64_t kTransposedBytes = int64_t{1} << 18;
 
-// Matrices whose rows stand apart.
+// Matrices whose rows are not adjacent.
 template <class Word>
 struct Words {
   Word* first;
@@ -73,7 +73,7 @@ void transpose_block(Words<const Word> in, Words<Word> out, int64_t rows, int64_
 constexpr int64_t kSquare = 8;
 typedef uint16_t Row8 __attribute__((vector_size(kSquare * sizeof(uint16_t))));
 
-// Row i and row i + 4 of `in` interleaved are rows 2 i and 2 i + 1 of `out`.
+// Rows i and i + 4 of `in`, interleaved, become rows 2 i and 2 i + 1 of `out`.
 void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
   for (int64_t i = 0; i < 4; ++i) {
     out[2 * i] = __builtin_shufflevector(in[i], in[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
@@ -81,7 +81,7 @@ void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
   }
 }
 
-// 8 x 8 words of two bytes, in three steps of interleaving.
+// 8 x 8 two-byte words, in three steps of interleaving.
 void transpose_square(Words<const uint16_t> in, Words<uint16_t> out) {
   Row8 a[kSquare], b[kSquare];
   for (int i = 0; i < kSquare; ++i) std::memcpy(&a[i], in.first + i * in.pitch, sizeof(Row8));
@@ -137,7 +137,7 @@ void read_matrix(const TensorFile& file, const std::string& name, const MatrixFo
 
 void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& extent,
                       const std::function<void(int64_t, int64_t, int64_t)>& take) {
-  int last = row_axes(form) - 1;  // the axis along which a run goes
+  int last = row_axes(form) - 1;  // the axis along which a run extends
   if (last < 0) return take(0, 1, 0);
   while (last > 0 && extent[last] == form.shape[last]) --last;
   const int64_t step = rows_within(form, last), rows = extent[last] * step;

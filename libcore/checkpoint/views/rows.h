@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// A tensor taken as a matrix: `columns` is its last axis and all others are joined to rows; or every element
-/// is a row and there is 1 column (a vector).
+/// A tensor taken as a matrix: `columns` is its last axis, and all others are joined to rows; or every
+/// element is a row, with 1 column (a vector).
 struct MatrixForm {
   Shape shape;
   bool vector = false;
@@ -18,20 +18,20 @@ struct MatrixForm {
 };
 
 /// Fills `out` (as many elements as the block, row-major, converted to its type) with a block of tensor
-/// `name`. At most 2 * rank - 1 boxes are read, since a range of rows is that many. Throws what
+/// `name`. Reads at most 2 * rank - 1 boxes, which is what a range of rows may consist of. Throws what
 /// TensorFile::read throws.
 void read_matrix(const TensorFile& file, const std::string& name, const MatrixForm& form, MatrixBlock block,
                  View out);
 
-/// Calls take(row, rows, at) for each longest run of consecutive rows that the box at `offset` of `extent`
-/// holds; `at` counts the box's rows before it. The columns of a box are those of its last axis.
+/// Calls take(row, rows, at) for each longest run of consecutive rows in the box at `offset` of `extent`;
+/// `at` is the number of the box's rows before it. The columns of a box are those of its last axis.
 void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& extent,
                       const std::function<void(int64_t row, int64_t rows, int64_t at)>& take);
 
 /// out [columns, rows] = in [rows, columns], any type.
 void transpose(ConstView in, View out);
-/// Some rows of a larger transposition: out [columns, more rows], of which columns [at, at + rows) are
-/// filled, from the columns of `in` from `first` on.
+/// A part of a larger transposition: fills columns [at, at + rows) of `out` [columns, more rows] from the
+/// columns of `in`, from `first` on.
 void transpose_rows(ConstView in, View out, int64_t at, int64_t first = 0);
 /// How many rows of `row_bytes` to read at a time for transpose_rows(), so that they stay in the nearest
 /// cache.

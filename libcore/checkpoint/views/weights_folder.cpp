@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kSingles[] = {"model.safetensors", "pytorch_model.bin"};
 constexpr const char* kIndex = ".index.json";
 
-// The file that says where the weights are: a file of weights or an index; empty when there is none.
+// The file that says where the weights are: a weights file or an index; empty if there is none.
 std::string entry_of(const std::string& folder) {
   for (const char* single : kSingles)
     for (const std::string& name : {std::string(single), concat(single, kIndex)})

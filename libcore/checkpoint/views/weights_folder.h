@@ -15,8 +15,8 @@ std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc =
                                          PendingFiles* writing = nullptr);
 
 /// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
-/// lists, or, where there are none, pytorch_model.bin or pytorch_model.bin.index.json. An index may name only
-/// files of this folder; each must be there and hold exactly the tensors that the index gives it.
+/// lists, or else pytorch_model.bin or pytorch_model.bin.index.json. An index may name only files of this
+/// folder; each must exist and hold exactly the tensors that the index assigns to it.
 class WeightsFolder final : public TensorFile {
  public:
   explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PendingFiles* writing = nullptr);
@@ -27,7 +27,7 @@ class WeightsFolder final : public TensorFile {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
-  /// The path of the file that holds a tensor. kData when none does.
+  /// The path of the file that holds a tensor. kData if none does.
   const std::string& file_of(const std::string& tensor) const;
 
  private:
@@ -36,7 +36,7 @@ class WeightsFolder final : public TensorFile {
   std::string folder_;
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<size_t> owners_;         // beside tensors_: index of files_
+  std::vector<size_t> owners_;         // parallel to tensors_: index in files_
 };
 
 }  // namespace megalith

@@ -27,7 +27,7 @@ constexpr std::string_view kModelPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes, which therefore must be off.
+// Settings of peft that change what an adapter computes and must therefore be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",
@@ -57,7 +57,7 @@ class Settings {
   }
   int64_t count(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is no positive integer");
+    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is not a positive integer");
     return value->as_int();
   }
   std::string text(const char* key) const {
@@ -70,10 +70,10 @@ class Settings {
   }
   double number(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_number()) refuse(quote(key), " is no number");
+    if (!value || !value->is_number()) refuse(quote(key), " is not a number");
     return value->as_double();
   }
-  // The value that a pattern gives a module: peft matches the end of its name, after a dot.
+  // The value that a pattern gives to a module: peft matches the end of the module's name, after a dot.
   std::optional<double> pattern(const char* key, const std::string& module) const {
     const Json* patterns = json_.find(key);
     if (!patterns || !patterns->is_object()) return {};
@@ -109,7 +109,7 @@ AdapterKind adapter_kind(const std::string& path) {
     if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
       out.positions = positions->as_int();
   } catch (const Error&) {
-    // Whoever reads the whole adapter says what is wrong with it.
+    // Reading the whole adapter reports what is wrong with it.
   }
   return out;
 }
@@ -129,7 +129,7 @@ Adapter::Adapter(const std::string& folder)
   for (const StoredTensor& tensor : tensors_->tensors())
     if (!tensor.dtype || !convertible(*tensor.dtype, DType::kF32))
       fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(tensor.name), " is ", tensor.dtype_name,
-           ", which is no parameter's type");
+           ", which is not a type of parameters");
   if (kind_ == kPeftLora)
     find_modules();
   else
@@ -153,7 +153,7 @@ void Adapter::find_modules() {
     const std::string_view name = tensor.name;
     const bool a = name.ends_with(kA), b = name.ends_with(kB);
     if (!name.starts_with(kModelPrefix) || !(a || b))
-      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(name), " is no matrix of LoRA; wanted ",
+      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(name), " is not a matrix of LoRA; wanted ",
            kModelPrefix, "MODULE", kA, " and ", kB);
     const std::string module(name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - kA.size()));
     const StoredTensor& first = tensors_->at(with_end(module, kA));
@@ -181,8 +181,8 @@ void Adapter::check_prefix() const {
   const StoredTensor& prompt = tensors_->at(kPrompt);
   const int64_t tokens = settings.count("num_virtual_tokens"), layers = settings.count("num_layers");
   if (tensors_->tensors().size() != 1)
-    fail(ErrorKind::kData, tensors_->path(), ": holds ", tensors_->tensors().size(), " tensors, wanted ",
-         quote(kPrompt), " alone");
+    fail(ErrorKind::kData, tensors_->path(), ": holds ", tensors_->tensors().size(), " tensors, wanted only ",
+         quote(kPrompt));
   if (prompt.extents.size() != 2 || prompt.extents[0] != tokens || prompt.extents[1] % (2 * layers) != 0)
     fail(ErrorKind::kData, tensors_->path(), ": ", quote(kPrompt), " is ", prompt.shape(), ", wanted ",
          tokens, " virtual tokens by keys and values of ", layers, " layers");
@@ -234,7 +234,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
          family_of(config).architecture, " of ", base.path());
 }
 
-// to [rows, columns] += scale * B A of the block's rows.
+// to [rows, columns] += scale * (B A), for the block's rows.
 void MergedTensors::add(const Delta& delta, MatrixBlock block, float* to) const {
   const Adapter::Module& module = *delta.module;
   const TensorFile& file = adapter_.tensors();
@@ -293,7 +293,7 @@ std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelCon
                                           const Adapter& adapter) {
   if (adapter.kind() != kPeftLora)
     fail(ErrorKind::kUsage, adapter.path(), ": an adapter of kind ", adapter.kind(),
-         " is no change of weights and cannot be merged; convert it by itself");
+         " does not change weights, so it cannot be merged; convert it by itself");
   return std::make_unique<MergedTensors>(base, config, adapter);
 }
 

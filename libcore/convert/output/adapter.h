@@ -14,22 +14,23 @@ namespace megalith {
 inline constexpr const char* kPeftLora = "LORA";
 inline constexpr const char* kPeftPrefix = "PREFIX_TUNING";
 
-/// Whether `path` is a folder of PEFT (adapter_config.json).
+/// Whether `path` is a folder written by PEFT (with an adapter_config.json).
 bool is_adapter(const std::string& path);
 
-/// What adapter_config.json calls an adapter, before anything is checked.
+/// An adapter's kind according to its adapter_config.json, before anything is checked.
 struct AdapterKind {
-  std::string name;       // kPeftLora, kPeftPrefix or another one; empty: nothing that can be read says so
-  int64_t positions = 0;  // of a prefix; 0: not said
+  std::string name;       // kPeftLora, kPeftPrefix or another one; empty: not readable
+  int64_t positions = 0;  // of a prefix; 0: not given
 };
-/// A folder's kind; an empty one where it is no adapter or cannot be read: Adapter says what is wrong.
+/// The kind of a folder; empty if it is not an adapter or cannot be read: Adapter reports what is wrong.
 AdapterKind adapter_kind(const std::string& path);
 
-/// An adapter of PEFT: adapter_config.json and adapter_model.safetensors. LoRA and prefix tuning.
+/// A PEFT adapter, adapter_config.json and adapter_model.safetensors: LoRA or prefix tuning.
 class Adapter {
  public:
-  /// Reads and checks everything but the tensors' bytes: kinds and settings that are not known are kData by
-  /// name, as are tensors that are missing, strange or of another size than the configuration says. kNoInput.
+  /// Reads and checks everything except the tensors' bytes. Unknown kinds and settings are kData with their
+  /// names, and so are tensors that are missing, unexpected or of another size than the configuration says.
+  /// kNoInput.
   explicit Adapter(const std::string& folder);
 
   const std::string& path() const { return folder_; }
@@ -37,8 +38,8 @@ class Adapter {
   const Json& config() const { return config_; }
   const TensorFile& tensors() const { return *tensors_; }
 
-  /// LoRA's matrices of a module ("transformer.h.0.attn.c_attn"): `a` [rank, in], `b` [out, rank]. The weight
-  /// grows by scale * b a.
+  /// LoRA's matrices for a module ("transformer.h.0.attn.c_attn"): `a` [rank, in], `b` [out, rank]. The
+  /// weight increases by scale * b a.
   struct Module {
     std::string name, a, b;
     int64_t rank, in, out;
@@ -58,13 +59,13 @@ class Adapter {
 };
 
 /// `base` (our names) with a LoRA adapter added to its weights: W + scale * B A, computed in fp32 and rounded
-/// once, block by block as it is read. Both must outlive it. kData when the adapter has modules that the
-/// model lacks, or of other sizes; kUsage for an adapter that cannot be merged (prefix tuning).
+/// once, block by block as it is read. Both must outlive the result. kData if the adapter has modules that
+/// are not in the model, or of other sizes; kUsage for an adapter that cannot be merged (prefix tuning).
 std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelConfig& config,
                                           const Adapter& adapter);
 
-/// Writes the adapter as a folder of PEFT: adapter_config.json, adapter_model.safetensors, README.md. kUsage
-/// when the folder exists already.
+/// Writes the adapter as a PEFT folder: adapter_config.json, adapter_model.safetensors, README.md. kUsage if
+/// the folder already exists.
 OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype);
 void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype);
 

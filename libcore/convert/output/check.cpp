@@ -20,12 +20,12 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kTokens = 8;
-// of a weight at a time, so that they stay in the near cache
+// elements of a weight at a time, so that they stay in the nearest cache
 constexpr int64_t kCheckedElements = int64_t{1} << 17;
 
 using Floats = std::vector<float>;
 
-// [rows, columns]; below the last row are zeros, so that the kernels see whole groups of tokens.
+// [rows, columns], padded with rows of zeros, so that the kernels see whole groups of tokens.
 struct Matrix {
   int64_t rows, columns;
   Floats values;
@@ -63,7 +63,7 @@ class Forward {
  public:
   Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
 
-  // Empty when stopped.
+  // Empty if stopped.
   Floats logits(std::span<const int32_t> tokens);
 
  private:
@@ -126,7 +126,8 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// The columns of `part` are results of stored rows [first, first + part.columns).
+// Moves the columns of `part`, which are results of stored rows [first, first + part.columns), to their
+// places in y.
 void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const {
   for (const RowRun& run : product.runs) {
     const int64_t begin = std::max(run.ours, first),
@@ -136,8 +137,8 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
   }
 }
 
-// Multiplies by stored rows of the weight. A transposed weight's rows add to every result, so their sums go
-// into `all`; the others give results that no other rows give.
+// Multiplies by stored rows of the weight. Rows of a transposed weight contribute to every result, so their
+// sums go into `all`; other rows give results of their own.
 void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
                             const MatrixBlock& block) {
   const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
@@ -271,7 +272,7 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
   return logits;
 }
 
-// Spread over the vocabulary; the same for every run.
+// Spread over the vocabulary; the same in every run.
 std::vector<int32_t> some_tokens(const ModelConfig& config) {
   const int64_t max_tokens = config.position == PositionEmbedding::kLearned ? config.max_positions : kTokens;
   std::vector<int32_t> tokens;

@@ -11,26 +11,26 @@
 namespace megalith {
 
 struct CheckRun {
-  int threads = 1;                          // that read and multiply
-  const std::atomic<bool>* stop = nullptr;  // looked at before each layer
+  int threads = 1;                          // threads that read and multiply
+  const std::atomic<bool>* stop = nullptr;  // checked before each layer
 };
 /// Logits [tokens, vocabulary] of a model, in fp32. The model is read layer by layer, so that at most a part
-/// of one tensor stands in memory. Empty when it was stopped.
+/// of one tensor is in memory. Empty if it was stopped.
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens,
                              const CheckRun& run = {});
 
-/// What a model computes of the check's tokens.
+/// What a model computes for the check's tokens.
 struct CheckedSide {
   std::string path;           // of the model
   std::vector<float> logits;  // empty: stopped
   int64_t tokens = 0;
   double seconds = 0;
-  bool finite = true;  // all logits are
+  bool finite = true;  // whether all logits are
 };
-/// Runs the model on a few tokens, the same for every model of its vocabulary, so that two runs can be
+/// Runs the model on a few tokens, the same for all models with its vocabulary, so that two runs can be
 /// compared.
 CheckedSide checked_side(const ModelView& view, const CheckRun& run = {});
-/// When nothing else is left to do.
+/// For when nothing else is left to do.
 constexpr int kCheckThreads = 2;
 
 /// How two models differ on a few tokens.
@@ -42,16 +42,16 @@ struct Comparison {
   double seconds = 0;         // of both sides together
   uint64_t peak_bytes = 0;    // of the whole process
 };
-/// Logits that are not finite on both sides are the same, because a conversion must not change a sick model
-/// either; on one side alone they differ infinitely.
+/// Logits that are not finite on both sides count as equal: a conversion must not change a damaged model
+/// either. If only one side is not finite, they differ infinitely.
 Comparison compare_sides(const CheckedSide& a, const CheckedSide& b);
 std::string text_of(const Comparison& comparison);
-/// The first tensor of a model that holds a number that is not finite, with a place in it; empty: none.
-/// Reads all of it.
+/// The first tensor of a model that holds a number that is not finite, and its place in it; empty: there is
+/// none. Reads the whole model.
 std::string first_not_finite(const TensorFile& file);
 
-/// Beyond this share of the max logit two models that hold the same numbers are not the same: sums in
-/// another order differ by 1e-6, a wrong row or angle by more than a tenth.
+/// If the logits differ by more than this share of the largest one, the models are not the same: summing in
+/// another order changes them by 1e-6, a wrong row or angle by more than a tenth.
 constexpr double kSameModel = 1e-3;
 
 }  // namespace megalith

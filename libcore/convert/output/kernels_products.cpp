@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kLanes = 4;  // what every x86-64 has
+constexpr int64_t kLanes = 4;  // what every x86-64 processor has
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
 Lanes load(const float* from) {

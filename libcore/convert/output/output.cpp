@@ -18,7 +18,7 @@ namespace megalith {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // bytes of a tensor
+constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // bytes of a tensor read at a time
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Storage storage_of(DType dtype) {
     case DType::kF16:
       return Storage::kF16;
     default:
-      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+      fail(ErrorKind::kData, "a model cannot have parameters of type ", name_of(dtype));
   }
 }
 
@@ -103,8 +103,8 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
   return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
 }
 
-// Rows of a result that are read together. Of a transposed one as many as fit, because each part of it reads
-// a part of all of the source's rows. What is to be quantized is read first, and larger.
+// Rows of a result that are read together. Of a transposed one as many as fit, since each part of it reads a
+// part of all the source's rows. What is to be quantized is read at its original, larger size first.
 int64_t rows_at_once(const OutputTensor& tensor, size_t max_bytes) {
   const auto limit = static_cast<int64_t>(max_bytes),
              width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
@@ -126,7 +126,7 @@ void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t b
        ", which q8_0 cannot hold; give another --dtype");
 }
 
-// A tensor of a plan, by its numbers.
+// A tensor of a plan, by its indices.
 struct TensorRef {
   size_t file, tensor;
 };
@@ -156,13 +156,13 @@ size_t memory_for(const OutputPlan& plan) {
 
 namespace {
 
-/// What a model that is damaged holds: the first number that is not finite, and how many there are. Of what
-/// several ranks hold alike, and of rows that are repeated as padding, one is counted.
+/// The numbers of a damaged model: the first one that is not finite, and how many there are. Numbers that
+/// several ranks hold, and rows that are repeated as padding, are counted once.
 class SickNumbers {
  public:
-  /// Rows of a tensor, which begin with its element `begin`, as they are written.
+  /// Rows of a tensor as they are written, from its element `begin` on.
   void look_at(const OutputTensor& tensor, int64_t begin, std::span<const std::byte> bytes) {
-    if (tensor.storage == Storage::kQ8) return;  // which cannot hold them, and was refused
+    if (tensor.storage == Storage::kQ8) return;  // it cannot hold them, so they were refused
     const DType type = plain_type(tensor.storage);
     const auto width = static_cast<int64_t>(size_of(type));
     const Recipe& recipe = tensor.recipe;
@@ -179,7 +179,7 @@ class SickNumbers {
                               : Place{tensor.name, element, value});
     count_ += found.count;
   }
-  /// Counted in all formats, whether the models are compared or not, because a few tokens may not meet them.
+  /// Counted for all formats, whether the models are compared or not: a few tokens may not meet them.
   void warn_of(const std::string& source) const {
     if (count_ == 0) return;
     const std::string which = count_ == 1
@@ -198,7 +198,7 @@ class SickNumbers {
     float value = 0;
   };
 
-  /// The part of the source that a rank holds.
+  /// Identifies the part of the source that a rank holds.
   static std::string region_of(const Recipe& recipe) {
     std::string region = recipe.source;
     for (const MatrixBlock& block : recipe.blocks)
@@ -212,7 +212,7 @@ class SickNumbers {
   }
 
   std::set<std::string> known_;
-  bool counts_ = true;  // the tensor that is written now
+  bool counts_ = true;  // for the tensor that is being written
   int64_t count_ = 0;
   Place first_;
 };

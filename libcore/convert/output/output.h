@@ -27,13 +27,13 @@ struct OutputTensor {
   Storage storage;
   Shape shape;
   Recipe recipe;
-  // place in the order in which a model's run meets the tensors of all files, so that the check can follow
+  // place in the order in which running a model needs the tensors of all files, so that the check can follow
   // the writing
   size_t depth = 0;
 
   uint64_t bytes() const { return stored_bytes(storage, shape.elements()); }
 };
-/// One file of an output and its tensors, in the order in which they stand there.
+/// One file of an output and its tensors, in the order of the file.
 struct OutputFile {
   std::string name;  // below the output folder
   std::vector<OutputTensor> tensors = {};
@@ -42,36 +42,36 @@ using OutputPlan = std::vector<OutputFile>;
 uint64_t bytes_of(const OutputPlan& plan);
 int64_t elements_of(const OutputPlan& plan);
 
-/// How much memory the files of a plan may be written with: half of the largest tensor, but a block must
-/// fit, and disks want large ones.
+/// How much memory may be used to write the files of a plan: half of the largest tensor, but enough for a
+/// block, and disks prefer large blocks.
 size_t memory_for(const OutputPlan& plan);
-/// A file of a plan, already created: its number, and where each of its tensors begins.
+/// A file of a plan that has been created: its number, and where each of its tensors begins.
 struct PlacedFile {
   size_t number;
-  std::vector<uint64_t> offsets;  // beside OutputFile::tensors
+  std::vector<uint64_t> offsets;  // parallel to OutputFile::tensors
 };
-/// Gets each tensor's bytes in order as they are written, for a checksum; `file` and `tensor` are indices of
-/// the plan.
+/// Receives each tensor's bytes in order as they are written, for a checksum; `file` and `tensor` are indices
+/// in the plan.
 using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const std::byte>)>;
-/// The one way in which tensors are written, whatever the format, so that all formats stop, show progress and
-/// are checked alike: reads all tensors of a plan, those of the smallest depth first, converts them, and
-/// hands them over to be written where `placed` (beside the plan) says. Returns when all are in the files,
-/// after a warning when some of their numbers are not finite.
+/// The one function that writes tensors, whatever the format, so that all formats are stopped, checked and
+/// shown alike: reads all tensors of a plan, those of the smallest depth first, converts them, and passes
+/// them on to be written to their places in `placed` (parallel to the plan). Returns once all are in the
+/// files, after a warning if some of their numbers are not finite.
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see = {});
 
-/// The tensors as a safetensors writer takes them.
+/// The tensors in the form that a safetensors writer takes.
 std::vector<TensorSpec> specs_of(const OutputFile& file);
-/// Brings a file's tensors into the order in which a .safetensors file holds them.
+/// Sorts a file's tensors into the order of a .safetensors file.
 void put_in_safetensors_order(OutputFile& file);
-/// Creates the files of a plan, below `folder`, as safetensors, all but their tensors, which stand in that
+/// Creates the files of a plan below `folder` as safetensors, without their tensors, which must be in that
 /// format's order.
 std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
                                            PlacedFiles& files);
 
-/// kUsage when an output folder exists and holds anything.
+/// kUsage if an output folder exists and is not empty.
 void refuse_used(const std::string& output);
-/// The output's own name ("out/" is "out").
+/// The output's own name ("out" for "out/").
 std::string title_of(const std::string& output);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@ OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion)
 }
 
 OutputCheck::~OutputCheck() {
-  stop_ = true;  // and the members wait
+  stop_ = true;  // then the members' destructors wait
   if (files_) files_->abandon();
 }
 
@@ -25,7 +25,7 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   source_run_->wait();
-  // write_tensors() told of weights that are not finite themselves.
+  // write_tensors() has already reported weights that are not finite.
   if (!source_side_.finite && first_not_finite(*conversion_.view().file).empty())
     warn(conversion_.source.path(),
          ": the model computes numbers that are not finite; its weights are too large for their type: it is "
@@ -40,7 +40,7 @@ void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
 void OutputCheck::follow(PlacedFiles& files, Follow side) {
   if (!wanted()) return;
   files_ = &files;
-  // Made here, so that buffers are kept for it from now on: the thread may begin later.
+  // Made here, so that buffers are kept for it from now on: the thread may start later.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
   written_run_.emplace(
       [this, side = std::move(side), reader]() mutable {

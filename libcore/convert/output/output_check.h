@@ -11,25 +11,25 @@
 
 namespace megalith {
 
-/// The check of a conversion: both models run on a few tokens. The source's side does so from the beginning,
-/// on a thread of its own, while the output is written; so does the output's side where it can follow.
+/// The check of a conversion: both models run on a few tokens. The source's side runs from the start, on its
+/// own thread, while the output is written. So does the output's side, if it can follow the writing.
 class OutputCheck {
  public:
   explicit OutputCheck(const Conversion& conversion);  // must outlive this
-  ~OutputCheck();                                      // gives up what still runs
+  ~OutputCheck();                                      // stops what is still running
   OutputCheck(const OutputCheck&) = delete;
   OutputCheck& operator=(const OutputCheck&) = delete;
 
   bool wanted() const { return conversion_.check; }
-  /// Logs how far the logits are apart. kInternal when they are not the same model, unless the user asked for
+  /// Logs by how much the logits differ. kInternal if the models are not the same, unless the user asked for
   /// a narrower type (`rounded`), which may change it.
   void compare(const ModelView& written, bool rounded);
 
-  /// Runs the written model, which is opened although its tensors are still to come: reading waits for them.
+  /// Runs the written model. It is opened although its tensors are not written yet: reading waits for them.
   using Follow = std::function<CheckedSide(const CheckRun&)>;
-  /// Begins that on a thread of its own, if the check is wanted. `files` outlive this.
+  /// Starts that on a separate thread, if the check is wanted. `files` must outlive this object.
   void follow(PlacedFiles& files, Follow side);
-  /// compare() with what follow() began.
+  /// compare() with the side that follow() started.
   void compare_followed(bool rounded);
 
  private:
@@ -39,7 +39,7 @@ class OutputCheck {
   std::atomic<bool> stop_ = false;
   PlacedFiles* files_ = nullptr;
   CheckedSide source_side_, written_side_;
-  std::optional<Beside> source_run_, written_run_;  // which fill them
+  std::optional<Beside> source_run_, written_run_;  // they fill the sides
 };
 
 }  // namespace megalith

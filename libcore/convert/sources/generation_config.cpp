@@ -10,11 +10,11 @@
 namespace megalith {
 namespace {
 
-/// An empty object where the folder has none.
+/// An empty object if the folder has none.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_own_small(path);
-  if (!json.is_object()) fail(ErrorKind::kData, path, ": is no JSON object");
+  if (!json.is_object()) fail(ErrorKind::kData, path, ": is not a JSON object");
   return json;
 }
 

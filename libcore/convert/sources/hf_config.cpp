@@ -27,7 +27,7 @@ ModelConfig gpt2_config(const Settings& s) {
   c.bias_gelu_fusion =
       activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast";
   if (!c.bias_gelu_fusion && activation != "gelu")
-    s.refuse("\"activation_function\" ", quote(activation), " is not supported; there are gelu_new and gelu");
+    s.refuse("\"activation_function\" ", quote(activation), " is not supported; gelu_new and gelu are");
   s.only("scale_attn_weights", true, true);
   s.only("scale_attn_by_inverse_layer_idx", false, false);
   s.only("add_cross_attention", false, false);
@@ -36,7 +36,7 @@ ModelConfig gpt2_config(const Settings& s) {
   return c;
 }
 
-// "default" unless the object says otherwise under one of the names that it had.
+// "default" unless the object says otherwise, under any of the names that this member has had.
 std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
@@ -61,8 +61,8 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// transformers 4 has "rope_theta" outside and the rest in "rope_scaling", transformers 5 all in
-// "rope_parameters", which is read last so that it counts where both are there.
+// transformers 4 has "rope_theta" at the top and the rest in "rope_scaling"; transformers 5 has everything in
+// "rope_parameters", which is read last, so that it wins if both exist.
 void set_rope(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -75,19 +75,19 @@ void set_rope(ModelConfig& c, const Settings& s) {
   }
 }
 
-// Rejects layers that differ in their attention, because only what is the same in all can be had.
+// Rejects layers with different kinds of attention: only one kind for all layers is supported.
 void check_layer_types(const Settings& s, bool window) {
   const Json* types = s.find("layer_types");
   if (!types || !types->is_array()) return;
   for (const Json& type : types->as_array())
     if (!type.is_string() || type.as_string() != (window ? "sliding_attention" : "full_attention"))
-      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported beside ",
+      s.refuse("\"layer_types\" holds ", type.dump(), ", which is not supported together with ",
                window ? "a sliding window" : "full attention");
 }
 
-// The tokens that a token sees; 0: all.
+// How many tokens a token sees; 0: all.
 int mistral_window(const Settings& s, const Json& json) {
-  constexpr int kDefault = 4096;  // of a file that does not speak of it; null says that there is none
+  constexpr int kDefault = 4096;  // if the file does not mention it; null means that there is none
   const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
   check_layer_types(s, window > 0);
   return window;
@@ -173,7 +173,7 @@ std::string gpt2_misfits(const ModelConfig& c) {
   return join(list, ", ");
 }
 
-// Against any of LLaMA, Qwen2 and Mistral.
+// What rules out all of LLaMA, Qwen2 and Mistral.
 std::vector<std::string> rope_misfits(const ModelConfig& c) {
   std::vector<std::string> list;
   if (c.position != PositionEmbedding::kRope)
@@ -224,7 +224,7 @@ const char* torch_name(DType dtype) {
     case DType::kF16:
       return "float16";
     default:
-      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+      fail(ErrorKind::kData, "a model cannot have parameters of type ", name_of(dtype));
   }
 }
 
@@ -296,8 +296,9 @@ const NameMap& family_of(const ModelConfig& config) {
   const std::string gpt2 = gpt2_misfits(config), rope = join(rope_misfits(config), ", ");
   if (gpt2.empty()) return gpt2_names();
   if (rope.empty()) return rope_family(config);
-  fail(ErrorKind::kData, "no Hugging Face model here computes what this one does: against GPT-2 stand ", gpt2,
-       "; against LLaMA, Qwen2 and Mistral stand ", rope);
+  fail(ErrorKind::kData,
+       "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by ", gpt2,
+       "; LLaMA, Qwen2 and Mistral are ruled out by ", rope);
 }
 
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids) {

@@ -13,24 +13,24 @@ namespace megalith {
 /// What a Hugging Face config.json says about a model.
 struct HfModel {
   const NameMap* names;
-  ModelConfig config;  // finished
+  ModelConfig config;  // after finish()
 };
 
 /// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that
-/// transformers may leave out have its defaults. Throws kData for another architecture and for each setting
-/// that would change the result and cannot be had here, by name.
+/// transformers allows to be absent have its defaults. Throws kData, with the name, for another architecture
+/// and for each setting that would change the result and is not supported.
 HfModel parse_hf_config(const Json& json, const std::string& where);
 
-/// The Hugging Face family that computes the same function; kData lists, for each family, the options that do
-/// not fit.
+/// The Hugging Face family that computes the same function; kData lists the options that do not fit, for each
+/// family.
 const NameMap& family_of(const ModelConfig& config);
 
-/// Ids of the tokens that begin and end a text, where the tokenizer has them.
+/// The ids of the tokens that begin and end a text, if the tokenizer has them.
 struct SpecialIds {
   std::optional<int64_t> bos, eos;
 };
-/// config.json and generation_config.json, for transformers 4 and 5, which name the rotary base and the type
-/// differently, so that both names are there.
+/// config.json and generation_config.json, for both transformers 4 and 5: they name the rotary base and the
+/// type differently, so both names are written.
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids);
 Json hf_generation_config(const SpecialIds& ids);
 

@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr size_t kLongestList = 1000;  // of an argument
+constexpr size_t kLongestList = 1000;  // elements of an argument
 
 Json scalar_json(const PickleTree& tree, PickleRef ref) {
   const PickleValue& value = tree[ref];
@@ -34,7 +34,7 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
   }
 }
 
-// Settings of Megatron that make another function of the weights, so their use must be rejected.
+// Settings of Megatron with which the weights compute another function, so they must be rejected.
 constexpr std::array kForeign = {"squared_relu",
                                  "num_experts",
                                  "multi_latent_attention",
@@ -55,7 +55,7 @@ constexpr std::array kForeign = {"squared_relu",
                                  "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
-// "None", False, 0 and an empty list say that a setting is not used; so does 1, of a factor or size.
+// "None", False, 0 and an empty list mean that a setting is not used; so does 1 for a factor or size.
 bool is_used(const Json& value) {
   if (value.is_bool()) return value.as_bool();
   if (value.is_number()) return value.as_double() != 0 && value.as_double() != 1;
@@ -78,10 +78,11 @@ void refuse_foreign(const Settings& s) {
     found.push_back("--position-embedding-type " + position);
   if (s.text("softmax_type", "vanilla") != "vanilla") found.push_back("--softmax-type");
   if (!found.empty())
-    s.refuse("the model was trained with settings that cannot be had here: ", join(found, ", "));
+    s.refuse("the model was trained with settings that are not supported: ", join(found, ", "));
 }
 
-// --window-size (l, r): a token sees l tokens before it, itself, and r after it (none, as it is causal).
+// --window-size (l, r): a token sees l tokens before it, itself, and r after it (none, since attention is
+// causal).
 int window_of(const Settings& s) {
   const Json* window = s.find("window_size");
   if (!window) return 0;

@@ -9,12 +9,12 @@
 namespace megalith {
 
 /// The args of a Megatron run (an argparse.Namespace) as JSON: numbers, texts, flags, and lists of them.
-/// Classes and objects become their name ("torch.bfloat16"). Values that are neither are left out.
+/// Classes and objects become their names ("torch.bfloat16"). Other values are left out.
 Json args_json(const PickleTree& tree, PickleRef args);
 
 /// The model that Megatron's args describe; `where` begins every message (kData). The vocabulary's size is
-/// left open. Every setting that changes the result and cannot be had here is rejected with its name, all at
-/// once.
+/// left open. Settings that change the result and are not supported are rejected with their names, all in one
+/// message.
 ModelConfig megatron_config(const Json& args, const std::string& where);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@
 #include "libcore/json/small_json.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
-// which bytes of which .distcp file each one stands, as a small file of torch.save of its own.
+// which bytes of which .distcp file each one is, as a small separate file of torch.save.
 namespace megalith {
 namespace {
 
@@ -23,7 +23,7 @@ using Kind = PickleValue::Kind;
 using Extents = std::vector<int64_t>;
 
 constexpr std::string_view kMetadataPackage = "torch.distributed.checkpoint.metadata.";
-// Keys that are no part of the model.
+// Keys that do not belong to the model.
 constexpr std::string_view kForeignPrefixes[] = {
     "optimizer.",          "chained_",           "rng_state",     "rerun_state_machine",
     "opt_param_scheduler", "dataloader_",        "iteration",     "args",
@@ -34,7 +34,7 @@ bool is_foreign(std::string_view key) {
                      [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
-// Where a chunk stands.
+// Where a chunk is.
 struct Stored {
   std::string file;
   uint64_t offset = 0, length = 0;
@@ -49,7 +49,7 @@ bool is_within(const Chunk& chunk, const Extents& size) {
   return within;
 }
 
-// A tensor of .metadata; no chunks: bytes of something else.
+// A tensor in .metadata; without chunks: bytes of something else.
 struct Entry {
   std::string key;
   Extents size;
@@ -69,7 +69,7 @@ class Metadata {
  public:
   explicit Metadata(const std::string& path) : file_(path), tree_(parse_pickle(file_.text(), path)) {
     if (tree_.class_name(tree_.root()) != concat(kMetadataPackage, "Metadata"))
-      refuse("is no metadata of a distributed checkpoint");
+      refuse("is not the metadata of a distributed checkpoint");
     read_storage();
   }
 
@@ -88,7 +88,7 @@ class Metadata {
 
   const Stored& stored(const std::string& key, const Extents& offsets) const {
     const auto found = storage_.find({key, offsets});
-    if (found == storage_.end()) refuse("does not say where a chunk of ", quote(key), " stands");
+    if (found == storage_.end()) refuse("does not say where a chunk of ", quote(key), " lies");
     return found->second;
   }
 
@@ -99,26 +99,27 @@ class Metadata {
   }
   PickleRef member(PickleRef object, const char* name) const {
     const auto found = tree_.find_ref(object, name);
-    if (!found) refuse("an object lacks ", quote(name));
+    if (!found) refuse("an object has no ", quote(name));
     return *found;
   }
   const std::vector<PickleRef>& dict(PickleRef object, const char* name) const {
     const PickleRef found = member(object, name);
-    if (tree_[found].kind != Kind::kDict) refuse(quote(name), " is no dict");
+    if (tree_[found].kind != Kind::kDict) refuse(quote(name), " is not a dict");
     return tree_.members(found);
   }
   std::string_view text(PickleRef ref, const char* what) const {
-    if (tree_[ref].kind != Kind::kText) refuse(what, " is no text");
+    if (tree_[ref].kind != Kind::kText) refuse(what, " is not a string");
     return tree_[ref].text();
   }
   int64_t whole(PickleRef ref, const char* what) const {
-    if (tree_[ref].kind != Kind::kInt || tree_[ref].whole() < 0) refuse(quote(what), " is no natural number");
+    if (tree_[ref].kind != Kind::kInt || tree_[ref].whole() < 0)
+      refuse(quote(what), " is not a natural number");
     return tree_[ref].whole();
   }
   Extents extents(PickleRef object, const char* name) const {
     Extents out;
     const PickleValue& tuple = tree_[member(object, name)];
-    if (tuple.kind != Kind::kTuple) refuse(quote(name), " is no torch.Size");
+    if (tuple.kind != Kind::kTuple) refuse(quote(name), " is not a torch.Size");
     for (const PickleRef item : tuple.items()) out.push_back(whole(item, name));
     return out;
   }
@@ -132,7 +133,7 @@ class Metadata {
                                   : tree_.find(properties, "dtype");
     const TorchType* known = nullptr;
     if (type && type->kind == Kind::kClass) known = tree_.classes()[static_cast<size_t>(type->whole())].type;
-    if (!known) refuse("does not say of which type ", quote(key), " is");
+    if (!known) refuse("does not say which type ", quote(key), " has");
     return known->name;
   }
   void read_chunks(Entry& entry, PickleRef object) const {
@@ -140,7 +141,7 @@ class Metadata {
     if (!has_product(entry.size)) refuse("the extents of ", quote(entry.key), " multiply to more than 2^63");
     entry.type = type_of(member(object, "properties"), entry.key);
     const PickleValue& chunks = tree_[member(object, "chunks")];
-    if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are no list");
+    if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are not a list");
     for (const PickleRef chunk : chunks.items()) {
       entry.chunks.push_back({extents(chunk, "offsets"), extents(chunk, "sizes")});
       if (!is_within(entry.chunks.back(), entry.size))
@@ -162,7 +163,7 @@ class Metadata {
                           static_cast<uint64_t>(whole(member(info, "offset"), "offset")),
                           static_cast<uint64_t>(whole(member(info, "length"), "length"))};
       if (!storage_.emplace(std::pair(key, extents(members[i], "offset")), stored).second)
-        refuse("says twice where a chunk of ", quote(key), " stands");
+        refuse("says twice where a chunk of ", quote(key), " lies");
     }
   }
 
@@ -182,7 +183,7 @@ class ChunkFiles {
     const uint64_t size = bytes->file.size();
     if (at.offset > size || at.length > size - at.offset)
       fail(ErrorKind::kData, bytes->file.path(), ": has ", size, " bytes, but a chunk of ", quote(key),
-           " stands at bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
+           " occupies bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
     const TorchFile chunk = open_torch(bytes, at.offset, at.offset + at.length);
     const PickleRef root = chunk.tree.root();
     if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes ||
@@ -198,7 +199,7 @@ class ChunkFiles {
     if (found) return found;
     if (name.empty() || name[0] == '.' ||
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
-      fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to stand in ", quote(name),
+      fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to be in ", quote(name),
            ", wanted the plain name of a file in the same folder");
     found = std::make_shared<TorchBytes>(folder_ + "/" + name, crc_);
     return found;
@@ -209,7 +210,7 @@ class ChunkFiles {
   std::map<std::string, std::shared_ptr<TorchBytes>> files_;
 };
 
-// Our name of a key; layers that are stacked along the first axis have no number in it.
+// Our name for a key; for layers that are stacked along the first axis it has no number.
 struct DistName {
   std::string ours;  // '#' stands for the layer
   int layer = -1;
@@ -235,7 +236,7 @@ class DistReader {
   int64_t embedding_rows() const {
     for (const Entry& entry : entries_)
       if (entry.key == kEmbeddingName && !entry.size.empty()) return entry.size[0];
-    fail(ErrorKind::kData, folder_, ": lacks ", quote(kEmbeddingName));
+    fail(ErrorKind::kData, folder_, ": has no ", quote(kEmbeddingName));
   }
 
   PartsByName parts(const ModelConfig& config, const RowOrder& order) {
@@ -262,7 +263,7 @@ class DistReader {
            entry.size.empty() ? 0 : entry.size[0], " layers, but its args say num_layers ", config.layers);
     for (const Chunk& chunk : entry.chunks) {
       JoinedPart part{.from = files_.open(entry, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
-      const size_t axis = name.stacked ? 1 : 0;  // of the rows
+      const size_t axis = name.stacked ? 1 : 0;  // the axis of the rows
       part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
       part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
       part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
@@ -286,7 +287,7 @@ class DistReader {
   std::vector<Entry> entries_;
 };
 
-// metadata.json says how the checkpoint was written; the oldest have none.
+// metadata.json says how the checkpoint was written; the oldest checkpoints have none.
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;
@@ -314,7 +315,7 @@ MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions&
   PartsByName found = reader.parts(config, qkv_row_order(state, config, true, folder));
   auto tensors = join_parts(std::move(found), {config, args_flag(state.args, "apply_layernorm_1p"), folder});
   SourceTraining training{.scheduler = state.scheduler,
-                          .no_optimizer = "a distributed checkpoint's is not read here"};
+                          .no_optimizer = "that of a distributed checkpoint is not read"};
   return {folder,
           config,
           state.args,

@@ -10,10 +10,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-/// One of the optimizer's groups: those with weight decay, or those without.
+/// One of the optimizer's groups: with weight decay, or without.
 struct Group {
   std::vector<int64_t> numbers;
-  std::vector<const RankParam*> params;  // beside them
+  std::vector<const RankParam*> params;  // parallel to them
 };
 
 class Reader {
@@ -39,7 +39,7 @@ class Reader {
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     fail(ErrorKind::kData, file_.path(), ": its optimizer ", what,
-         "; give --no-load-optim to go on with fresh moments");
+         "; give --no-load-optim to continue with fresh moments");
   }
   static RankOptimizer nothing(std::string why) { return {.none = std::move(why)}; }
 
@@ -49,7 +49,7 @@ class Reader {
     return value.items();
   }
 
-  /// A number as it is, or as a tensor of one element.
+  /// A number, or a tensor of one element.
   std::optional<double> number(PickleRef ref) const {
     const PickleValue& value = tree_[ref];
     if (value.kind == Kind::kInt) return static_cast<double>(value.whole());
@@ -80,7 +80,7 @@ class Reader {
       const auto numbers = tree_.find_ref(group_ref, "params"), factor = tree_.find_ref(group_ref, "wd_mult");
       if (!numbers || !factor) refuse("has a group without \"params\" or \"wd_mult\"");
       for (const PickleRef item : list(*numbers, "params")) {
-        if (tree_[item].kind != Kind::kInt) refuse("has a parameter without number");
+        if (tree_[item].kind != Kind::kInt) refuse("has a parameter without a number");
         group.numbers.push_back(tree_[item].whole());
       }
       const bool decay = number(*factor).value_or(0) != 0;
@@ -128,10 +128,11 @@ class Reader {
 
   void read_masters(PickleRef ref) {
     const auto& groups = list(ref, "masters");
-    if (groups.size() != groups_.size()) refuse("has masters of other groups than its own");
+    if (groups.size() != groups_.size()) refuse("has master weights for groups that it does not have");
     for (size_t g = 0; g < groups.size(); ++g) {
       const auto& masters = list(groups[g], "masters");
-      if (masters.size() != groups_[g].params.size()) refuse("has masters of other parameters than its own");
+      if (masters.size() != groups_[g].params.size())
+        refuse("has master weights for parameters that it does not have");
       for (size_t i = 0; i < masters.size(); ++i) {
         const RankParam& param = *groups_[g].params[i];
         out_.masters.emplace(param.name, moment(masters[i], param, "master"));

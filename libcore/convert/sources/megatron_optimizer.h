@@ -11,26 +11,27 @@
 
 namespace megalith {
 
-/// A parameter of a rank's file, in the order of the file's "model": the order of Megatron's
-/// named_parameters(), which its optimizer numbers.
+/// A parameter of a rank's file, in the order of the file's "model". This is the order of Megatron's
+/// named_parameters(), by which its optimizer numbers them.
 struct RankParam {
-  std::string key;   // as the file calls it
-  std::string name;  // as its share does
+  std::string key;   // in the file
+  std::string name;  // in the rank's share
   const TorchTensor* tensor;
 };
 
-/// What a rank's file says of Adam: the state of each parameter, by its name. Nothing when the file has none
-/// that is read here.
+/// Adam's state in a rank's file, for each parameter by its name. Empty if the file has none in a readable
+/// form.
 struct RankOptimizer {
-  std::map<std::string, TorchTensor> m = {}, v = {}, masters = {};  // no masters of an fp32 model
+  std::map<std::string, TorchTensor> m = {}, v = {}, masters = {};  // an fp32 model has no masters
   int64_t steps = 0;
   Json loss_scale = {};   // scale, growth_tracker, hysteresis_tracker; null: none
-  std::string none = {};  // why there is none; then nothing above
+  std::string none = {};  // why there is none; then all of the above is empty
 };
 
-/// Reads "optimizer" of a rank's file: FP32Optimizer's or Float16OptimizerWithFloat16Params' state of
-/// megatron-core, with torch's, apex' or Transformer Engine's Adam. A distributed optimizer keeps its state
-/// elsewhere and in another form: `none` says so. kData when the state does not fit the parameters.
+/// Reads "optimizer" of a rank's file: the state of megatron-core's FP32Optimizer or
+/// Float16OptimizerWithFloat16Params, with torch's, apex' or Transformer Engine's Adam. A distributed
+/// optimizer keeps its state elsewhere and in another form; `none` then says so. kData if the state does not
+/// fit the parameters.
 RankOptimizer read_rank_optimizer(const TorchFile& file, const std::vector<RankParam>& params);
 
 }  // namespace megalith

@@ -10,20 +10,20 @@
 #include "libcore/checkpoint/views/joined_file.h"
 #include "libcore/convert/sources/megatron_source.h"
 
-/// What the two forms of Megatron checkpoints (a file a rank, or distributed) have in common.
+/// What the two forms of Megatron checkpoints (one file per rank, or distributed) have in common.
 namespace megalith {
 
 inline constexpr const char* kEmbeddingName = "embedding.word_embeddings.weight";
 inline constexpr const char* kPositionsName = "embedding.position_embeddings.weight";
 inline constexpr const char* kHeadName = "output_layer.weight";
 
-/// Where a parameter's elements stand.
+/// Where a parameter's elements are.
 struct FoundParts {
   std::vector<JoinedPart> parts = {}, copies = {};
 };
 using PartsByName = std::map<std::string, FoundParts>;  // by our name
 
-/// What stands beside the parameters.
+/// What a checkpoint holds in addition to the parameters.
 struct MegatronState {
   Json args = Json::object();
   std::optional<double> version = {};  // checkpoint_version
@@ -31,22 +31,22 @@ struct MegatronState {
   Json scheduler = {};  // opt_param_scheduler; null: none
 };
 MegatronState megatron_state(const PickleTree& tree);
-bool args_flag(const Json& args, const char* key);  // true only when it is there and true
+bool args_flag(const Json& args, const char* key);  // false if it is absent
 
-/// config.finish() with the vocabulary's size; kData when the options contradict each other.
+/// config.finish() with the vocabulary's size; kData if the options contradict each other.
 void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where);
 
-/// How the rows of the parts of a packed QKV stand; kData for a version that is unknown or does not fit.
+/// The row order of the parts of a packed QKV; kData for a version that is unknown or does not fit.
 RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
                        const std::string& where);
-/// Sets the order of a part of `rows` rows; kData unless it holds whole groups.
+/// Sets the row order of a part; kData unless it holds whole groups.
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config);
 
-/// All parameters of the configuration from their parts, `prefix` before their names. kData lists those that
-/// are missing and those that have no place.
+/// All parameters of the configuration from their parts, with `prefix` before their names. kData lists those
+/// that are missing and those that do not belong to the model.
 struct PartsOf {
   const ModelConfig& config;
-  bool norms_less_one;  // norm weights are stored less one
+  bool norms_less_one;  // norm weights are stored minus one
   const std::string& where;
 };
 std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, const std::string& prefix = {});

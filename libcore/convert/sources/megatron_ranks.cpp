@@ -26,18 +26,18 @@ using Kind = PickleValue::Kind;
   fail(ErrorKind::kData, where, ": ", what);
 }
 
-// The files of a checkpoint, one a rank.
+// The files of a checkpoint, one per rank.
 struct RankFile {
   int tensor = 0, pipeline = 0;
   std::string path;
 };
 struct Grid {
-  std::string path;  // that names the checkpoint
+  std::string path;  // the path that names the checkpoint
   std::vector<RankFile> files = {};
-  int tensor = 1, pipeline = 1;  // sizes
+  int tensor = 1, pipeline = 1;  // the parallel sizes
 };
 
-// "mp_rank_TT" or "mp_rank_TT_PPP" or, with experts, one more "_EEE".
+// "mp_rank_TT" or "mp_rank_TT_PPP" and, with experts, another "_EEE".
 std::optional<std::vector<int>> rank_numbers(const std::string& folder) {
   constexpr std::string_view kPrefix = "mp_rank_";
   if (!folder.starts_with(kPrefix)) return {};
@@ -89,7 +89,7 @@ Grid locate(const std::string& path) {
   if (fs::is_directory(given) && !is_rank_folder(given) &&
       !file_exists((given / "model_optim_rng.pt").string()))
     return grid_of(path);
-  // One rank's file or folder stands for all when its sisters lie beside it, since alone it is but a share.
+  // One rank's file or folder stands for all if the others are next to it, since alone it is only a part.
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (is_rank_folder(folder)) {
     Grid grid = grid_of(folder.parent_path().string());
@@ -98,11 +98,11 @@ Grid locate(const std::string& path) {
   return {.path = path, .files = {{0, 0, fs::is_directory(given) ? rank_file(path) : path}}};
 }
 
-// A stage's share of a model, of one tensor-parallel rank. Virtual pipelines have several chunks in a file.
+// One tensor-parallel rank's share of a pipeline stage. With a virtual pipeline, a file has several chunks.
 struct Share {
   int tensor, pipeline, chunk;
   std::string path;
-  /// By our name, in which '#' or the file's layer number stands for the layer.
+  /// By our name, with '#' or the file's layer number for the layer.
   std::map<std::string, TorchTensor> tensors = {};
   std::vector<RankParam> order = {};  // of `tensors`, as in the file
   RankOptimizer optimizer = {};
@@ -112,7 +112,7 @@ struct Contents {
   MegatronState state = {};
   bool mcore = false;
   std::vector<Share> shares = {};
-  std::set<std::string> unknown = {};  // keys that have no place here
+  std::set<std::string> unknown = {};  // keys that do not belong to a model here
 };
 
 void add_leaf(Contents& contents, Share& share, const TorchFile& file, const TorchLeaf& leaf) {
@@ -126,7 +126,7 @@ void add_leaf(Contents& contents, Share& share, const TorchFile& file, const Tor
   share.layers = std::max(share.layers, name->layer + 1);
   const auto [place, added] =
       share.tensors.emplace(with_layer(name->ours, name->layer), file.tensor(leaf.value));
-  if (!added) refuse(share.path, concat("key ", quote(leaf.name), " and another one are the same parameter"));
+  if (!added) refuse(share.path, concat("key ", quote(leaf.name), " and another key are the same parameter"));
   share.order.push_back({leaf.name, place->first, &place->second});
 }
 
@@ -142,7 +142,7 @@ std::vector<PickleRef> chunks_of(const TorchFile& file) {
   const auto& members = tree.members(tree.root());
   for (size_t i = 0; i < members.size(); i += 2)
     if (tree[members[i]].kind == Kind::kText) keys.insert(std::string(tree[members[i]].text()));
-  refuse(file.path(), concat("holds no \"model\", so it is no checkpoint of Megatron-LM; it holds ",
+  refuse(file.path(), concat("holds no \"model\", so it is not a checkpoint of Megatron-LM; it holds ",
                              keys.empty() ? "nothing" : some_of(keys)));
 }
 
@@ -158,13 +158,13 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
-// Compares what ranks say of the model and its moment, which must be the same for all; of themselves (their
-// number, paths, times) they say different things.
+// Compares what the ranks say about the model and its iteration, which must be the same for all. What they
+// say about themselves (their number, paths, times) differs.
 void check_same_state(const MegatronState& first, const MegatronState& own, const RankFile& rank,
                       const Grid& grid) {
   const auto differ = [&](std::string_view what) {
     refuse(rank.path, concat("disagrees with ", grid.files.front().path, " about ", what,
-                             "; the files are of different checkpoints"));
+                             "; the files belong to different checkpoints"));
   };
   if (own.iteration != first.iteration) differ("the iteration");
   if (own.version != first.version) differ("checkpoint_version");
@@ -181,19 +181,19 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
                   differences.front().ours, " here"));
 }
 
-// Each rank's number in the run that wrote it, where its args say it.
+// Each rank's number in the run that wrote it, if its args say it.
 using WriterRanks = std::vector<std::optional<int64_t>>;
 
-// The first data-parallel rank writes, and the numbers of such ranks rise from tensor rank to tensor rank and
-// from stage to stage in both of Megatron's rank orders. A tool that writes all files, or several, in one
-// process gives these one number.
+// The first data-parallel rank writes. In both of Megatron's rank orders, the numbers of such ranks increase
+// with the tensor rank and with the stage. A tool that writes several files in one process gives them the
+// same number.
 void check_writers(const Grid& grid, const WriterRanks& writers) {
   if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
   for (size_t i = 1; i < writers.size(); ++i)
     if (*writers[i] < *writers[i - 1])
       refuse(grid.files[i].path,
              concat("its args say that rank ", *writers[i], " wrote it, but rank ", *writers[i - 1],
-                    " wrote ", grid.files[i - 1].path, "; give the folders the names that they had"));
+                    " wrote ", grid.files[i - 1].path, "; give the folders their original names"));
 }
 
 Contents read_ranks(const Grid& grid, const SourceOptions& options) {
@@ -222,7 +222,8 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
       contents.shares.push_back(std::move(share));
     }
     if (contents.shares.size() != chunks.size() * static_cast<size_t>(&rank - grid.files.data() + 1))
-      refuse(rank.path, concat("holds ", chunks.size(), " chunks of a virtual pipeline, other ranks do not"));
+      refuse(rank.path,
+             concat("holds ", chunks.size(), " chunks of a virtual pipeline, but other ranks do not"));
   }
   check_writers(grid, writers);
   if (!contents.unknown.empty())
@@ -231,14 +232,15 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   return contents;
 }
 
-// The tensors of one parameter by tensor-parallel rank; more than one set when stages hold copies.
+// The tensors of one parameter by tensor-parallel rank. There is more than one set if stages hold copies.
 struct Held {
   std::string path;
   TorchTensor tensor;
 };
 using HeldByName = std::map<std::string, std::vector<std::vector<Held>>>;
 
-// The first stage alone holds the positions, the last alone the last norm: else folders were exchanged.
+// Only the first stage holds the position table, only the last one the last norm; otherwise folders were
+// exchanged.
 void check_ends(const Share& share, bool first, bool last) {
   for (const auto& [name, tensor] : share.tensors) {
     const bool norm = name.starts_with("decoder.final_layernorm.");
@@ -247,7 +249,7 @@ void check_ends(const Share& share, bool first, bool last) {
                                 " stage; its folder has another stage's name"));
   }
   if (first && !share.tensors.contains(kEmbeddingName))
-    refuse(share.path, concat("lacks ", quote(kEmbeddingName), ", which the first stage has"));
+    refuse(share.path, concat("has no ", quote(kEmbeddingName), ", which belongs to the first stage"));
 }
 
 // A stage's layer 0 is the model's layer `base`. Chunk c of all stages comes before chunk c + 1.
@@ -281,14 +283,14 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
   return held;
 }
 
-// The configuration of a release that was saved without args, so tensors alone must tell it: GPT-2's shape.
+// The configuration of a release that was saved without args, as far as its tensors show it: GPT-2's shape.
 ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& grid,
                              const SourceOptions& options) {
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
     const auto it = held.find(name);
     if (it == held.end() || it->second[0][0].tensor.extents.size() != 2)
-      refuse(grid.path,
-             concat("has no args, and no matrix ", quote(name), " that would tell the model's size"));
+      refuse(grid.path, concat("has no args, and no matrix ", quote(name),
+                               " from which the model's size could be told"));
     return it->second[0][0].tensor.extents;
   };
   if (options.heads == 0)
@@ -326,7 +328,7 @@ int64_t rows_of(const std::vector<Held>& ranks) {
   return rows;
 }
 
-// Gates and ups of a rank: rows [gates; ups] there, all ranks' gates first here.
+// Gates and ups of a rank. There, each rank has rows [gates; ups]; here, all ranks' gates come first.
 void append_halves(std::vector<JoinedPart>& parts, const JoinedPart& whole, int64_t ups, int64_t at) {
   const int64_t half = whole.ours.rows / 2;
   for (const int64_t which : {0, 1}) {
@@ -342,7 +344,7 @@ class Joiner {
  public:
   Joiner(const ModelConfig& config, RowOrder order) : config_(config), order_(order) {}
 
-  // `sets`: the parameter itself, then copies of it that other stages hold.
+  // `sets`: the parameter itself, then its copies on other stages.
   FoundParts join(const std::string& name, const std::vector<std::vector<Held>>& sets) const {
     FoundParts found;
     append(found, name, sets[0], found.parts);
@@ -387,7 +389,7 @@ class Joiner {
   RowOrder order_;
 };
 
-// The optimizer's tensors of a rank, and what their names begin with.
+// The optimizer's tensors of a rank, and the prefix of their names.
 using StateTensors = std::map<std::string, TorchTensor> RankOptimizer::*;
 constexpr std::pair<StateTensors, const char*> kStates[] = {{&RankOptimizer::m, "optim.m."},
                                                             {&RankOptimizer::v, "optim.v."},
@@ -398,7 +400,7 @@ std::vector<Share> with_state(std::vector<Share> shares, StateTensors part) {
   return shares;
 }
 
-// What the ranks say of the optimizer, which all of them have, or none.
+// The ranks' optimizer state, which all of them have, or none.
 SourceTraining training_of(const Contents& contents, SourceTraining training) {
   const RankOptimizer& first = contents.shares.front().optimizer;
   for (const Share& share : contents.shares) {
@@ -414,11 +416,11 @@ SourceTraining training_of(const Contents& contents, SourceTraining training) {
 
 const std::vector<Held>& embedding_of(const HeldByName& held, const std::string& where) {
   const auto found = held.find(kEmbeddingName);
-  if (found == held.end()) refuse(where, concat("lacks ", quote(kEmbeddingName)));
+  if (found == held.end()) refuse(where, concat("has no ", quote(kEmbeddingName)));
   return found->second[0];
 }
 
-// The head of a tied model stands on the last stage as a second copy of the embedding, and must equal it.
+// The last stage holds the head of a tied model, a second copy of the embedding, which must equal it.
 void tie_head(HeldByName& held) {
   auto head = held.extract(kHeadName);
   if (head.empty()) return;

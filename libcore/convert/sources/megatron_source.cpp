@@ -102,7 +102,7 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
     refuse(where, concat("is of checkpoint_version ", format_double(version), "; 0 to 3 can be read"));
   if (version < 2 && config.kv_heads() != config.heads)
     refuse(where, concat("is of checkpoint_version ", format_double(version),
-                         ", which knows no --group-query-attention"));
+                         ", which predates --group-query-attention"));
   if (version == 0) order.qkv = QkvOrder::kByKind;
   if (version == 1) order.qkv = QkvOrder::kByElement;
   if (order.qkv != QkvOrder::kByGroup || order.interleaved) order.head = config.kv_channels;
@@ -114,7 +114,7 @@ void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) 
   if (part.ours.rows % group != 0 || part.ours.row % group != 0)
     refuse(part.from.bytes->file.path(),
            concat("holds ", part.ours.rows, " rows of a fused QKV from row ", part.ours.row,
-                  " on, which are no whole groups of ", order.group_heads, " heads of ", config.kv_channels,
+                  " on, which are not whole groups of ", order.group_heads, " heads of ", config.kv_channels,
                   "; more tensor-parallel ranks than key/value groups are not supported"));
   order.heads = part.ours.rows / (int64_t{3} * config.kv_channels);
   part.order = order;
@@ -135,7 +135,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
   for (const auto& [name, parts] : found) left.insert(name);
   if (!missing.empty())
     refuse(where,
-           concat(missing.size(), " parameters that its args call for are missing: ", some_of(missing)));
+           concat(missing.size(), " parameters that its args require are missing: ", some_of(missing)));
   if (!left.empty())
     refuse(where, concat(left.size(), " parameters have no place in a model of its args: ", some_of(left)));
   return out;
@@ -143,7 +143,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
 
 namespace {
 
-/// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
+/// The vocabulary's size from the ids of its tokenizer and, if given, the user's --vocab-size or its args.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
   TokenizerFiles files = find_tokenizer(options.tokenizer).value_or(TokenizerFiles{});
@@ -157,7 +157,7 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   return std::max(known ? said->as_int() : given, ids);
 }
 
-// Megatron's args hold it where --vocab-size was given, and those of ours always.
+// Megatron's args hold it if --vocab-size was given; ours always do.
 int64_t vocabulary_of_args(const Json& args) {
   const Json* said = args.find("vocab_size");
   return said && said->is_int() && said->as_int() > 0 ? said->as_int() : 0;
@@ -167,7 +167,7 @@ int64_t vocabulary_of_args(const Json& args) {
   const Json* said = args.find("orig_vocab_size");
   refuse(where, concat("its embedding has ", rows,
                        " rows, padding included, and only the tokenizer knows the "
-                       "true vocabulary; put its files beside the checkpoint, or give --tokenizer DIR or "
+                       "true vocabulary; put its files next to the checkpoint, or give --tokenizer DIR or "
                        "--vocab-size N",
                        said ? concat(" (its args say orig_vocab_size ", said->dump(), ")") : std::string()));
 }

@@ -14,47 +14,48 @@ namespace megalith {
 /// What the user says about a checkpoint that does not say it itself.
 struct SourceOptions {
   int64_t vocab_size = 0;      // without padding; 0: not given
-  int heads = 0;               // attention heads, of a checkpoint without args; 0: not given
+  int heads = 0;               // attention heads, for a checkpoint without args; 0: not given
   std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
-  bool beside = false;         // it stands beside the checkpoint, whose args then say the vocabulary too
+  bool beside = false;         // it is next to the checkpoint, whose args then also say the vocabulary
   CrcCheck crc = CrcCheck::kYes;
-  PendingFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
+  PendingFiles* writing = nullptr;  // see ReadableFile; for a folder of ranks or a Hugging Face folder
   bool optimizer = false;  // also open Adam's state, as "optim.m.NAME", "optim.v.NAME", "optim.master.NAME"
-  /// Takes padding for vocabulary where nobody says what it is: to list, since a conversion would keep it.
+  /// If the true vocabulary is unknown, take padding for vocabulary. For listing only: a conversion would
+  /// keep it.
   bool padded = false;
 };
 
-/// What a checkpoint says of the training that it came from.
+/// What a checkpoint says about the training that it came from.
 struct SourceTraining {
   Json args = {};                               // Megatron's, of the run; null: not a checkpoint of Megatron
   Json scheduler = {};                          // Megatron's opt_param_scheduler; null: none
-  std::optional<int64_t> optimizer_steps = {};  // of Adam, whose state was opened; nothing: it was not
-  std::string no_optimizer = {};                // why not, where it was asked for
+  std::optional<int64_t> optimizer_steps = {};  // of Adam, if its state was opened
+  std::string no_optimizer = {};                // why it was not opened, if it was requested
   Json loss_scale = {};                         // scale, growth_tracker, hysteresis_tracker; null: none
 };
 
 /// A model that Megatron-LM saved.
 struct MegatronModel {
-  std::string path;    // of the folder (or of the one file) that was read
-  ModelConfig config;  // finished, with the true vocabulary
-  Json args;           // of the run; an empty object when the checkpoint has none
+  std::string path;    // the folder (or single file) that was read
+  ModelConfig config;  // after finish(), with the true vocabulary
+  Json args;           // of the run; an empty object if the checkpoint has none
   int64_t iteration;
   std::unique_ptr<TensorFile> tensors;  // under our names
   SourceTraining training = {};
 };
 
 /// Whether `path` is a checkpoint that Megatron-LM saved: one rank's file ("model_optim_rng.pt"), an
-/// mp_rank_* folder, the folder of an iteration with such folders or with a distributed checkpoint.
+/// mp_rank_* folder, or the folder of an iteration with such folders or with a distributed checkpoint.
 bool is_megatron(const std::string& path);
 
-/// Opens it: any version (0 to 3), any names, any tensor and pipeline parallel size, virtual pipelines; or a
-/// distributed checkpoint (torch_dist). Everything but the tensors' bytes is read and checked first.
-/// kNoInput, kIo, kData: damage, a parameter that has no place here, ranks that are missing or disagree, a
-/// vocabulary whose true size nobody says.
+/// Opens it: any version (0 to 3), any names, any tensor and pipeline parallel size, virtual pipelines, or a
+/// distributed checkpoint (torch_dist). Everything except the tensors' bytes is read and checked first.
+/// kNoInput, kIo, kData: damage, a parameter that does not belong to a model here, ranks that are missing or
+/// disagree, a vocabulary of unknown true size.
 MegatronModel open_megatron(const std::string& path, const SourceOptions& options);
 
-/// Ids of the tokenizer given, else --vocab-size, else the vocab_size of its args; kData when nobody says,
-/// with the rows of the checkpoint's embedding and what its args say.
+/// The number of ids of the given tokenizer, else --vocab-size, else the vocab_size of its args; kData if
+/// none of them is known, with the rows of the checkpoint's embedding and what its args say.
 int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
                         const std::string& where);
 

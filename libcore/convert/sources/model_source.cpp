@@ -36,7 +36,7 @@ bool is_model_or_adapter(const std::string& folder) {
          holds(folder, kTrackerFile);
 }
 
-// The folders in this one that are models, as Hugging Face's Trainer leaves "checkpoint-500".
+// The folders in this one that are models, such as the "checkpoint-500" of Hugging Face's Trainer.
 std::vector<std::string> models_below(const std::string& folder) {
   std::vector<std::string> models;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -46,7 +46,7 @@ std::vector<std::string> models_below(const std::string& folder) {
 }
 
 constexpr const char* kGgufRemedy =
-    ", which is written and not read here; give the model that it was made from";
+    ", which can be written but not read; give the model that it was made from";
 
 [[noreturn]] void refuse_adapter_of_peft(const std::string& folder) {
   refuse(folder,
@@ -55,7 +55,8 @@ constexpr const char* kGgufRemedy =
                 folder, " --to hf --output FOLDER"));
 }
 
-// Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
+// Recognizes other tools' checkpoints, so that the message says what the folder is and not only that it is
+// wrong.
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -104,7 +105,7 @@ std::string tokenizer_type(const Json& args) {
   return type && type->is_string() ? type->as_string() : std::string();
 }
 
-// tokenizer/ in the folder with the tracker, which is `path` or stands above it; empty: there is none.
+// The folder tokenizer/ next to the tracker, which is in `path` or above it; empty: there is none.
 std::string tokenizer_beside(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
@@ -115,13 +116,13 @@ std::string tokenizer_beside(const std::string& path) {
   return {};
 }
 
-// The tokenizer's files beside a file of weights, as people put them there, or else as training did.
+// The tokenizer's files next to a weights file, where people put them, or else where training put them.
 std::string tokenizer_near(const std::string& path) {
   const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
   return find_tokenizer(folder) ? folder : tokenizer_beside(path);
 }
 
-// Its vocabulary is its ids and one more, the end of a document.
+// Its vocabulary is its ids plus one more, the end of a document.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
   files.type = "NullTokenizer";
@@ -135,10 +136,10 @@ void refuse_adapter_alone(const Json& args, const std::string& folder) {
   const Json* const adapter = args.find("adapter");
   if (!adapter || !adapter->is_object()) return;
   const std::string& base = (*adapter)["base"].as_string();
-  const std::string wrote = parent_or_here(folder).string();  // what megalith-finetune calls --output-dir
-  const std::string found = concat("holds an adapter alone, of the model ", quote(base), "; ");
+  const std::string wrote = parent_or_here(folder).string();  // the --output-dir of megalith-finetune
+  const std::string found = concat("holds only an adapter, of the model ", quote(base), "; ");
   if (!holds(wrote, kAdapterFile))
-    refuse(folder, concat(found, "let megalith-finetune end, which then writes it to ", wrote,
+    refuse(folder, concat(found, "let megalith-finetune finish, which then writes it to ", wrote,
                           ", or give that model"));
   if (adapter->find("num_virtual_tokens"))
     refuse(folder, concat(found, "a prefix cannot be joined to it; to run both: megalith-generate --model ",
@@ -166,7 +167,7 @@ ModelSource::ModelSource(const std::string& name, const SourceOptions& options) 
   if (found && !ours && is_megatron(folder))
     open_megatron(folder, options);
   else if (ours || folder != path)
-    open_checkpoint(path);  // which says what is wrong with it, if anything is
+    open_checkpoint(path);  // this reports what is wrong with it, if anything is
   else if (!fs::is_directory(path))
     refuse_file(path);
   else if (holds(path, "config.json"))

@@ -14,40 +14,40 @@
 
 namespace megalith {
 
-/// kData where `args`, those of our checkpoint in `folder`, say that it holds what megalith-finetune trained
-/// beside a model, and not a model: names that model and the command that takes both.
+/// kData if `args`, those of our checkpoint in `folder`, say that it holds only what megalith-finetune
+/// trained on top of a model. The message names that model and the command that takes both.
 void refuse_adapter_alone(const Json& args, const std::string& folder);
 
-/// Whether another tool left a model here that is not read as it stands: an adapter of peft, a GGUF file,
-/// weights without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
+/// Whether another tool left a model here that cannot be read directly: a peft adapter, a GGUF file, weights
+/// without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
 bool holds_foreign_model(const std::string& folder);
 
-/// A trained model on disk, whoever wrote it.
+/// A trained model on disk, whichever tool wrote it.
 class ModelSource {
  public:
   /// `name`: the folder that training saved into, here or with Megatron-LM (its tracker is followed), one
-  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, a Hugging Face folder, or its id
-  /// (io/cache/hf_cache.h). Reads and checks everything but the tensors' bytes. kNoInput when nothing is
-  /// there; kData for other kinds of checkpoints, by name, and for damage.
+  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, a Hugging Face folder, or a
+  /// model's id there (io/cache/hf_cache.h). Reads and checks everything except the tensors' bytes. kNoInput
+  /// if nothing is there; kData for damage and, with their kind, for other checkpoints.
   explicit ModelSource(const std::string& name, const SourceOptions& options = {});
 
   const std::string& path() const { return path_; }      // of the folder that is read
-  const ModelConfig& config() const { return config_; }  // finished; vocab_size is the true vocabulary
-  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
-  /// Where the tokenizer's files stand; empty: none.
+  const ModelConfig& config() const { return config_; }  // after finish(); vocab_size is the true vocabulary
+  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // an empty type: the model came without one
+  /// The folder of the tokenizer's files; empty: none.
   const std::string& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
 
-  /// Its tensors in the order that the files have.
+  /// Its tensors in the order of the files.
   ModelView view() const;
 
-  /// Every option of the run that trained it, where the checkpoint keeps them; else null.
+  /// Every option of the run that trained it, if the checkpoint keeps them; otherwise null.
   const Json& args() const { return args_; }
   int64_t iteration() const { return iteration_; }  // kRelease: not known
-  /// The losses of the training up to this checkpoint, where it keeps them.
+  /// The losses of the training up to this checkpoint, if it keeps them.
   const LossHistory& losses() const { return losses_; }
 
-  /// Where training stood, of a Megatron checkpoint; Adam's state with SourceOptions::optimizer, among the
+  /// The state of training of a Megatron checkpoint. With SourceOptions::optimizer, Adam's state is among the
   /// tensors.
   const SourceTraining& training() const { return training_; }
 
@@ -69,7 +69,7 @@ class ModelSource {
   LossHistory losses_;
   SourceTraining training_;
   std::unique_ptr<TensorFile> tensors_;
-  const TensorFile* theirs_ = nullptr;  // below tensors_: under Hugging Face's names
+  const TensorFile* theirs_ = nullptr;  // inside tensors_: under Hugging Face's names
 };
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Extents of the layers, as every format has them.
+// Extents of the layers, the same in every format.
 struct Sizes {
   explicit Sizes(const ModelConfig& c)
       : hidden(c.hidden),
@@ -18,7 +18,7 @@ struct Sizes {
   int64_t hidden, query, key, ffn;
 };
 
-// Finds tensors; what a file lacks has no name.
+// Finds tensors; one that the file does not have gets no name.
 class Finder {
  public:
   explicit Finder(const TensorFile& file) : file_(file) {}
@@ -27,7 +27,7 @@ class Finder {
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
   }
-  // Rows that stand together, as rows [at, at + rows) of the result.
+  // Consecutive rows, which become rows [at, at + rows) of the result.
   Product straight(const std::string& stem, int64_t at, bool transposed = false) const {
     const StoredTensor& weight = file_.at(stem + ".weight");
     const Shape shape = weight.shape();
@@ -39,7 +39,7 @@ class Finder {
   const TensorFile& file_;
 };
 
-// Row order of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
+// The row order of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
 std::vector<RowRun> packed_rows(const ModelConfig& c) {
   const Sizes sizes(c);
   const int64_t groups = c.kv_heads(), head = c.kv_channels, queries = c.heads / groups * head;
@@ -73,7 +73,7 @@ ModelView gpt2_view(const TensorFile& file, const ModelConfig& config) {
   return view;
 }
 
-// LLaMA and its kin.
+// LLaMA and similar models.
 ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
   const Finder find(file);
   const Sizes sizes(config);

@@ -8,10 +8,10 @@
 namespace megalith {
 
 /// Members of another tool's configuration (config.json, Megatron's args), with messages that name the file
-/// and the member (kData). Absent and null count the same.
+/// and the member (kData). Absent and null mean the same.
 class Settings {
  public:
-  Settings(const Json& json, std::string where);  // json outlives this
+  Settings(const Json& json, std::string where);  // json must outlive this
 
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// The files of a tokenizer's folder: name to contents, and those that are JSON parsed. Complaints name them
-// as they stand in the folder.
+// The files of a tokenizer's folder: name to contents, and the parsed JSON ones. Messages name them by their
+// paths in the folder.
 struct Folder {
   std::string path;
   std::map<std::string, std::string> files;
@@ -46,7 +46,7 @@ bool is_byte_level(const Json& tokenizer) {
   return type && type->is_string() && type->as_string() == "ByteLevel";
 }
 
-// Ids of the tokens, from tokenizer.json (its vocabulary and its added tokens) or vocab.json.
+// The tokens' ids, from tokenizer.json (its vocabulary and added tokens) or vocab.json.
 using Ids = std::map<std::string, int64_t>;
 
 void add_members(Ids& ids, const Json& vocabulary) {
@@ -60,7 +60,7 @@ const Json::Array& added_tokens(const Json& tokenizer) {
   return added ? added->as_array() : kNone;
 }
 
-// The file that says the ids; empty: none does.
+// The file that defines the ids; empty: there is none.
 std::string file_of_ids(const Folder& folder) {
   for (const char* const name : {"tokenizer.json", "vocab.json"})
     if (folder.has(name)) return name;
@@ -82,7 +82,7 @@ Ids ids_of(const Folder& folder) {
   return ids;
 }
 
-// kData unless each id is in the model's vocabulary and of one token alone. Ids may be left out.
+// kData unless each id is in the model's vocabulary and belongs to a single token. Ids may be left out.
 void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
   std::map<int64_t, const std::string*> tokens;
   for (const auto& [token, id] : ids) {
@@ -92,8 +92,8 @@ void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
            ", but the model's vocabulary ends at ", vocab_size - 1,
            "; give the tokenizer that it was trained with");
     if (const auto [at, fresh] = tokens.emplace(id, &token); !fresh)
-      fail(ErrorKind::kData, where, ": tokens ", quote(*at->second), " and ", quote(token), " have one id, ",
-           id);
+      fail(ErrorKind::kData, where, ": tokens ", quote(*at->second), " and ", quote(token),
+           " have the same id, ", id);
   }
 }
 
@@ -126,7 +126,7 @@ BytePairEncoder::Merge merge_of(const Ids& ids, const std::string& left, const s
 BytePairEncoder::Merge merge_of(const Ids& ids, std::string_view line, const std::string& where) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos)
-    fail(ErrorKind::kData, where, ": the line ", quote(line), " is no pair of tokens");
+    fail(ErrorKind::kData, where, ": the line ", quote(line), " is not a pair of tokens");
   return merge_of(ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
 }
 
@@ -134,12 +134,12 @@ std::vector<BytePairEncoder::Merge> merges_of(const Json& tokenizer, const Ids& 
                                               const std::string& where) {
   std::vector<BytePairEncoder::Merge> merges;
   for (const Json& merge : tokenizer["model"]["merges"].as_array()) {
-    if (merge.is_string())  // as tokenizers wrote it before 0.20
+    if (merge.is_string())  // as tokenizers before 0.20 wrote it
       merges.push_back(merge_of(ids, merge.as_string(), where));
     else if (const Json::Array& pair = merge.as_array(); pair.size() == 2)
       merges.push_back(merge_of(ids, pair[0].as_string(), pair[1].as_string(), where));
     else
-      fail(ErrorKind::kData, where, ": model.merges[", merges.size(), "] is no pair of tokens");
+      fail(ErrorKind::kData, where, ": model.merges[", merges.size(), "] is not a pair of tokens");
   }
   return merges;
 }
@@ -163,10 +163,10 @@ TrainedBpe from_tokenizer_json(const Folder& folder, const Ids& ids) {
   return bpe;
 }
 
-// How merges.txt differs from the model of a tokenizer.json; empty: it does not.
+// How merges.txt differs from the model in a tokenizer.json; empty: it does not.
 std::string merges_differ(const std::string& text, const Json& model) {
   const Json* const list = model.find("merges");
-  if (!list || !list->is_array()) return "there are merges";
+  if (!list || !list->is_array()) return "has merges";
   size_t count = 0;
   for (const std::string& line : split(text, '\n')) {
     const std::string_view merge =
@@ -191,7 +191,7 @@ std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const Mo
   return files;
 }
 
-// A role of tokenizer_config.json: the text itself, or an object that holds it.
+// A role in tokenizer_config.json: the text itself, or an object that holds it.
 std::string role(const Json& settings, const char* name) {
   const Json* value = settings.find(name);
   if (value && value->is_object()) value = value->find("content");
@@ -215,8 +215,8 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
-// Renames a list of "extra_special_tokens", as transformers 5 writes it, because transformers 4 fails at it;
-// both understand its older name.
+// Renames a list "extra_special_tokens", as transformers 5 writes it: transformers 4 fails on it, and both
+// understand its older name.
 void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   const auto file = files.find("tokenizer_config.json");
   if (file == files.end()) return;
@@ -230,7 +230,7 @@ void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   file->second = out.dump(2) + "\n";
 }
 
-// Names the token that ends a document where transformers looks for it.
+// Writes the token that ends a document where transformers looks for it.
 void name_end(std::map<std::string, std::string>& files, const std::string& eod) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const auto file = files.find(name);
@@ -240,8 +240,8 @@ void name_end(std::map<std::string, std::string>& files, const std::string& eod)
   }
 }
 
-// These files are copied to where the model goes, perhaps to be published: one may not be a link to a file of
-// somewhere else. (In Hugging Face's cache they are links to ../../blobs.)
+// These files are copied to the output, which may be published, so none may be a link to a file elsewhere.
+// (In Hugging Face's cache they are links to ../../blobs.)
 void check_link(const std::string& folder, const std::string& path) {
   if (!fs::is_symlink(path)) return;
   const fs::path home = fs::canonical(folder), target = fs::canonical(path);
@@ -251,8 +251,8 @@ void check_link(const std::string& folder, const std::string& path) {
          ", outside of the model; put a copy of that file there");
 }
 
-// vocab.json and merges.txt beside a tokenizer.json say the same as it does, because some programs read the
-// ones, some the other. Tokens may be missing from vocab.json that were added later.
+// vocab.json and merges.txt next to a tokenizer.json must agree with it, since some programs read the ones
+// and some the other. Tokens that were added later may be missing from vocab.json.
 void check_agreement(const Folder& folder, const Ids& all) {
   if (!folder.has("tokenizer.json")) return;
   const Json& json = folder.parsed.at("tokenizer.json");
@@ -281,8 +281,8 @@ void check_agreement(const Folder& folder, const Ids& all) {
       differ("merges.txt", how);
 }
 
-// Whether this model has merges, each of which gives both its sides one after the other. kData for a model
-// that Hugging Face does not know.
+// Whether this model has merges, each of which gives its two sides joined. kData for a model that Hugging
+// Face does not know.
 bool has_plain_merges(const Json& model) {
   constexpr std::array kTypes = {"BPE", "Unigram", "WordLevel", "WordPiece"};
   const Json* const type = model.find("type");  // tokenizers before 0.5 wrote none
@@ -294,9 +294,9 @@ bool has_plain_merges(const Json& model) {
   return !prefix || prefix->is_null() || *prefix == Json("");
 }
 
-// What a target copies is read first, so that no damaged tokenizer comes into an output, where only its
-// reader would find out. GPT-2's files and a tokenizer.model are forms that this library reads whole; of a
-// tokenizer.json also models are copied that it knows nothing of, so that only ids and merges are looked at.
+// What a target copies is read first, so that no damaged tokenizer gets into an output, where only its reader
+// would notice. GPT-2's files and a tokenizer.model are forms that this library can read completely. A
+// tokenizer.json is copied even if its model is unknown here, so only its ids and merges are checked.
 void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
   if (!ids.empty()) check_ids(ids, vocab_size, folder.name(file_of_ids(folder).c_str()));
   if (folder.has("tokenizer.json")) {
@@ -304,7 +304,7 @@ void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
     const JsonNames names(json, folder.name("tokenizer.json"));
     if (has_plain_merges(json["model"])) merges_of(json, ids, folder.name("tokenizer.json"));
   }
-  if (folder.is_gpt2())  // an end of a document can be named later
+  if (folder.is_gpt2())  // the end of a document can be named later
     read_gpt2_files(folder.name("vocab.json"), folder.name("merges.txt"),
                     {.eod = ids.empty() || ids.contains(kEndOfText) ? "" : ids.begin()->first});
   if (!folder.has("tokenizer.model")) return;
@@ -321,12 +321,12 @@ Folder read_folder(const std::string& path) {
     const std::string& text = folder.files[name] = read_own_file(file);
     if (!file.ends_with(".json")) continue;
     if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
-      fail(ErrorKind::kData, file, ": is no JSON object; it is no tokenizer's file");
+      fail(ErrorKind::kData, file, ": is not a JSON object, so it is not a tokenizer file");
   }
   return folder;
 }
 
-// What both kinds of output take: the folder's files, checked, and their ids.
+// What both kinds of output need: the folder's files, checked, and their ids.
 struct Checked {
   Folder folder;
   Ids ids;

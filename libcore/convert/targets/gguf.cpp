@@ -39,8 +39,7 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// llama.cpp's families. Only its "llama" turns neighbours by the rotary angle, so their rows must be
-// interleaved.
+// llama.cpp's families. Only its "llama" rotates neighbours, so its rows must be interleaved.
 struct Family {
   const NameMap* names;
   std::string arch;
@@ -167,7 +166,7 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
   if (storage == Storage::kQ8) metadata.u32("general.quantization_version", 2);
   add_model(metadata, family, config);
   if (conversion.tokenizer_folder.empty()) {
-    warn("the model has no tokenizer; llama.cpp takes and gives token ids only");
+    warn("the model has no tokenizer; llama.cpp will take and return token ids only");
     metadata.text("tokenizer.ggml.model", "no_vocab");
   } else {
     add_gguf_tokenizer(metadata,
@@ -199,7 +198,7 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
   const ModelConfig& config = conversion.source.config();
   if (config.activation() == Activation::kGeluExact)
     warn(
-        "llama.cpp computes GELU in the form of tanh, the model was trained with the exact one: logits "
+        "llama.cpp computes GELU with tanh, but the model was trained with the exact form: logits "
         "differ by "
         "about 0.001");
   const OutputPlan plan = plan_gguf(conversion, type);

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// llama.cpp's types of tokens are SentencePiece's.
+// llama.cpp's token types are SentencePiece's.
 using Table = SentencePieceTable;
 
 struct Tokens {
@@ -118,7 +118,7 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
                         int64_t vocabulary) {
   const auto& files = tokenizer.files;
   const bool sentencepiece = files.contains("tokenizer.model");
-  bool adds_bos = sentencepiece;  // LLaMA's rule where tokenizer_config.json does not say
+  bool adds_bos = sentencepiece;  // LLaMA's rule if tokenizer_config.json does not say
   if (sentencepiece) {
     const std::string name = where + "/tokenizer.model";
     add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), where,

@@ -9,15 +9,14 @@
 
 namespace megalith {
 
-/// Adds "tokenizer.ggml.…": kind, tokens, their types, merges or scores, the ids of special tokens and the
-/// name that llama.cpp has for the splitting of texts. Ids that the tokenizer lacks are written as unused
-/// tokens, because the list must be as long as the embedding. kData for a tokenizer that llama.cpp does not
-/// know, by name.
+/// Adds "tokenizer.ggml.…": kind, tokens, their types, merges or scores, the ids of special tokens and
+/// llama.cpp's name for the splitting of texts. Ids without a token are written as unused tokens, since the
+/// list must be as long as the embedding. kData, with its name, for a tokenizer that llama.cpp does not know.
 void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer, const std::string& where,
                         int64_t vocabulary);
 
-/// llama.cpp's name of a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for others.
-/// kData for one without the keys that its kind has.
+/// llama.cpp's name for a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for
+/// others. kData for one without the keys of its kind.
 std::optional<std::string_view> known_split(const Json& stage);
 
 }  // namespace megalith

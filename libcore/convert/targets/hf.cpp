@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
 
-// In the order of depth.
+// From the bottom of the model to the top.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
@@ -86,11 +86,11 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
   for (const auto& entry : fs::directory_iterator(output))
     if (const std::string name = entry.path().filename().string(); !is_own_file(name))
       fail(ErrorKind::kUsage, "--output ", output, " holds ", quote(name),
-           ", which is no part of an exported model; give a new folder");
+           ", which is not part of an exported model; give a new folder");
 }
 
-// Warns, because transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the
-// files say.
+// Warns that transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files
+// say.
 void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
   const auto file = tokenizer.files.find("tokenizer.json");
   if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
@@ -102,7 +102,7 @@ void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& toke
       "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
 }
 
-// As save_pretrained() keeps it; what the model does not say follows from the tokenizer.
+// As save_pretrained() writes it; what the model does not say follows from the tokenizer.
 Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
   const Json made = hf_generation_config(ids);
@@ -118,7 +118,7 @@ HfTokenizerFiles tokenizer_of(const Conversion& conversion) {
 
 }  // namespace
 
-// In the order of depth, as many as fit (transformers' rule).
+// From the bottom of the model to the top, as many tensors per file as fit (transformers' rule).
 OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   OutputPlan plan(1);
   uint64_t bytes = 0;
@@ -143,7 +143,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   const OutputPlan plan = plan_hf(conversion, max_shard);
   const HfTokenizerFiles tokenizer = tokenizer_of(conversion);
   if (tokenizer.files.empty())
-    warn("the model has no tokenizer; the exported folder takes and gives token ids only");
+    warn("the model has no tokenizer; the exported model takes and returns token ids only");
   warn_of_other_rules(source.config(), tokenizer);
 
   PlacedFiles files(memory_for(plan));

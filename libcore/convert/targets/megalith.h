@@ -8,8 +8,8 @@
 namespace megalith {
 
 /// Writes the weights as OUTPUT/release with its tracker, so that megalith-pretrain --load finds them; the
-/// folder appears whole. kUsage when there is one already that is not empty. Holds one copy of the largest
-/// tensor.
+/// folder appears only when complete. kUsage if it already exists and is not empty. Holds one copy of the
+/// largest tensor.
 OutputPlan plan_checkpoint(const Conversion& conversion);
 void export_checkpoint(const Conversion& conversion, const std::string& output);
 

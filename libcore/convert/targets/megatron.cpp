@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kLayerPrefix = "decoder.layers.";
 
-// Which rank of the layout writes a file.
+// The rank of the layout that writes a file.
 struct FileRank {
   int tensor, pipeline;
 };
@@ -72,7 +72,7 @@ Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pi
           .head = pipeline == layout.pipeline - 1};
 }
 
-// Renames a norm's parameters, because Transformer Engine keeps them in the linear layer that follows.
+// Renames a norm's parameters: Transformer Engine keeps them in the linear layer that follows.
 std::string engine_name(std::string name) {
   for (const auto& [norm, linear] : {std::pair{"input_layernorm.", "self_attention.linear_qkv.layer_norm_"},
                                      {"pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_"}})
@@ -81,7 +81,7 @@ std::string engine_name(std::string name) {
   return name;
 }
 
-// Layers are counted within the stage.
+// Layers are numbered within the stage.
 std::string rank_name(const std::string& ours, int first_layer, const MegatronLayout& layout) {
   std::string name = ours;
   if (const std::string_view prefix = kLayerPrefix; name.starts_with(prefix)) {
@@ -116,7 +116,7 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   return recipe;
 }
 
-// Megatron pads the vocabulary on one rank too.
+// Megatron pads the vocabulary even on a single rank.
 int64_t rows_on_a_rank(const Param& param, bool vector, const Conversion& conversion,
                        const MegatronLayout& layout) {
   const std::string name = share_of(param).box.name;
@@ -132,7 +132,7 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   const Shape shape = vector ? Shape{recipe.rows()} : Shape{recipe.rows(), recipe.columns()};
   const StoredTensor* stored = conversion.file().find(recipe.source);
   if (!stored && !is_qkv_bias(param.name))
-    stored = &conversion.file().at(recipe.source);  // says what is there
+    stored = &conversion.file().at(recipe.source);  // reports what exists
   if (!stored) {
     recipe.source.clear();
     recipe.how = "zeros";
@@ -140,16 +140,16 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   return {name, storage_of(stored ? conversion.dtype_of(*stored) : conversion.main_dtype()), shape, recipe};
 }
 
-// Parameters of a stage, those before it, and of the ranks side by side. A tied head's copy of the words
-// stands beside them, because a reader compares the two first of all.
+// Numbers the parameters of one stage after those of earlier stages, with the ranks side by side. A tied
+// head's copy of the words comes with the words, since a reader compares the two first.
 size_t depth_of(const Param& param, size_t number, FileRank writer, const MegatronLayout& layout) {
   constexpr size_t kMaxParams = size_t{1} << 20;
   const size_t at = param.tie.empty() ? static_cast<size_t>(writer.pipeline) * kMaxParams + number : 0;
   return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(writer.tensor);
 }
 
-// Megatron's modules register the output projection of attention before its QKV; the optimizer numbers
-// parameters in that order. Place of a layer's parameter among the others.
+// The place of a layer's parameter among the others. Megatron's modules register the output projection of
+// attention before its QKV, and the optimizer numbers parameters in that order.
 int module_of(const std::string& name) {
   constexpr const char* kModules[] = {"input_layernorm.", "self_attention.linear_proj.",
                                       "self_attention.linear_qkv."};
@@ -177,8 +177,8 @@ void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
   }
 }
 
-// Cuts moments as the parameters are cut, because a rank updates what it holds; a bias that our model lacks
-// has none.
+// Cuts moments as the parameters are cut: a rank updates what it holds. A bias that our model does not have
+// has no moments.
 void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
   for (const char* kind : {"m.", "v.", "master."})
     for (size_t i = 0; i < rank.params; ++i) {
@@ -188,7 +188,7 @@ void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
       tensor.storage = Storage::kF32;
       if (!tensor.recipe.source.empty()) {
         tensor.recipe.source = concat(kOptimizerPrefix, kind, tensor.recipe.source);
-        conversion.file().at(tensor.recipe.source);  // says what is there
+        conversion.file().at(tensor.recipe.source);  // reports what exists
       }
       rank.file.tensors.push_back(std::move(tensor));
     }
@@ -203,7 +203,7 @@ MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& l
                         .rank = writer.pipeline * layout.tensor + writer.tensor};
   std::vector<OutputTensor>& tensors = rank.file.tensors;
   for (const Param& param : table.all())
-    if (param.tie.empty() || layout.pipeline > 1) {  // one stage holds a tied head's weight once
+    if (param.tie.empty() || layout.pipeline > 1) {  // a single stage holds a tied head's weight once
       tensors.push_back(output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
       tensors.back().depth = depth_of(param, tensors.size() - 1, writer, layout);
     }
@@ -242,16 +242,16 @@ TorchLayout layout_of(const OutputFile& file, const std::string& pickle, const M
   return {fs::path(file.name).stem().string(), pickle, storages};
 }
 
-// What is written, while it is.
+// The state of writing a checkpoint.
 struct Writing {
   OutputPlan plan;
-  std::vector<std::string> pickles;  // beside it, as all that follows
+  std::vector<std::string> pickles;  // parallel to it, as everything that follows
   std::vector<TorchLayout> layouts = {};
   std::vector<PlacedFile> placed = {};
-  std::vector<std::vector<uint32_t>> sums = {};  // of the storages of each file
+  std::vector<std::vector<uint32_t>> sums = {};  // of each file's storages
 };
 
-// All but the tensors and their sums, below `folder`.
+// Creates all files below `folder`, without the tensors and their sums.
 void create_files(Writing& w, const MegatronRun& run, const fs::path& folder, PlacedFiles& files) {
   for (size_t i = 0; i < w.plan.size(); ++i) {
     const OutputFile& file = w.plan[i];
@@ -318,10 +318,10 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
   write_file((folder.path() / kTrackerFile).string(), "release");
   create_files(writing, {}, folder.path(), files);
   const SourceOptions options{.vocab_size = conversion.source.config().vocab_size,
-                              .crc = CrcCheck::kNo,  // they come last
+                              .crc = CrcCheck::kNo,  // the checksums are written last
                               .writing = &files};
   if (check.wanted()) {
-    // Opened before the sums come, which it would see come.
+    // Opened before the checksums are written, which it would otherwise see change.
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }

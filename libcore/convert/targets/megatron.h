@@ -9,19 +9,19 @@
 
 namespace megalith {
 
-/// How Megatron's ranks cut a model, and which of its layers hold it.
+/// How Megatron's ranks cut a model, and what its layers are called.
 struct MegatronLayout {
   int tensor = 1, pipeline = 1;
-  bool engine = true;  // names of Transformer Engine's layers; else of Megatron's own ("local")
+  bool engine = true;  // names of Transformer Engine's layers; otherwise of Megatron's own ("local")
 };
-/// Where a run stood that is written beside its parameters. What it leaves empty is not written.
+/// The state of a run, written in addition to its parameters. Empty members are not written.
 struct MegatronRun {
   int64_t iteration = 0;
-  Json::Object options = {};    // of the run, under the names of Megatron's args
-  Json::Object progress = {};   // args that say where it stood: consumed_train_samples, …
+  Json::Object options = {};    // of the run, with the names of Megatron's args
+  Json::Object progress = {};   // args that say how far it is: consumed_train_samples, …
   Json::Object scheduler = {};  // opt_param_scheduler
-  /// What a group of parameters says: lr, betas, eps, step. Not empty: the tensors have moments
-  /// ("optim.m.NAME", "optim.v.NAME"), and masters ("optim.master.NAME") where parameters are of 16 bits.
+  /// The members of a parameter group: lr, betas, eps, step. Not empty: the tensors have moments
+  /// ("optim.m.NAME", "optim.v.NAME"), and masters ("optim.master.NAME") if parameters have 16 bits.
   Json::Object adam = {};
   double weight_decay = 0;
   std::optional<Json> loss_scale = {};  // scale, growth_tracker, hysteresis_tracker
@@ -30,16 +30,16 @@ struct MegatronRun {
 };
 
 /// Writes DIR/release/mp_rank_…/model_optim_rng.pt for each rank, in Megatron's format "torch" with the names
-/// of megatron-core, and the tracker; the tokenizer's files in DIR/tokenizer. kUsage when the model cannot be
-/// cut so, or DIR is not new.
+/// of megatron-core, and the tracker; the tokenizer's files go to DIR/tokenizer. kUsage if the model cannot
+/// be cut this way, or DIR is not new.
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout);
 void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout);
 
-/// Writes ROOT/iter_NNNNNNN of a run in the same format, with its state, then ROOT/tokenizer and the tracker;
-/// beside what is there, in place of an older folder of that iteration. Returns the folder.
+/// Writes a run's ROOT/iter_NNNNNNN in the same format, with its state, then ROOT/tokenizer and the tracker.
+/// Replaces an older folder of that iteration and leaves everything else. Returns the folder.
 std::string export_megatron_run(const Conversion& conversion, const std::string& root,
                                 const MegatronLayout& layout, const MegatronRun& run);
-/// Why a model cannot be cut so; empty: it can.
+/// Why a model cannot be cut this way; empty: it can.
 std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout);
 
 }  // namespace megalith

@@ -25,13 +25,13 @@ Json text_or_none(const std::string& text) {
   return text;
 }
 
-// (left, right): the tokens that a token sees beside itself.
+// (left, right): how many tokens a token sees on either side.
 Json window_size(const ModelConfig& c) {
   if (c.sliding_window == 0) return {};
   return Json::Array{c.sliding_window - 1, 0};
 }
 
-// Megatron's --use-rope-scaling has LLaMA 3.1's figures built in.
+// Megatron's --use-rope-scaling has LLaMA 3.1's values built in.
 void check_rope_scaling(const ModelConfig& c) {
   if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
     fail(ErrorKind::kData,
@@ -40,7 +40,7 @@ void check_rope_scaling(const ModelConfig& c) {
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
 }
 
-// What Megatron compares and takes over when it loads (training/checkpointing.py: check_checkpoint_args,
+// What Megatron compares and adopts when it loads (training/checkpointing.py: check_checkpoint_args,
 // load_args_from_checkpoint).
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
@@ -114,14 +114,14 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"data_parallel_random_init", false}};
 }
 
-// The run's options first, so that what Megatron wants to hear of the model, and where the run stands,
+// The run's options come first, so that what Megatron needs to know of the model, and the state of the run,
 // override them.
 void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, const MegatronLayout& layout,
                  const MegatronRun& run) {
   Json args(run.options);
   for (const auto& [name, value] : model_args(conversion, layout, run)) args.set(name, value);
   for (const auto& [name, value] : run.progress) args.set(name, value);
-  // Megatron has no such option, and takes no notice of it.
+  // Megatron has no such option and ignores it.
   if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);
   args.set("rank", rank);
   pickle.global("argparse", "Namespace");
@@ -171,7 +171,7 @@ void pickle_members(PickleWriter& pickle, const Json::Object& members) {
 }
 
 // Megatron's groups of parameters (core/optimizer: _get_param_groups): with weight decay and without, in the
-// order in which the parameters meet them.
+// order of their first parameters.
 struct Group {
   bool decays;
   std::vector<size_t> params = {};
@@ -188,7 +188,7 @@ std::vector<Group> groups_of(const MegatronRankFile& rank) {
   return groups;
 }
 
-// What torch.optim's state_dict() says; parameters are numbered through the groups.
+// As torch.optim's state_dict(); parameters are numbered through all groups.
 void pickle_adam(PickleWriter& pickle, const MegatronRankFile& rank, const std::vector<Group>& groups,
                  const MegatronRun& run) {
   pickle.begin_dict();

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// A run of bytes of a file and what they were when written.
+/// A run of bytes of a file, and their hash when they were written.
 struct ContentPart {
   uint64_t bytes = 0;
   std::string xxh64;  // 16 hexadecimal digits
@@ -21,23 +21,24 @@ struct ContentPart {
   }
 };
 
-/// Whether the parts are `file_size` bytes together.
+/// Whether the parts add up to `file_size` bytes.
 bool cover(const std::vector<ContentPart>& parts, uint64_t file_size);
 
-/// Compares the bytes of a file, as they pass by, with the parts that it was written in.
+/// Compares the bytes of a file, as they are read, with the parts in which it was written.
 class ContentChecker {
  public:
-  /// `path` is for messages; `parts` must live as long. kData when they are not `file_size` bytes together.
+  /// `path` is for messages; `parts` must outlive this object. kData if they do not add up to `file_size`
+  /// bytes.
   ContentChecker(std::string path, const std::vector<ContentPart>& parts, uint64_t file_size);
 
-  /// The next bytes. kData at the end of a part that is not as it was written.
+  /// The next bytes. kData at the end of a part that differs from what was written.
   void update(const void* data, size_t bytes);
 
  private:
   std::string path_;
   const std::vector<ContentPart>& parts_;
   size_t part_ = 0;
-  uint64_t done_ = 0, begin_ = 0;  // of the part; where it begins in the file
+  uint64_t done_ = 0, begin_ = 0;  // bytes of the part; where the part begins in the file
   Xxh64 hash_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// What the first 34 bytes of an .idx say, and where its arrays begin.
+/// The first 34 bytes of an .idx, and where its arrays begin.
 struct IndexHeader {
   IndexedDType dtype{};
   int64_t sequences = 0, entries = 0;  // entries of the document array = documents + 1
@@ -20,16 +20,16 @@ struct IndexHeader {
   uint64_t file_size() const { return documents_at() + 8 * static_cast<uint64_t>(entries); }
 };
 
-/// `prefix` when both its files are there. kNoInput, naming the missing half.
+/// Returns `prefix` if both its files exist. kNoInput, with the missing one.
 std::string existing_dataset(std::string prefix);
 
-/// The header of an .idx of `file_size` bytes: magic, version, type, and the counts against the size. `head`
-/// holds the first min(34, file_size) bytes. kData, naming the file `path`.
+/// The header of an .idx of `file_size` bytes: checks magic, version, type, and the counts against the size.
+/// `head` holds the first min(34, file_size) bytes. kData, with the file `path`.
 IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_size, const std::string& path);
 
-/// Checks the arrays of an .idx as they pass by, front to back, in blocks of any size: lengths >= 0, pointers
-/// = sums of the lengths before, documents from 0 to S in order, the .bin's size. Each failure is kData and
-/// names file and place. The arrays may begin at any byte.
+/// Checks the arrays of an .idx as they are read, from front to back, in blocks of any size: lengths >= 0,
+/// pointers = sums of the lengths before, documents from 0 to S in order, the .bin's size. Each failure is
+/// kData with file and place. The arrays may begin at any byte.
 class IndexChecker {
  public:
   IndexChecker(const std::string& prefix, const IndexHeader& header, uint64_t bin_size);
@@ -49,8 +49,8 @@ class IndexChecker {
   std::string idx_, bin_;  // paths
   IndexHeader header_;
   int64_t item_, bin_size_;
-  int64_t sequences_ = 0, end_ = 0;     // seen; in bytes of the .bin
-  int64_t entries_ = 0, boundary_ = 0;  // seen; the last one
+  int64_t sequences_ = 0, end_ = 0;     // seen so far; in bytes of the .bin
+  int64_t entries_ = 0, boundary_ = 0;  // seen so far; the last one
   int32_t longest_ = 0;
 };
 

@@ -14,8 +14,8 @@
 namespace megalith {
 namespace {
 
-/// Sequences or documents checked before their pages are given back, so that opening an .idx of many GiB does
-/// not fill memory with it.
+/// Sequences or documents that are checked before their pages are released, so that opening an .idx of many
+/// GiB does not fill memory.
 constexpr int64_t kBlock = int64_t{1} << 20;
 
 std::span<const std::byte> head_of(const MappedFile& idx) {
@@ -131,12 +131,12 @@ int64_t IndexedDataset::document_of(int64_t sequence) const {
 
 TokenSpan IndexedDataset::sequence(int64_t sequence, int64_t from, int64_t n) const {
   if (sequence < 0 || sequence >= sequences())
-    fail(ErrorKind::kInternal, prefix(), ": sequence ", sequence, " of ", sequences(), " asked for");
+    fail(ErrorKind::kInternal, prefix(), ": sequence ", sequence, " of ", sequences(), " requested");
   const int64_t length = sequence_length(sequence);
   if (n < 0) n = length - from;
   if (from < 0 || n < 0 || from > length - n)
     fail(ErrorKind::kInternal, prefix(), ": tokens ", from, " to ", from + n, " of sequence ", sequence,
-         " asked for, which has ", length);
+         " requested, which has ", length);
   const auto item = static_cast<int64_t>(size_of(dtype()));
   return {state_->bin.data() + state_->pointer(sequence) + from * item, n, dtype()};
 }

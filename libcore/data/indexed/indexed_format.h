@@ -46,7 +46,7 @@ constexpr size_t size_of(IndexedDType dtype) {
 
 static_assert(std::endian::native == std::endian::little, "the .idx and .bin bytes are used in place");
 
-/// Element i of an array of T that begins anywhere.
+/// Element i of an array of T, which may begin anywhere.
 template <class T>
 T load_unaligned(const std::byte* array, int64_t i) {
   T value;
@@ -54,7 +54,7 @@ T load_unaligned(const std::byte* array, int64_t i) {
   return value;
 }
 
-/// Megatron's DType.optimal_dtype: 16 bits when the unpadded vocabulary has fewer than 65,500 ids.
+/// Megatron's DType.optimal_dtype: 16 bits if the unpadded vocabulary has fewer than 65,500 ids.
 constexpr IndexedDType optimal_dtype(int64_t vocab_size) {
   return vocab_size < 65500 ? IndexedDType::kU16 : IndexedDType::kI32;
 }

@@ -21,7 +21,7 @@ namespace megalith {
 namespace {
 
 constexpr uint64_t kLargeIndex = uint64_t{4} << 20;
-constexpr size_t kPointers = 4096;  // of the .idx, made at a time: 32 KiB
+constexpr size_t kPointers = 4096;  // pointers of the .idx made at a time: 32 KiB
 
 /// A file of the pair and the hash of what was written to it.
 struct HashedFile {
@@ -49,7 +49,7 @@ void copy_scratch(const ScratchFile& from, HashedFile& to) {
   from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
 }
 
-/// Where in the .bin each sequence begins.
+/// Writes where in the .bin each sequence begins.
 void write_pointers(const ScratchFile& lengths, int64_t token_bytes, HashedFile& to) {
   std::vector<int64_t> pointers;
   pointers.reserve(kPointers);
@@ -114,7 +114,7 @@ struct IndexedDatasetWriter::State {
   HashedFile bin{files.bin}, idx{files.idx};
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
-  uint64_t open_bytes = 0;  // of documents that are not ended
+  uint64_t open_bytes = 0;  // of documents that have not ended
   ByteBuffer narrowed;      // some tokens in the file's type
 };
 

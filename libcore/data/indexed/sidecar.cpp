@@ -19,15 +19,15 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kFormat = "megalith-dataset";
-// Every sidecar begins with this text, so that a corpus of many GiB is told apart without reading it.
+// Every sidecar begins with this text, so that a corpus of many GiB is recognized without reading it.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
-/// One of an earlier version has none.
+/// Sidecars of an earlier version have no checksum.
 void check_sum(const std::string& path, std::string_view text) {
   if (seal_of(text) == Seal::kBroken)
     fail(ErrorKind::kData, path,
-         ": its checksum is not that of its text: it was changed after it was written; remove the file to go "
-         "on without it");
+         ": its checksum does not match its text: it was changed after it was written; remove the file to "
+         "continue without it");
 }
 
 }  // namespace
@@ -49,9 +49,8 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   const std::string path = sidecar_path(prefix);
   std::error_code error;
   if (file_exists(path) && !std::filesystem::is_regular_file(path, error))
-    fail(
-        ErrorKind::kNoInput, path,
-        ": is not a regular file; wanted what was kept beside the dataset; move it away to go on without it");
+    fail(ErrorKind::kNoInput, path,
+         ": is not a regular file; wanted the dataset's sidecar; move it away to continue without it");
   if (!is_sidecar(path)) return std::nullopt;
   const std::string text = read_own_file(path);
   check_sum(path, text);
@@ -59,14 +58,14 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   const JsonNames names(json, path);
   if (const int64_t version = json["version"].as_int(); version != 1)
     fail(ErrorKind::kData, path, ": version ", version,
-         ", only version 1 is known; remove the file to go on without it");
+         ", only version 1 is known; remove the file to continue without it");
   return read_fields<Sidecar>(json);
 }
 
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {
-    warn(path, ": is not a sidecar of a dataset, left as it is; the max token id of ", quote(prefix),
+    warn(path, ": is not the sidecar of a dataset and is left unchanged; the max token id of ", quote(prefix),
          " is therefore not noted");
     return nullptr;
   }

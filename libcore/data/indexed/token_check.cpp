@@ -20,11 +20,10 @@
 namespace megalith {
 namespace {
 
-// Tokens at a time: few, so that progress is seen; not fewer, because threads meet between them.
+// Tokens at a time: few enough that progress is seen, but enough that threads rarely meet.
 constexpr int64_t kStep = int64_t{1} << 22;
 
-/// Range of tokens [begin, end) of the .bin, whose elements are aligned, because the file is mapped at a
-/// page.
+/// The range of tokens [begin, end) of the .bin, whose elements are aligned: the file is mapped at a page.
 TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
   return with_type(data.dtype(), [&](auto type) -> TokenRange {
     using T = decltype(type);
@@ -44,8 +43,8 @@ TokenRange joined(TokenRange a, TokenRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-/// The sidecar's range, when its counts are those of the files beside it, so that the sidecar is theirs. The
-/// minimum is 0 unless there are no tokens, because tokenizers give no negative ids.
+/// The sidecar's range, if its counts match the files next to it, which shows that it belongs to them. The
+/// minimum is 0 unless there are no tokens: tokenizers give no negative ids.
 std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
   const auto sidecar = read_sidecar(data.prefix());
   if (!sidecar) return std::nullopt;
@@ -72,13 +71,13 @@ TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cach
   return range;
 }
 
-/// Number of the first token outside [0, vocab_size).
+/// The number of the first token outside [0, vocab_size).
 int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
   const TokenSpan ids = data.all_tokens();
   for (int64_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= vocab_size) return i;
   fail(ErrorKind::kData, sidecar_path(data.prefix()),
-       ": tells of a token id that the dataset does not hold; remove it");
+       ": mentions a token id that the dataset does not hold; remove it");
 }
 
 [[noreturn]] void refuse(const IndexedDataset& data, int64_t vocab_size) {
@@ -92,8 +91,7 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
       "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
 }
 
-/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)", with the beginning of the hash so that two of one name are
-/// told apart.
+/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)". The beginning of the hash tells two of the same name apart.
 std::string described(const std::string& name, int64_t ids, const std::string& hash) {
   constexpr size_t kDigits = 8;
   return concat(name, ids > 0 ? concat(" of ", format_count(ids), " ids") : "", " (", hash.substr(0, kDigits),
@@ -110,7 +108,7 @@ TokenizerCheck::TokenizerCheck(const RunTokenizer& run, bool allowed)
 void TokenizerCheck::complain(const std::string& found, const std::string& remedy) const {
   const std::string why = found + ": the same ids mean other texts";
   if (!allowed_)
-    fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train all the same");
+    fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train anyway");
   warn(why);
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int64_t kShort = int64_t{1} << 20;
 constexpr int64_t kGreatestId = int64_t{1} << 24;
-constexpr int64_t kPiece = int64_t{1} << 20;  // tokens or documents between two words of progress
+constexpr int64_t kPiece = int64_t{1} << 20;  // tokens or documents between two updates of the progress
 
-/// Bin of a length: 0 of 0, 1 of 1, 2 of 2 and 3, …
+/// The bin of a length: 0 for 0, 1 for 1, 2 for 2 and 3, …
 size_t bin_of(int64_t length) {
   return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(length)));
 }

@@ -25,13 +25,14 @@ std::byte* bytes_of(std::vector<T>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-/// The joined .idx. Its counts are known before, so each array of each source is written at its place at
+/// The joined .idx. Its counts are known in advance, so each array of each source is written to its place at
 /// once, and nothing waits in memory.
 class IndexJoiner {
  public:
   IndexJoiner(AtomicFile& out, const IndexHeader& header) : out_(out), header_(header) { write_header(); }
 
-  /// Checks a source's arrays and appends them to those of the sources before. Returns the bytes it read.
+  /// Checks a source's arrays and appends them to those of the earlier sources. Returns the number of bytes
+  /// read.
   void add(const MergeSource& source, const std::function<void(uint64_t)>& progress) {
     const ReadableFile idx(source.prefix + ".idx");
     IndexChecker checker(source.prefix, source.header, source.bin_size);
@@ -89,7 +90,7 @@ class IndexJoiner {
     idx.read_at(from.documents_at() + 8 * first, numbers_.data(), 8 * n);
     checker.documents(bytes_of(numbers_), range.n);
     for (size_t i = 0; i < n; ++i) numbers_[i] += first_sequence_;
-    // Writes a source's entry 0 too: its begin is the end of the source before, so the same number is written
+    // Writes a source's entry 0 too: it equals the end of the source before, so the same number is written
     // again.
     out_.write_at(header_.documents_at() + 8 * (static_cast<uint64_t>(first_entry_) + first), numbers_.data(),
                   8 * n);
@@ -102,12 +103,12 @@ class IndexJoiner {
   int64_t first_sequence_ = 0, first_entry_ = 0, tokens_ = 0;  // of the next source
 };
 
-/// Appends a source's ids in another type, and gives their hash.
+/// Appends a source's ids in another type and computes their hash.
 class Widener {
  public:
   Widener(AtomicFile& out, IndexedDType from, IndexedDType to) : out_(out), from_(from), to_(to) {}
 
-  /// A whole number of tokens.
+  /// `ids` are a whole number of tokens.
   void add(std::span<const std::byte> ids) {
     with_type(from_,
               [&](auto in) { with_type(to_, [&](auto out) { convert<decltype(in), decltype(out)>(ids); }); });
@@ -196,8 +197,8 @@ class Merge {
   void add_tokens(const MergeSource& source) {
     const ReadableFile bin(source.prefix + ".bin");
     if (bin.size() != source.bin_size)
-      fail(ErrorKind::kData, bin.path(), ": is ", bin.size(), " bytes, a moment ago it was ", source.bin_size,
-           "; it was changed meanwhile");
+      fail(ErrorKind::kData, bin.path(), ": is ", bin.size(), " bytes, but a moment ago it was ",
+           source.bin_size, "; it was changed in between");
     const bool widened = source.header.dtype != header_.dtype;
     if (widened || config_.verify) return add_tokens_through_memory(source, bin, widened);
     uint64_t before = 0;
@@ -206,7 +207,7 @@ class Merge {
     keep_parts(source);
   }
 
-  /// Hashes the very bytes that are written, so that a source that changes meanwhile is found.
+  /// Hashes the very bytes that are written, so that a source that changes during the merge is detected.
   void add_tokens_through_memory(const MergeSource& source, const ReadableFile& bin, bool widened) {
     std::optional<ContentChecker> checker;
     std::optional<Widener> widener;
@@ -232,8 +233,8 @@ class Merge {
     sidecar_->bin_parts.insert(sidecar_->bin_parts.end(), parts.begin(), parts.end());
   }
 
-  /// The sidecar's counts, and the .idx read back for its hash (because its arrays were not written in
-  /// order). A source without hashes leaves the joined dataset without them.
+  /// Fills in the sidecar's counts and reads the .idx back for its hash, since its arrays were not written in
+  /// order. If a source has no hashes, the joined dataset has none.
   void describe(int64_t tokens) {
     sidecar_->documents = header_.entries - 1;
     sidecar_->sequences = header_.sequences;

@@ -16,7 +16,7 @@ struct MergeConfig {
   bool natural_sort = false;
   bool widen = false;
   bool verify = false;
-  bool multimodal = false;  // known only so that it can be rejected with its name
+  bool multimodal = false;  // declared only so that it is rejected by name
 
   template <class V>
   void fields(V&& v) {
@@ -26,15 +26,15 @@ struct MergeConfig {
     v("output-prefix", output_prefix, "Path of the joined dataset, without .bin and .idx.", required(),
       metavar("PREFIX"));
     v("recursive", recursive,
-      "Take the datasets of the folders below --input too, in the order of their paths.");
+      "Also take the datasets in folders below --input, in the order of their paths.");
     v("natural-sort", natural_sort,
       "Order the datasets of a folder by the numbers in their names: part_2 before part_10.");
     v("widen", widen,
-      "Join datasets of different integer types in the smallest type that holds all (int32 for uint16 and "
-      "int32). Their tokenizers must still be the same where sidecars tell.");
+      "Join datasets of different integer types, using the smallest type that holds all (int32 for uint16 "
+      "and int32). Where sidecars name the tokenizers, these must still be the same.");
     v("verify", verify,
-      "Compare the content of each dataset with the hashes in its sidecar, which must be there. Structure "
-      "and sizes are checked in any case.");
+      "Compare the content of each dataset with the hashes in its sidecar, which must exist. Structure "
+      "and sizes are always checked.");
     v("multimodal", multimodal, "Refused: datasets with sequence modes are not supported.", unlisted());
   }
   void validate(Problems&) const;
@@ -46,8 +46,8 @@ enum class PrefixOrder {
   kNatural,    // runs of digits by their number: p2 before p10
 };
 
-/// Prefixes of the datasets in a folder. Every file must be one of a .bin/.idx pair, or the .json of one:
-/// kData by name. kNoInput when there is none.
+/// The prefixes of the datasets in a folder. Every file must belong to a .bin/.idx pair, or be the .json of
+/// one; otherwise kData with its name. kNoInput if there is no pair.
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order);
 
 /// What was joined.
@@ -55,11 +55,11 @@ struct MergeSummary {
   int64_t datasets = 0, documents = 0, sequences = 0, tokens = 0;
 };
 
-/// Writes the joined dataset, atomically, in constant memory: the arrays of each source's .idx are checked as
-/// IndexedDataset does while they stream by; .bin bytes are copied by the kernel unless they are widened or
-/// verified. A sidecar is written when every source has one of the same tokenizer; the hashes of content that
-/// was not changed are carried over, so that damage done to a source after it was written is found even
-/// later. kUsage when the output is one of the sources; kData when token types or tokenizers differ.
+/// Writes the joined dataset, atomically and in constant memory. The arrays of each source's .idx are
+/// checked, as IndexedDataset does, while they are read; .bin bytes are copied by the kernel unless they are
+/// widened or verified. A sidecar is written if every source has one with the same tokenizer. The hashes of
+/// unchanged content are carried over, so that damage to a source is found even later. kUsage if the output
+/// is one of the sources; kData if token types or tokenizers differ.
 MergeSummary merge_datasets(const MergeConfig& config);
 
 }  // namespace megalith

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Regular files of a folder, relative to it.
+/// The regular files of a folder, relative to it.
 std::vector<fs::path> files_of(const fs::path& folder, bool recursive) {
   std::vector<fs::path> files;
   std::error_code reason;
@@ -36,7 +36,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Takes the digits at the front of `text`; without leading zeros, so that numbers of one length compare as
+/// Takes the digits from the front of `text`, without leading zeros, so that numbers of one length compare as
 /// text.
 std::string_view take_number(std::string_view& text) {
   size_t zeros = 0, end = 0;
@@ -47,8 +47,7 @@ std::string_view take_number(std::string_view& text) {
   return number;
 }
 
-/// Whether `a` comes before `b` by the numbers in them, so that part_2 is before part_10; ties (p01, p1) by
-/// code point.
+/// Whether `a` comes before `b` by the numbers in them (part_2 before part_10); ties (p01, p1) by code point.
 bool natural_less(const std::string& first, const std::string& second) {
   std::string_view a = first, b = second;
   while (!a.empty() && !b.empty()) {
@@ -67,7 +66,7 @@ bool natural_less(const std::string& first, const std::string& second) {
   return first < second;
 }
 
-/// In order; a folder stands for its datasets.
+/// The prefixes in order; a folder stands for its datasets.
 std::vector<std::string> prefixes_of(const MergeConfig& config) {
   if (config.inputs.empty()) fail(ErrorKind::kUsage, "--input names no dataset");
   std::vector<std::string> prefixes;
@@ -91,7 +90,7 @@ void check_output(const MergeConfig& config, const std::vector<std::string>& pre
            quote(prefix), "); write to another folder, or move it away first");
 }
 
-/// The sidecar of a source, unless it describes another dataset than the files beside it.
+/// The sidecar of a source, unless it does not match the files next to it.
 std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   auto sidecar = read_sidecar(source.prefix);
   if (!sidecar) return std::nullopt;
@@ -103,7 +102,8 @@ std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   if (counts_agree && (!hashed || cover(sidecar->bin_parts, source.bin_size))) return sidecar;
   warn(sidecar_path(source.prefix), ": describes ", sidecar->tokens, " tokens in ", sidecar->documents,
        " documents, the dataset has ", tokens, " in ", documents,
-       counts_agree ? "; but its hashes are of fewer or more bytes: it is not used" : "; it is not used");
+       counts_agree ? "; its hashes cover a different number of bytes, so it is not used"
+                    : "; it is not used");
   return std::nullopt;
 }
 
@@ -144,7 +144,7 @@ IndexedDType wider(IndexedDType a, IndexedDType b) {
 
 void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
   const Sidecar &x = *a.sidecar, &y = *b.sidecar;
-  // The hash says what the ids mean, whatever the options named the tokenizer.
+  // The hash decides what the ids mean, whatever the options called the tokenizer.
   const bool hashed = !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty();
   if (hashed ? x.tokenizer_hash == y.tokenizer_hash
              : x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size)
@@ -157,7 +157,7 @@ void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
 }  // namespace
 
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order) {
-  /// Ordered by unsigned bytes, because for UTF-8 that is the order of code points.
+  /// Ordered by unsigned bytes, which for UTF-8 is the order of code points.
   std::set<std::string> prefixes;
   for (const fs::path& file : files_of(folder, recursive)) {
     const std::string ending = file.extension().string(), path = (folder / file).string();
@@ -166,11 +166,11 @@ std::vector<std::string> find_datasets(const std::string& folder, bool recursive
     if (ending == ".json" && bin && idx) continue;
     if (ending != ".bin" && ending != ".idx")
       fail(ErrorKind::kData, path,
-           ": is no part of a dataset; wanted only .bin/.idx pairs (and their .json) in ", quote(folder),
+           ": is not part of a dataset; wanted only .bin/.idx pairs (and their .json) in ", quote(folder),
            ": move it away");
     if (!bin || !idx)
       fail(ErrorKind::kData, path, ": there is no ", prefix, bin ? ".idx" : ".bin",
-           " beside it; run preprocess again, or move the file away");
+           " next to it; run preprocess again, or move the file away");
     prefixes.insert(prefix);
   }
   if (prefixes.empty())
@@ -202,9 +202,9 @@ IndexedDType joined_dtype(const std::vector<MergeSource>& sources, bool widen) {
     if (!widen || floating)
       fail(ErrorKind::kData, source.prefix, ": tokens are ", name_of(source.header.dtype),
            ", those of the datasets before it ", name_of(dtype),
-           floating ? "; floating-point numbers are no token ids"
+           floating ? "; floating-point numbers are not token ids"
                     : "; they were made with different tokenizers: preprocess them with the same one, or "
-                      "give --widen when the ids mean the same");
+                      "give --widen if the ids mean the same");
     dtype = wider(dtype, source.header.dtype);
   }
   return dtype;

@@ -8,7 +8,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/merge/merge.h"
 
-/// Which datasets are joined. For merge.cpp only.
+/// Which datasets are joined. Only for merge.cpp.
 namespace megalith {
 
 /// A dataset to be joined; its arrays are not read yet.
@@ -16,19 +16,19 @@ struct MergeSource {
   std::string prefix;
   IndexHeader header = {};
   uint64_t bin_size = 0;
-  std::optional<Sidecar> sidecar = {};  // one whose counts are this dataset's
+  std::optional<Sidecar> sidecar = {};  // only if its counts are this dataset's
 };
 
-/// The datasets of --input in order. All headers, sizes and sidecars are looked at before the work begins: a
+/// The datasets of --input in order. All headers, sizes and sidecars are checked before the work begins: a
 /// damaged file at the end of a list costs seconds, not hours. kUsage, kData, kNoInput.
 std::vector<MergeSource> look_at_sources(const MergeConfig& config);
 
-/// The joined dataset's type: that of all sources, or with `widen` the smallest integer type that holds all
-/// of theirs. kData when they differ (without `widen`), or one is a floating-point type.
+/// The joined dataset's type: that of all sources or, with `widen`, the smallest integer type that holds all
+/// of theirs. kData if they differ (without `widen`), or one is a floating-point type.
 IndexedDType joined_dtype(const std::vector<MergeSource>& sources, bool widen);
 
-/// What the sources' sidecars say of the joined dataset, without its counts and hashes; nothing when one has
-/// none. kData when tokenizers differ.
+/// The joined dataset's sidecar as far as it follows from the sources', without counts and hashes; nothing if
+/// a source has none. kData if tokenizers differ.
 std::optional<Sidecar> joined_sidecar(const std::vector<MergeSource>& sources);
 
 }  // namespace megalith

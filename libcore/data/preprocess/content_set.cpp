@@ -48,8 +48,8 @@ bool ContentSet::has(ContentHash hash) const {
   return !slots.empty() && slots[find(slots, hash)] == hash;
 }
 
-/// Where the hash is, or would go. Linear probing from a place that the low half gives: the high half has
-/// chosen the table.
+/// Where the hash is, or would go. Linear probing starts from the low half: the high half has chosen the
+/// table.
 size_t ContentSet::find(const std::vector<ContentHash>& slots, ContentHash hash) {
   size_t at = static_cast<size_t>((static_cast<unsigned __int128>(hash.low) * slots.size()) >> 64);
   while (slots[at] != ContentHash{} && slots[at] != hash)

@@ -15,16 +15,16 @@ struct ContentHash {
   bool operator==(const ContentHash&) const = default;
 };
 
-/// Hash of some texts in order; texts that are cut differently hash differently.
+/// The hash of some texts in order. Texts that are cut differently have different hashes.
 ContentHash content_hash(std::span<const std::string_view> texts, ContentHash before = {});
 
-/// The hashes seen so far: 16 bytes each in 256 open-addressing tables that grow one by one by a quarter, so
-/// that the memory stays below kBytesEach a hash, growing included.
+/// The hashes seen so far: 16 bytes each, in 256 open-addressing tables. Each table grows by a quarter at a
+/// time, so that memory stays below kBytesEach per hash even while it grows.
 class ContentSet {
  public:
   static constexpr size_t kBytesEach = 24;
 
-  /// Whether the hash is new.
+  /// Returns whether the hash is new.
   bool insert(ContentHash hash);
   bool has(ContentHash hash) const;
   uint64_t size() const { return size_; }
@@ -32,7 +32,7 @@ class ContentSet {
 
  private:
   struct Table {
-    std::vector<ContentHash> slots;  // a zero hash: free
+    std::vector<ContentHash> slots;  // a zero hash: free slot
     size_t used = 0;
   };
   static size_t find(const std::vector<ContentHash>& slots, ContentHash hash);

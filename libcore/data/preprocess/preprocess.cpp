@@ -29,16 +29,16 @@
 namespace megalith {
 namespace {
 
-// Bytes of input between reader and writer; one longer line goes alone.
+// Bytes of input between reader and writer; a longer line goes alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
-constexpr size_t kBatchBytes = size_t{1} << 18;  // fits the second-level cache with its tokens
+constexpr size_t kBatchBytes = size_t{1} << 18;  // fits in the second-level cache together with its tokens
 constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
-// Order is kept, so one batch of unusual text, or a late disk, would stop the other workers without as many
-// batches to go on with.
+// The order is kept, so without this many batches in hand, one batch of unusual text or a slow disk would
+// stop the other workers.
 constexpr size_t kBatchesAhead = 6;
 static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 
-/// What all stages of one preprocess() see.
+/// What all stages of one preprocess() share.
 struct Job {
   const PreprocessConfig& config;
   const TextTools& tools;
@@ -51,7 +51,7 @@ struct Job {
   }
 };
 
-/// One more than workers where the input is compressed, because decompressing is as much work as tokenizing.
+/// One thread more than workers if the input is compressed: decompressing is as much work as tokenizing.
 PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
   const bool compressed =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
@@ -80,8 +80,8 @@ class DocumentPipeline {
   DocumentPipeline(const DocumentPipeline&) = delete;
   DocumentPipeline& operator=(const DocumentPipeline&) = delete;
 
-  /// Throws Stopped when a stop was asked for, after an error too, because a stop cuts a pipe short, which
-  /// looks like an error of the data.
+  /// Throws Stopped if a stop was requested, even after an error: a stop ends a pipe early, which looks like
+  /// an error in the data.
   void run() {
     try {
       pipeline_.run();
@@ -150,7 +150,7 @@ void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
   if (!config.rejects.empty()) keeps("--rejects", config.rejects);
 }
 
-/// Throws kUsage when an output is an input, or no file.
+/// Throws kUsage if an output is also an input, or is not a file.
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
                  const std::vector<InputFile>& inputs, RunFiles files) {
   for (const InputFile& input : inputs) files.reads("--input", input.path);
@@ -159,16 +159,16 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
     const std::string prefix = config.prefix_of(key), sidecar = sidecar_path(prefix);
     files.writes_dataset("--output-prefix", prefix);
     if (!file_exists(sidecar) || is_sidecar(sidecar))
-      files.writes("--output-prefix", sidecar);  // else it stays
+      files.writes("--output-prefix", sidecar);  // otherwise it stays
   }
   if (config.resume) add_kept_files(config, files);
   files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
   files.check();
 }
 
-/// What the tokenizer will have to encode, about.
+/// About how much text the tokenizer will have to encode.
 uint64_t text_size(const std::vector<InputFile>& files) {
-  constexpr uint64_t kDecompressed = 4;  // times as large
+  constexpr uint64_t kDecompressed = 4;  // decompressed text is about so many times larger
   uint64_t size = 0;
   for (const InputFile& file : files) {
     if (file.pipe) return Tokenizer::kUnknownSize;
@@ -182,11 +182,12 @@ std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const 
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   tokenizer->expect(text_size(inputs));
-  ::malloc_trim(0);  // what reading a large tokenizer.json took: 150 MB of text then take 68 MiB and not 94
+  ::malloc_trim(
+      0);  // frees what reading a large tokenizer.json took: 150 MB of text then take 68 MiB instead of 94
   return tokenizer;
 }
 
-/// Megatron's lines.
+/// The lines that Megatron logs.
 void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
@@ -214,8 +215,7 @@ void PreprocessConfig::validate(Problems& problems) const {
   for (const std::string& key : json_keys) {
     if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
     if (!rejects.empty() && real_path(rejects) == real_path(prefix_of(key)))
-      problems.add("--rejects ", quote(rejects),
-                   " is what the dataset's names begin with; give another name");
+      problems.add("--rejects ", quote(rejects), " is the prefix of the datasets' names; give another name");
     if (key.find('/') != std::string::npos)
       problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
   }
@@ -251,8 +251,8 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokeni
     run({config, tools, interrupt}, inputs);
   } catch (const Stopped& stopped) {
     tell("stopped by ", stopped.name,
-         config.resume ? "; run the same command to go on"
-                       : "; nothing was written (with --resume it would go on)");
+         config.resume ? "; run the same command to resume"
+                       : "; nothing was written (a run with --resume can be resumed)");
     return config.resume ? exit_code(ErrorKind::kComm) : 128 + stopped.signal;
   }
   return 0;

@@ -23,8 +23,8 @@ inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
   return {{"none", Dedup::kNone}, {"exact", Dedup::kExact}};
 }
 
-/// Loose JSON in, indexed datasets out. Names and defaults are those of Megatron's tools/preprocess_data.py,
-/// of the versions that the documented commands call.
+/// Loose JSON in, indexed datasets out. Names and defaults are those of Megatron's tools/preprocess_data.py
+/// in the versions that the documented commands call.
 struct PreprocessConfig {
   std::vector<std::string> inputs, json_keys = {"text"};
   std::string output_prefix;
@@ -37,14 +37,14 @@ struct PreprocessConfig {
   bool resume = false;
   std::string dataset_impl = "mmap";
   int workers = 0;     // derived: the cores that the process may use
-  int chunk_size = 0;  // 0: batches are cut by bytes alone
+  int chunk_size = 0;  // 0: batches are cut by bytes only
   int64_t log_interval = 1000;
   int vocab_size = 0;
   int vocab_divisor = 128;
   bool split_sentences = false;
   std::string language = "english";
   bool keep_newlines = false;
-  double save_interval = 5;  // no option: seconds between two states that --resume can go on from
+  double save_interval = 5;  // not an option: seconds between two states from which --resume can continue
 
   template <class V>
   void fields(V&& v) {
@@ -57,41 +57,42 @@ struct PreprocessConfig {
       "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
       required(), metavar("PREFIX"));
     v("json-keys", json_keys,
-      "Keys to take; each makes a dataset of its own. Where a line has no key \"meta.text\", it is key "
+      "Keys to take; each yields its own dataset. If a line has no key \"meta.text\", that means key "
       "\"text\" "
       "of the object \"meta\".",
       metavar("KEY"));
     v("split-sentences", split_sentences,
-      "Make a sequence of each sentence, as cut by NLTK's Punkt with its model of --lang (punkt_tab, from "
-      "where NLTK looks). Lists of texts are taken as sentences already.");
+      "Make each sentence a sequence, as split by NLTK's Punkt with its model for --lang (punkt_tab, from "
+      "where NLTK looks for it). Lists of texts are taken to be sentences.");
     v("lang", language, "Language of --split-sentences: a folder of punkt_tab.", metavar("LANGUAGE"));
     v("keep-newlines", keep_newlines,
-      "With --split-sentences: keep the blanks and line ends after a sentence with it.");
+      "With --split-sentences: leave the blanks and line ends that follow a sentence in it.");
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
-    v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
-    v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
+    v("on-error", on_error, "At a bad line: strict stops without output, skip continues without the line.");
+    v("rejects", rejects, "Write the skipped lines there, unchanged.", metavar("FILE"));
     v("max-document-bytes", max_document_bytes,
       "A longer line is a bad line, of which little more than this is read into memory (and kept by "
       "--rejects).",
       at_least(0), default_text("any length"));
     v("min-chars", min_chars, "Leave out documents whose texts have fewer characters together.", at_least(0));
     v("dedup", dedup,
-      "exact: leave out a document whose texts an earlier one had (16 to 24 bytes of memory each).");
+      "exact: leave out a document whose texts equal those of an earlier one (16 to 24 bytes of memory "
+      "each).");
     v("resume", resume,
-      "Keep what is done beside the output, so that the same command goes on where it was interrupted.");
+      "Keep the state next to the output, so that the same command resumes where it was interrupted.");
     v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
       default_text("all cores that the process may use"));
-    v("chunk-size", chunk_size, "Most lines that a worker takes at a time.", at_least(0),
+    v("chunk-size", chunk_size, "Maximum number of lines that a worker takes at a time.", at_least(0),
       default_text("by bytes"));
     v("log-interval", log_interval, "Documents between two log lines.", at_least(1));
-    v("dataset-impl", dataset_impl, "Accepted for old scripts: what is written is always the mmap layout.",
+    v("dataset-impl", dataset_impl, "Accepted for old scripts: the mmap layout is always written.",
       one_of({"mmap", "lazy", "cached"}));
     v("vocab-size", vocab_size, "Ids of a NullTokenizer.", at_least(0), default_text("from the tokenizer"));
     v("make-vocab-size-divisible-by", vocab_divisor, "For the padded size in the log.", at_least(1));
   }
   void finish();
   void validate(Problems&) const;
-  /// The prefix of the dataset that a key makes, without .bin and .idx.
+  /// The prefix of a key's dataset, without .bin and .idx.
   std::string prefix_of(const std::string& key) const;
 };
 
@@ -107,7 +108,7 @@ struct SkippedLines {
   }
 };
 
-/// What a run did. Counts of lines are over all inputs.
+/// What a run did. Line counts are over all inputs.
 struct PreprocessSummary {
   int64_t lines = 0, documents = 0, blank_lines = 0;
   int64_t short_documents = 0, duplicates = 0;         // left out because the user asked for it
@@ -118,30 +119,31 @@ struct PreprocessSummary {
 };
 
 /// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
-/// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) and the sidecar beside them. A document
-/// is the key's string, or its list of strings, each of which makes one sequence; empty strings make none;
-/// see Megatron's Encoder. With config.split_sentences a string's sentences are its sequences, and the files
-/// are PREFIX_KEY_sentence; kNoInput when the language has no model.
+/// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) with the sidecar next to them. A
+/// document is the key's string, or its list of strings, each of which makes one sequence; empty strings make
+/// none; see Megatron's Encoder. With config.split_sentences, the sentences of a string are its sequences,
+/// and the files are PREFIX_KEY_sentence; kNoInput if there is no model for the language.
 ///
 /// strict: the first bad line of the data throws kData with FILE:LINE:BYTE (both from 1) and the reason, and
 /// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects; a line
 /// whose text the tokenizer refuses is one of them.
 ///
-/// config.resume: at any interruption, kill -9 included, PREFIX.resume.json and the .partial files beside the
-/// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
-/// when inputs or options are not those of the interrupted run. Throws Stopped (io/run/stop_signal.h) when
-/// the StopSignal that lives, if one does, is asked for a stop.
+/// config.resume: after any interruption, even kill -9, PREFIX.resume.json and the .partial files next to the
+/// output say where to continue. The finished files have the same bytes as those of an uninterrupted run.
+/// kUsage if inputs or options differ from those of the interrupted run. Throws Stopped
+/// (io/run/stop_signal.h) if the current StopSignal, if there is one, is asked to stop.
 ///
-/// Memory stays below 128 MiB, 8 MiB for each worker after the second and 4 MiB for each key after the
-/// first, plus twice the longest line (and ContentSet::kBytesEach a document when duplicates are left out,
-/// and what the decompressor needs), whatever the number of lines, with a tokenizer that keeps no more than
-/// half of that itself (our BPE does). One worker does all its work on the caller's thread; for compressed
-/// input there is one thread more.
+/// Memory stays below 128 MiB, plus 8 MiB for each worker after the second, 4 MiB for each key after the
+/// first and twice the longest line (and ContentSet::kBytesEach per document if duplicates are left out, and
+/// what the decompressor needs), whatever the number of lines, if the tokenizer itself keeps no more than
+/// half of that (our BPE does). With one worker, all work is done on the caller's thread; compressed input
+/// adds one thread.
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
-/// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0, or,
-/// after SIGTERM or SIGINT, 75 when the same command goes on (config.resume), else 128 and the signal's
-/// number. `files`: what the program reads beside what these name, which no output may replace.
+/// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0 or,
+/// after SIGTERM or SIGINT, 75 if the same command can resume (config.resume), otherwise 128 plus the
+/// signal's number. `files`: what the program reads in addition to the options' files, which no output may
+/// replace.
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files);
 
 }  // namespace megalith

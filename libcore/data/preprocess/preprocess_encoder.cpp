@@ -33,7 +33,7 @@ int32_t checked_length(int64_t length) {
   return static_cast<int32_t>(length);
 }
 
-/// Brings the ids from the `first` on to the disk.
+/// Moves the ids from `first` on to the disk.
 void put_aside(KeyTokens& out, size_t first) {
   for (const std::span<const char> part : out.tokens.parts(first * out.tokens.width(), out.tokens.bytes()))
     out.long_tokens->append(part.data(), part.size());
@@ -123,7 +123,8 @@ void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
   if (config_.dedup == Dedup::kExact) batch.hashes.push_back(hash());
 }
 
-/// The line as it is, when parsing may change it and it may have to be rejected; a long one goes to the disk.
+/// Keeps the original line, if parsing may change it and it may have to be rejected; a long line goes to the
+/// disk.
 std::string DocumentEncoder::keep_raw(DocumentBatch& batch, size_t i) const {
   const std::string_view raw = batch.lines.raw_line(i);
   const size_t size = batch.lines.line(i).size();
@@ -163,8 +164,8 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
   out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
-/// How many ids the text has. Those of a long line's document, whose first is the `first` of the batch, go to
-/// the disk as they come.
+/// Returns how many ids the text has. The ids of a long line's document, which begin at `first` in the batch,
+/// go to the disk as they are made.
 int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, size_t first) const {
   if (!out.long_tokens) {
     const size_t before = out.tokens.size();
@@ -199,12 +200,13 @@ void DocumentEncoder::mark_sizes(const DocumentBatch& batch) {
     sizes_[k] = {batch.keys[k].tokens.size(), batch.keys[k].lengths.size(), batch.keys[k].sequences.size()};
 }
 
-/// Rolls back a document whose tokenization failed, so that none of its tokens stay.
+/// Rolls back a document whose tokenization failed, so that none of its tokens remain.
 void DocumentEncoder::take_back(DocumentBatch& batch) const {
   for (size_t k = 0; k < keys_; ++k) {
     KeyTokens& key = batch.keys[k];
     key.tokens.truncate(sizes_[k].tokens);
-    if (std::exchange(key.long_tokens, nullptr)) key.max_id = -1;  // its own: others' are not looked at yet
+    if (std::exchange(key.long_tokens, nullptr))
+      key.max_id = -1;  // its own: those of other documents were not looked at yet
     key.lengths.resize(sizes_[k].lengths);
     key.sequences.resize(sizes_[k].sequences);
   }

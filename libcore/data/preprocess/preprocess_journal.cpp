@@ -16,8 +16,8 @@ PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json iden
   const std::string text = read_own_file(path_);
   if (seal_of(text) != Seal::kWhole)
     fail(ErrorKind::kData, "--resume: ", path_,
-         ": its checksum is not that of its text: it was changed after it was written, or an earlier version "
-         "wrote it; remove that file to begin anew");
+         ": its checksum does not match its text: it was changed after it was written, or an earlier version "
+         "wrote it; remove that file to start over");
   const Json journal = Json::parse(text, path_);
   const JsonNames names(journal, path_);
   const Json& theirs = journal["run"];
@@ -26,7 +26,7 @@ PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json iden
     if (other && *other == ours) continue;
     fail(ErrorKind::kUsage, "--resume: ", path_, " is of a run with another ", quote(name), ": ",
          other ? other->dump() : "none", ", now ", ours.dump(),
-         "; give the same inputs and options, or remove that file to begin anew");
+         "; give the same inputs and options, or remove that file to start over");
   }
   state_ = read_fields<PreprocessState>(journal["state"]);
 }
@@ -39,14 +39,14 @@ void PreprocessJournal::write(const PreprocessState& state) const {
   Json journal = Json::object();
   journal.set("run", identity_);
   add_fields(journal.set("state", Json::object()), state);
-  AtomicFile file(path_, 0);  // under one name, so that a killed run leaves no second one
+  AtomicFile file(path_, 0);  // under a fixed name, so that a killed run leaves no second one
   file.write(sealed(journal));
   file.commit();
 }
 
 void PreprocessJournal::remove() const {
   if (::unlink(path_.c_str()) != 0 && file_exists(path_))
-    fail(ErrorKind::kIo, path_, ": cannot remove what an interrupted run would go on from");
+    fail(ErrorKind::kIo, path_, ": cannot remove the state of an interrupted run");
   ::unlink(AtomicFile::partial_name(path_).c_str());
 }
 

@@ -13,16 +13,16 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kLinesNamed = 5;  // per reason, in the summary
+constexpr size_t kLinesNamed = 5;  // for each reason, in the summary
 
-/// Beside what the inputs need; see preprocess().
+/// In addition to what the inputs need; see preprocess().
 int promised_mebibytes(const PreprocessConfig& config) {
   constexpr int kEachWorker = 8, kEachKey = 4;
   return 128 + kEachWorker * std::max(0, config.workers - 2) +
          kEachKey * static_cast<int>(config.json_keys.size() - 1);
 }
 
-/// 0, unknown, when one of the inputs is a pipe.
+/// 0 (unknown) if one of the inputs is a pipe.
 int64_t total_size(const std::vector<InputFile>& files) {
   uint64_t total = 0;
   for (const InputFile& file : files) {
@@ -32,7 +32,7 @@ int64_t total_size(const std::vector<InputFile>& files) {
   return static_cast<int64_t>(total);
 }
 
-/// What decides the output's bytes, without the inputs.
+/// Everything but the inputs that decides the output's bytes.
 Json options_json(const PreprocessConfig& config, const TextTools& tools) {
   const Json all = to_json(config);
   Json options = Json::object();
@@ -55,7 +55,7 @@ Json identity_of(const InputFile& file) {
   return Json::Object{{"path", file.path}, {"bytes", file.size}, {"modified_ns", file.modified}};
 }
 
-/// What must be the same for a run to go on where another one stopped.
+/// What must be the same for a run to continue an earlier one.
 Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
                  const TextTools& tools) {
   Json inputs = Json::array();
@@ -86,7 +86,7 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 /// One key's output.
 class DocumentOutput::Key {
  public:
-  /// `from`: of a run that can be interrupted, what an earlier one has done.
+  /// `from`: for a run that can be interrupted, what an earlier one has done.
   Key(const PreprocessConfig& config, const std::string& key, const TextTools& tools, const KeyState* from)
       : key_(key),
         prefix_(config.prefix_of(key)),
@@ -100,7 +100,7 @@ class DocumentOutput::Key {
     sidecar_.options.set("json_key", key_);
   }
 
-  /// The documents for which `wanted` holds a 1; all when it is empty.
+  /// Adds the documents for which `wanted` holds a 1; all if it is empty.
   void add(const KeyTokens& batch, std::span<const char> wanted) {
     max_id_ = std::max<int64_t>(max_id_, batch.max_id);
     const size_t documents = batch.sequences.size();
@@ -113,7 +113,7 @@ class DocumentOutput::Key {
     }
   }
 
-  /// Everything but the files' names.
+  /// Does everything but give the files their names.
   DatasetPair& complete() {
     DatasetPair& pair = writer_.complete();
     sidecar_.max_token_id = max_id_;
@@ -135,13 +135,12 @@ class DocumentOutput::Key {
     return IndexedDatasetWriter(prefix_, dtype, from ? from->written : WriterMark{});
   }
 
-  /// Documents of a batch that follow each other.
+  /// Consecutive documents of a batch.
   struct Run {
     size_t end = 0;                 // the document after the last
-    size_t byte = 0, sequence = 0;  // of the batch, where the first begins
+    size_t byte = 0, sequence = 0;  // in the batch, where the first document begins
   };
-  /// Moves `run` over the documents of these numbers of sequences, and writes them unless they are not
-  /// wanted.
+  /// Moves `run` over the documents with these numbers of sequences, and writes them if they are wanted.
   void write(const KeyTokens& batch, Run& run, std::span<const int32_t> sequences, bool wanted) {
     size_t n = 0, bytes = 0;
     for (const int32_t count : sequences) n += static_cast<size_t>(count);
@@ -161,7 +160,7 @@ class DocumentOutput::Key {
 
   std::string key_, prefix_;
   const TextTools& tools_;
-  Sidecar sidecar_;  // without what is known at the end
+  Sidecar sidecar_;  // without what is known only at the end
   IndexedDatasetWriter writer_;
   int64_t max_id_;
 };
@@ -178,14 +177,14 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
     open_outputs(tools, from);
   } catch (const Error& error) {
     if (from && error.kind() == ErrorKind::kData)
-      fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to begin anew");
+      fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to start over");
     throw;
   }
   if (from) go_on_from(*from);
   state_.texts.resize(files_.size());
 }
 
-/// Those of an interrupted run must hold what its state says that they hold.
+/// The files of an interrupted run must hold what its state says.
 void DocumentOutput::open_outputs(const TextTools& tools, const PreprocessState* from) {
   for (const std::string& key : config_.json_keys)
     keys_.push_back(std::make_unique<Key>(config_, key, tools, from ? &state_of(*from, key) : nullptr));
@@ -220,11 +219,11 @@ void DocumentOutput::go_on_from(const PreprocessState& from) {
   documents_before_ = state_.summary.documents;
   bytes_before_ = state_.summary.bytes;
   tokens_before_ = tokens();
-  log("Going on after ", format_count(state_.summary.lines), " lines, in ",
+  log("Resuming after ", format_count(state_.summary.lines), " lines, in ",
       shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 
-/// First everything that the state speaks of, then the state, because a run that goes on trusts what it says.
+/// First everything that the state refers to, then the state itself: a run that resumes trusts it.
 void DocumentOutput::save() {
   if (!journal_ || taking_) return;
   state_.keys.clear();
@@ -258,7 +257,7 @@ void DocumentOutput::take(DocumentBatch& batch) {
   taking_ = false;
   show_progress(batch.consumed);
   save_if_due();
-  for (KeyTokens& key : batch.keys) key.tokens.clear();  // their memory is the next one's
+  for (KeyTokens& key : batch.keys) key.tokens.clear();  // the next batch reuses their memory
   if (batch.lines.capacity() > kKeptBatch) batch = DocumentBatch{};
 }
 
@@ -271,7 +270,7 @@ void DocumentOutput::add_documents(const DocumentBatch& batch) {
   count_documents(static_cast<int64_t>(documents) - left_out);
 }
 
-/// For each document whether it is the first with its texts; empty when all are, or nobody asked.
+/// For each document, whether it is the first with its texts; empty if all are, or if nobody asked.
 std::vector<char> DocumentOutput::find_new(std::span<const ContentHash> hashes) {
   std::vector<char> wanted;
   wanted.reserve(hashes.size());
@@ -325,8 +324,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
-/// blanks.
+/// Writes the line's original bytes. An array's element becomes one line: its line ends, which are white
+/// space in JSON, become blanks.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

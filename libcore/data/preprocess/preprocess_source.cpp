@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A pattern that names no file itself stands for the files that match it, in byte order.
+/// A pattern that is not itself the name of a file stands for the files that match it, in byte order.
 std::vector<std::string> expand(const std::string& input) {
   if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
   glob_t found{};
@@ -34,7 +34,7 @@ std::vector<std::string> expand(const std::string& input) {
   return paths;
 }
 
-/// Whether a file in a folder is meant as input: .json or .jsonl, perhaps compressed. Hidden ones are not.
+/// Whether a file in a folder is meant as input: .json or .jsonl, perhaps compressed, and not hidden.
 bool is_corpus_name(std::string_view name) {
   if (name.starts_with('.')) return false;
   for (const std::string_view packed : {".gz", ".zst", ".bz2", ".xz"}) {
@@ -45,7 +45,7 @@ bool is_corpus_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".jsonl");
 }
 
-/// Device and inode of what was found in folders already, so that links in circles make nothing be read
+/// Device and inode of what was already found in folders, so that circular links do not make anything be read
 /// twice.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
 
@@ -54,8 +54,8 @@ bool is_new(const fs::path& path, RealFiles& seen) {
   return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
 }
 
-/// Links are followed, but no folder or file is taken a second time, because links may lead in circles, or to
-/// one folder by two ways. `any`: some was found, whether for the first time or not.
+/// Links are followed, but no folder or file is taken a second time: links may be circular, or lead to one
+/// folder in two ways. `any`: whether anything was found, even if not for the first time.
 void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::string>& paths, bool& any) {
   std::error_code reason;
   std::vector<fs::path> entries;
@@ -76,12 +76,12 @@ void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::s
     if (is_new(path, seen))
       paths.push_back(path.string());
     else
-      log("Passing over ", path.string(), ": it was found by another name already");
+      log("Passing over ", path.string(), ": it was already found under another name");
   }
 }
 
-/// The corpus files below a folder that no other one had, in byte order of their paths; sidecars of datasets
-/// are none.
+/// The corpus files below a folder that were not found in another one, in byte order of their paths, without
+/// sidecars of datasets.
 std::vector<std::string> files_below(const std::string& folder, RealFiles& seen) {
   std::vector<std::string> paths;
   bool any = false;
@@ -96,7 +96,7 @@ std::vector<std::string> files_below(const std::string& folder, RealFiles& seen)
 bool is_compressed(const std::string& path) {
   std::array<char, 6> head{};
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;  // will be told when it is its turn
+  if (fd < 0) return false;  // reported when it is its turn
   const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
   ::close(fd);
   return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
@@ -124,7 +124,7 @@ std::string shown_input(const std::string& path) {
 
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
-  RealFiles seen;  // files that are named one by one are taken as often as they are named
+  RealFiles seen;  // files that are named individually are taken as often as they are named
   for (const std::string& input : inputs) {
     for (const std::string& path : expand(input)) {
       if (!fs::is_directory(path)) {
@@ -137,7 +137,7 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   return files;
 }
 
-/// Smaller ones before the end of the last file, so that no worker ends long after the others.
+/// Smaller batches towards the end of the last file, so that no worker ends long after the others.
 size_t DocumentSource::batch_bytes() const {
   constexpr size_t kMin = size_t{1} << 14;
   const size_t bytes = limits_.lines.bytes;

@@ -26,15 +26,15 @@
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/sentences/sentence_splitter.h"
 
-/// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
+/// The three stages of preprocess() and what travels between them. Only for preprocess*.cpp.
 namespace megalith {
 
 struct DatasetPair;
 
-/// A batch that has become larger by a long line gives its memory back, else every batch would grow to the
-/// longest line.
+/// A batch that a long line has enlarged frees its memory; otherwise every batch would grow to the longest
+/// line.
 constexpr size_t kKeptBatch = size_t{1} << 21;
-/// The ids of a longer line are never together in memory: they wait on the disk for the writer.
+/// The ids of a longer line are never in memory together: they wait on the disk for the writer.
 constexpr size_t kLongLine = size_t{1} << 23;
 
 struct InputFile {
@@ -42,21 +42,21 @@ struct InputFile {
   uint64_t size = 0;
   int64_t modified = 0;     // nanoseconds
   bool pipe = false;        // size is not known
-  bool compressed = false;  // as far as can be seen before it is read
+  bool compressed = false;  // as far as is known before reading
 };
 
-/// Inputs as named, patterns and folders expanded. All are looked at before the work begins: a wrong name in
-/// the end of a list costs seconds, not hours. kNoInput.
+/// The inputs as named, with patterns and folders expanded. All are checked before the work begins: a wrong
+/// name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 
-/// What makes sequences of a document's texts.
+/// What turns a document's texts into sequences.
 struct TextTools {
   const Tokenizer& tokenizer;
   std::string tokenizer_hash;                     // Tokenizer::hash()
-  std::optional<SentenceSplitter> splitter = {};  // nothing: a text is one sequence
+  std::optional<SentenceSplitter> splitter = {};  // empty: a text is one sequence
 
-  /// The texts that each shall be one sequence.
+  /// Passes the texts that shall each be one sequence to `take`.
   template <class Take>
   void each_sequence(std::string_view text, bool is_sentence, const Take& take) const {
     if (splitter && !is_sentence)
@@ -68,19 +68,19 @@ struct TextTools {
 
 /// A line that gives no document.
 struct BadLine {
-  size_t line = 0;  // of the batch
-  size_t byte = 0;  // of the raw line
+  size_t line = 0;  // in the batch
+  size_t byte = 0;  // in the raw line
   DocumentFault fault{};
   std::string detail{};
-  std::string raw{};  // the line, when the one in the batch has been changed and is no long one
+  std::string raw{};  // the line, if it was changed in the batch and is not long
 };
 
-/// One key's documents in a batch, end to end, as they go to the file. It has cache lines of its own, because
+/// One key's documents in a batch, end to end, as they go to the file. Aligned to cache lines, since
 /// different threads work on different batches (see Pipeline's slots).
 struct alignas(64) KeyTokens {
   explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
   IdBuffer tokens;
-  std::unique_ptr<ScratchFile> long_tokens;  // after them, those of the last document when its line is long
+  std::unique_ptr<ScratchFile> long_tokens;  // then the tokens of the last document, if its line is long
   std::vector<int32_t> lengths;              // of each sequence
   std::vector<int32_t> sequences;            // of each document
   int32_t max_id = -1;
@@ -93,23 +93,23 @@ struct alignas(64) KeyTokens {
   }
 };
 
-/// Where in all inputs a run is.
+/// The place of a run in the inputs.
 struct SourceMark {
   size_t input = 0;
   ReaderMark reader{};
-  uint64_t finished = 0;  // bytes of the inputs before
+  uint64_t finished = 0;  // bytes of the earlier inputs
 };
 
 /// What travels through the pipeline.
 struct DocumentBatch {
   LineBatch lines;
   size_t bytes = 0;             // of the lines
-  SourceMark end;               // where the source was when it had read this
-  uint64_t consumed = 0;        // bytes of all inputs then
+  SourceMark end;               // where the source was after reading this
+  uint64_t consumed = 0;        // bytes of all inputs at that place
   uint64_t decoder_memory = 0;  // of the decompressor
   std::vector<KeyTokens> keys;
-  std::unique_ptr<ScratchFile> long_line;  // the last line as it was, when it is long and may be rejected
-  std::vector<ContentHash> hashes;         // of each document; empty: not wanted
+  std::unique_ptr<ScratchFile> long_line;  // the last line unchanged, if it is long and may be rejected
+  std::vector<ContentHash> hashes;         // of each document; empty: not needed
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
@@ -117,7 +117,7 @@ struct DocumentBatch {
 
 struct BatchLimits {
   LineLimits lines;
-  size_t workers;  // who share the batches
+  size_t workers;  // that share the batches
 };
 
 /// The pipeline's source: all inputs, one after the other.
@@ -151,12 +151,12 @@ class alignas(64) DocumentEncoder {
  public:
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
-  /// Lends a batch that will be read the memory of lines that were encoded, because it is in this core's
-  /// caches, and there is less of it than if every batch on its way kept its own (with two workers 2.7
-  /// MiB of 46, and 1 % of the processor time).
+  /// Gives a batch that is about to be read the memory of lines that have been encoded: that memory is in
+  /// this core's caches, and less is needed than if every batch kept its own (with two workers 2.7 MiB of 46,
+  /// and 1 % of the processor time).
   void lend_memory(DocumentBatch& batch);
-  /// Fills everything after `decoder_memory`. In strict mode the last bad line is the only one, and nothing
-  /// after it is looked at. Takes the memory of the lines unless somebody still needs them.
+  /// Fills everything after `decoder_memory`. In strict mode a bad line is the only one, and nothing after it
+  /// is looked at. Takes the memory of the lines unless it is still needed.
   void encode(DocumentBatch& batch);
 
  private:
@@ -180,12 +180,12 @@ class alignas(64) DocumentEncoder {
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
   size_t keys_;
-  std::vector<KeySizes> sizes_;  // before the line
+  std::vector<KeySizes> sizes_;  // as they were before the line
   ByteBuffer spare_;             // of lines
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
-                              const Tokenizer& tokenizer);  // nothing: not appended
+                              const Tokenizer& tokenizer);  // empty: not appended
 
 /// What a key's files hold.
 struct KeyState {
@@ -243,8 +243,8 @@ struct PreprocessState {
 /// The state of a run that can be interrupted, in PREFIX.resume.json.
 class PreprocessJournal {
  public:
-  /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
-  /// with what differs; kData when the file was changed; kComm when that run is not over.
+  /// Reads what an interrupted run left, if anything. kUsage, with the differences, if it is not the run that
+  /// `identity` describes; kData if the file was changed; kComm if that run has not ended.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   static std::string path_of(const std::string& output_prefix);
   /// What the interrupted run had done; nothing when there was none.
@@ -266,14 +266,15 @@ class DocumentOutput {
   DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
   ~DocumentOutput();
 
-  /// Where the source shall begin.
+  /// Where the source must begin.
   const SourceMark& start() const { return state_.source; }
-  /// Writes the batch's documents; throws at its first bad line in strict mode, else counts and keeps it.
+  /// Writes the batch's documents. In strict mode throws at its first bad line; otherwise counts and keeps
+  /// bad lines.
   void take(DocumentBatch& batch);
-  /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that batch
-  /// some may be written, so that what was saved before stays true.
+  /// Saves the state of the run, if it can be interrupted. Does nothing if take() has thrown: part of that
+  /// batch may be written, and the previously saved state stays valid.
   void save();
-  /// No more batches come: puts all files in place and logs the summary. Does not need the tokenizer.
+  /// After the last batch: puts all files in place and logs the summary. Does not need the tokenizer.
   PreprocessSummary finish();
 
  private:
@@ -300,16 +301,16 @@ class DocumentOutput {
   PreprocessState state_;  // its hashes and keys only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
-  std::optional<LockFile> rejects_lock_;  // where they are a file, not a device or a FIFO
+  std::optional<LockFile> rejects_lock_;  // if the rejects go to a file, not to a device or FIFO
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;
-  std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted
+  std::optional<ScratchFile> saved_hashes_;  // of contents_, if the run can be interrupted
   uint64_t decoder_memory_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
   int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run
   uint64_t bytes_before_ = 0;
-  bool taking_ = false;  // in take(), or thrown out of it
+  bool taking_ = false;  // inside take(), or after it has thrown
   Progress progress_;
 };
 

@@ -23,7 +23,7 @@ struct alignas(kArrayAlign) Header {
   std::array<int64_t, 7> zeros;
 };
 
-/// The bits of `values`: weights that differ in the last one blend otherwise.
+/// The bits of `values`: weights that differ in the last bit blend differently.
 template <class T>
 std::string bits_of(std::span<const T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());

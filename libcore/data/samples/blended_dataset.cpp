@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Index of the dataset furthest behind at sample `s`, the first of equals. `taken[i]` of each were taken.
+/// The index of the dataset that is furthest behind at sample `s`, the first of equal ones. `taken[i]`
+/// samples of each were taken.
 size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
                        std::span<const int64_t> taken, int64_t s) {
   const double samples = std::max(static_cast<double>(s), 1.0);
@@ -25,7 +26,7 @@ size_t furthest_behind(std::span<const size_t> candidates, std::span<const doubl
   return best;
 }
 
-/// A blend as it grows.
+/// A blend that is being built.
 class Taken {
  public:
   explicit Taken(size_t datasets) : taken_(datasets, 0) {}
@@ -66,7 +67,7 @@ Blend parse_blend(std::span<const std::string> words) {
   if (missing != weights.end())
     fail(ErrorKind::kUsage, "--data-path: ", quote(words[2 * static_cast<size_t>(given - weights.begin())]),
          " is a weight, but ", quote(words[2 * static_cast<size_t>(missing - weights.begin())]),
-         " is none; give WEIGHT PREFIX pairs, or prefixes only");
+         " is not; give WEIGHT PREFIX pairs, or prefixes only");
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!(*weights[i] > 0) || !std::isfinite(*weights[i]))
       fail(ErrorKind::kUsage, "--data-path: the weight ", quote(words[2 * i]), " of ",
@@ -77,8 +78,9 @@ Blend parse_blend(std::span<const std::string> words) {
   return blend;
 }
 
-// numpy/core/src/umath/loops_utils.h.src, pairwise_sum: eight running sums over blocks of at most 128, halves
-// (cut at a multiple of 8) above that. In that order, because the weights must be Megatron's to the bit.
+// numpy/core/src/umath/loops_utils.h.src, pairwise_sum: eight running sums over blocks of at most 128
+// elements, and halves (split at a multiple of 8) above that. The order matters: the weights must equal
+// Megatron's to the bit.
 double numpy_sum(std::span<const double> v) {
   constexpr size_t kLanes = 8, kBlock = 128;
   if (v.size() < kLanes) return std::accumulate(v.begin(), v.end(), 0.0);
@@ -138,7 +140,7 @@ BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex inde
 
 const GptDataset& BlendedDataset::source_of(int64_t sample) const {
   if (sample < 0 || sample >= size())
-    fail(ErrorKind::kInternal, "sample ", sample, " of a blend of ", size(), " asked for");
+    fail(ErrorKind::kInternal, "sample ", sample, " of a blend of ", size(), " requested");
   return datasets_[static_cast<size_t>(index_.dataset[static_cast<size_t>(sample)])];
 }
 

@@ -11,39 +11,40 @@
 
 namespace megalith {
 
-/// The words of --data-path: prefixes, with one weight each or with none.
+/// The words of --data-path: prefixes, each with a weight or all without.
 struct Blend {
   std::vector<std::string> prefixes;
-  std::vector<double> weights;  // as given, all above 0; empty: none given
+  std::vector<double> weights;  // as given, all above 0; empty: none were given
 };
 
 /// As Megatron's get_blend_from_list: an odd number of words is prefixes only; an even number is WEIGHT
-/// PREFIX pairs when every first word is a number, prefixes when none is. kUsage when only some are, or a
-/// weight is not above 0.
+/// PREFIX pairs if every first word is a number, prefixes if none is. kUsage if only some are, or a weight is
+/// not above 0.
 Blend parse_blend(std::span<const std::string> words);
 
-/// numpy.sum of doubles: pairwise, in its order of additions, so that normalised weights have numpy's bits.
+/// numpy.sum of doubles: pairwise, in numpy's order of additions, so that normalized weights have numpy's
+/// bits.
 double numpy_sum(std::span<const double> v);
 std::vector<double> normalized(std::span<const double> weights);
 
-/// Which dataset, and which of its samples, each sample of a blend is.
+/// For each sample of a blend, which dataset it comes from and which of its samples it is.
 struct BlendIndex {
   SharedArray<int16_t> dataset;
   SharedArray<int64_t> sample;
 };
 
-/// The next sample is taken from the first dataset that is furthest behind its share, so that each prefix of
-/// the blend is mixed by weight (helpers.cpp, build_blending_indices). `weights` add up to 1.
+/// The next sample is taken from the first dataset that is furthest behind its share, so that every beginning
+/// of the blend is mixed by weight (helpers.cpp, build_blending_indices). `weights` add up to 1.
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
 
-/// The same with each dataset's size as its weight, until every sample of each was taken once
+/// The same with each dataset's size as its weight, until every sample of each has been taken once
 /// (build_exhaustive_blending_indices).
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
 
 /// Several GptDatasets of one split, mixed sample by sample.
 class BlendedDataset {
  public:
-  /// kData when the index asks a dataset for more samples than it has.
+  /// kData if the index needs more samples of a dataset than it has.
   BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index);
 
   int64_t size() const { return static_cast<int64_t>(index_.dataset.size()); }

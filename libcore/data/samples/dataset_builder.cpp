@@ -17,7 +17,7 @@ struct SplitPart {
   const OpenBlend& open;
   const DatasetRequest& request;
   size_t split;
-  bool whole = false;  // the data are this part's alone
+  bool whole = false;  // the data is only for this part
 
   std::optional<int64_t> samples() const { return request.samples[split]; }
   SequenceRange range(size_t dataset) const {
@@ -44,7 +44,7 @@ constexpr double kSurplus = 0.005;  // Megatron's mid_level_dataset_surplus
 BlendedDataset blend_weighted(const SplitPart& part) {
   if (!part.samples())
     fail(ErrorKind::kUsage, "--data-path has weights, so the number of ", kSplitNames[part.split],
-         " samples must be given; without weights a blend can take one epoch");
+         " samples must be given; only a blend without weights can take one epoch");
   const std::vector<double> weights = normalized(part.open.blend.weights);
   std::vector<GptDataset> datasets;
   int64_t size = 0;
@@ -121,7 +121,7 @@ TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request
 }
 
 namespace {
-/// A blend without the datasets of which a part of --split has no document.
+/// A blend without the datasets whose part of --split has no document.
 OpenBlend with_documents(const SplitPart& part) {
   OpenBlend kept;
   for (size_t i = 0; i < part.open.datasets.size(); ++i) {
@@ -134,8 +134,8 @@ OpenBlend with_documents(const SplitPart& part) {
   return kept;
 }
 
-/// Training without a document is an error, an evaluation without one is none (Megatron: None), but for one
-/// epoch of it, which is empty.
+/// Training without a document is an error; an evaluation without one is simply absent (Megatron: None),
+/// unless one epoch was requested, which is then empty.
 std::optional<TrainingDataset> build_split(const SplitPart& part) {
   if (part.split == 0 || !part.samples()) return build_part(part);
   const OpenBlend kept = with_documents(part);

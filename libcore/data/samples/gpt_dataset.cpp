@@ -25,13 +25,13 @@ void check_spec(const IndexedDataset& data, const GptSpec& spec) {
   if (data.sequences() > kMax32)
     fail(ErrorKind::kData, data.prefix(), ": ", data.sequences(), " sequences; a sample order has room for ",
          kMax32, ": split the dataset and blend the parts");
-  // Limits, so that the products below stay in 64 bits, and the remaining length of a sample in 32 as in
+  // Limits that keep the products below within 64 bits, and the remaining length of a sample within 32, as in
   // Megatron's helpers.
   constexpr int64_t kMaxLength = int64_t{1} << 30, kMaxSamples = int64_t{1} << 32;
   if (spec.seq_length < 1 || spec.seq_length > kMaxLength)
     fail(ErrorKind::kUsage, "--seq-length ", spec.seq_length, "; wanted 1 to ", kMaxLength);
   if (spec.samples && (*spec.samples < 0 || *spec.samples > kMaxSamples))
-    fail(ErrorKind::kUsage, *spec.samples, " samples asked for; wanted 0 to ", kMaxSamples);
+    fail(ErrorKind::kUsage, *spec.samples, " samples requested; wanted 0 to ", kMaxSamples);
 }
 
 int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
@@ -40,12 +40,12 @@ int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
   return sum;
 }
 
-/// How long the row of ids is, and how it is cut.
+/// How long the row of ids is and how it is cut.
 struct Plan {
   int64_t tokens_per_epoch = 0, epochs = 1;
   int64_t extra = 1;
-  /// Samples before the last epoch, which is shuffled by itself when less than 80 % of it is needed, as
-  /// Megatron does it; -1: it is not.
+  /// Samples before the last epoch, which is shuffled separately if less than 80 % of it is needed, as in
+  /// Megatron; -1: it is not.
   int64_t apart = -1;
 
   int64_t cuttable() const { return std::max<int64_t>(0, epochs * tokens_per_epoch - extra); }
@@ -57,7 +57,7 @@ Plan plan_epochs(const IndexedDataset& data, const GptSpec& spec) {
   if (!spec.samples || *spec.samples == 0) return plan;
   if (per_epoch == 0)
     fail(ErrorKind::kData, place(data, spec), " holds no token, but ", *spec.samples,
-         " samples are asked for; give --split a larger share for it, or more documents");
+         " samples are requested; give --split a larger share for it, or more documents");
   plan.epochs = (*spec.samples * length + plan.extra + per_epoch - 1) / per_epoch;
   if (plan.epochs > kMax32)
     fail(ErrorKind::kData, place(data, spec), " holds ", per_epoch, " tokens; ", *spec.samples,
@@ -87,15 +87,15 @@ std::vector<int32_t> document_index(SequenceRange range, const Plan& plan, Numpy
   return documents;
 }
 
-/// Samples in the row of ids. A partial one is counted in binary32, because helpers.cpp does.
+/// The number of samples in the row of ids. A partial one is counted in binary32, as in helpers.cpp.
 int64_t count_pieces(const Plan& plan, const GptSpec& spec) {
   if (spec.drop_last) return plan.cuttable() / spec.seq_length;
   return static_cast<int64_t>(
       std::ceil(static_cast<float>(plan.cuttable()) / static_cast<float>(spec.seq_length)));
 }
 
-/// Rows of build_sample_idx (helpers.cpp). A piece ends `extra` ids before its last one, so that consecutive
-/// pieces share them.
+/// The rows of build_sample_idx (helpers.cpp). The next piece begins `extra` ids before the end of a piece,
+/// so that consecutive pieces share them.
 template <class T>
 SharedArray<T> sample_index(const IndexedDataset& data, const SharedArray<int32_t>& documents, int64_t pieces,
                             const GptSpec& spec, int64_t extra) {
@@ -192,12 +192,12 @@ GptDataset::GptDataset(IndexedDataset data, GptSpec spec, int64_t pad, const std
       index_(index_folder.empty() ? build_gpt_index(data_, spec_)
                                   : kept_gpt_index(data_, spec_, index_folder)) {}
 
-/// Returns how many sequences the ids are from.
+/// Returns from how many sequences the ids come.
 template <class Id>
 int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
   if (sample < 0 || sample >= size())
     fail(ErrorKind::kInternal, data_.prefix(), ", split ", spec_.name, ": sample ", sample, " of ", size(),
-         " asked for");
+         " requested");
   const int64_t piece = index_.piece(sample), extra = spec_.extra_token ? 1 : 0;
   const auto [first, begin] = index_.begin_of(piece);
   const auto [last, end] = index_.begin_of(piece + 1);
@@ -210,7 +210,7 @@ int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
     ids.copy_to(out.data() + done);
     const auto copied = out.subspan(static_cast<size_t>(done), static_cast<size_t>(ids.size()));
     if (const auto negative = std::find_if(copied.begin(), copied.end(), [](Id id) { return id < 0; });
-        negative != copied.end())  // else it would pass for padding
+        negative != copied.end())  // it would otherwise pass for padding
       fail(ErrorKind::kData, data_.prefix(), ": sample ", sample, " of split ", spec_.name, ", sequence ",
            sequence, ", holds the id ", *negative, "; ids are not negative: the .bin is damaged");
     done += ids.size();

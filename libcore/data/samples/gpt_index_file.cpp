@@ -22,7 +22,7 @@ struct alignas(kArrayAlign) Header {
   int64_t zero;
 };
 
-/// All that an index depends on but the bytes themselves.
+/// Everything except the bytes on which an index depends.
 std::string source_of(const IndexedDataset& data, const GptSpec& spec) {
   return sha256_hex(concat(data.file_key(), '|', spec.range.begin, '-', spec.range.end, '|',
                            spec.samples.value_or(-1), '|', spec.seq_length, '|', spec.seed, '|',

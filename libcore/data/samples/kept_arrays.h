@@ -15,10 +15,11 @@
 
 namespace megalith {
 
-/// Where each array of a kept index begins: at a multiple of so many bytes, so that it can be used as mapped.
+/// Each array of a kept index begins at a multiple of so many bytes, so that it can be used in the mapped
+/// file.
 constexpr size_t kArrayAlign = 64;
 
-/// Appends `values`, padded with zeros to the next array's place.
+/// Appends `values`, padded with zeros up to the next array's place.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -26,10 +27,10 @@ void append_array(std::string& out, std::span<const T> values) {
 }
 
 /// Reads what append_array() wrote after a header; the arrays keep the file mapped. The contents' hash was
-/// right, so they are what was written; kInternal where they are not.
+/// right, so they must be what was written; kInternal if they are not.
 class KeptArrays {
  public:
-  /// Fills in the header that stands before them.
+  /// Fills in the header before the arrays.
   template <class Header>
   KeptArrays(std::shared_ptr<const CachedFile::Contents> file, Header& header)
       : file_(std::move(file)), at_(sizeof header) {
@@ -54,8 +55,8 @@ class KeptArrays {
   size_t at_;
 };
 
-/// The index of `file` where it is kept, by `read`; else what `build` makes, kept as `contents` puts it and,
-/// so that a machine's ranks share its memory, read back.
+/// The index of `file` if it is kept, by `read`. Otherwise the one that `build` makes, which is kept in the
+/// form of `contents` and read back, so that a machine's ranks share its memory.
 template <class Read, class Build, class Contents>
 auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Contents& contents) {
   if (const auto kept = file.load()) return read(kept);

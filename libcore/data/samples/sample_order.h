@@ -14,7 +14,7 @@ struct SampleOrderOptions {
   std::vector<std::string> data_path;
   int64_t seed = 1234, seq_length = 0;
   std::string split = "969, 30, 1";
-  std::vector<std::string> samples;  // three words: of train, valid, test; 0 or "none": one epoch
+  std::vector<std::string> samples;  // three words, for train, valid, test; 0 or "none": one epoch
   int64_t lines = 64;
   bool no_extra_token = false, keep_last_partial_valid = false;
   int64_t vocab_size = 50257, pad = -1;
@@ -31,18 +31,17 @@ struct SampleOrderOptions {
     v("n", lines, "Samples to print of each part.", at_least(0));
     v("no-extra-token", no_extra_token, "Samples of --seq-length ids, without the last label.");
     v("keep-last-partial-valid", keep_last_partial_valid, "Keep and pad the last validation sample.");
-    v("vocab-size", vocab_size, "Its last id ends a document.", at_least(1));
+    v("vocab-size", vocab_size, "The last of these ids ends a document.", at_least(1));
     v("pad", pad, "Id that fills a partial sample; -1: none.", at_least(-1));
   }
   void validate(Problems&) const;
 };
 
-/// Prints, a fact a line:
+/// Prints one fact a line:
 ///   config JSON
 ///   split NAME CLASS len N                     or: split NAME None
 ///   index NAME KIND DTYPE SHAPE SHA256         as numpy would store it
-///   sample NAME I SHA256 SEQUENCES FIRST…      hash of the ids as little-endian 64-bit integers; the first
-///   eight
+///   sample NAME I SHA256 SEQUENCES FIRST…      hash of the ids as little-endian 64-bit integers; first eight
 /// kUsage, kNoInput, kData.
 void dump_sample_order(const SampleOrderOptions& options, std::ostream& out);
 

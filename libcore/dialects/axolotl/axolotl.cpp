@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// A key, with its group, under our name.
+/// A key with its group, and our name for it.
 struct Renamed {
   const char *path, *option;
 };
@@ -27,10 +27,10 @@ constexpr Renamed kRenamed[] = {
     {"rl_beta", "dpo-beta"},
 };
 
-/// Values of a key, and what each of them is here.
+/// A value of a key, and its meaning here.
 struct Value {
   const char *path, *word;
-  const char *option = "", *words = "";  // option empty: it changes nothing
+  const char *option = "", *words = "";  // an empty option: the value has no effect
 };
 constexpr Value kValues[] = {
     {"adapter", "lora", "lora", "true"},
@@ -59,7 +59,7 @@ constexpr Value kValues[] = {
     {"datasets.split", "train"},
     {"chat_template", "tokenizer_default"},
 };
-/// What to do where a key above has another value.
+/// What to do when a key above has another value.
 constexpr Renamed kRemedies[] = {
     {"adapter", "give lora, with load_in_8bit: true for a base in 8 bits"},
     {"bf16", "give true, false or auto"},
@@ -73,10 +73,10 @@ constexpr Renamed kRemedies[] = {
     {"load_in_8bit", "give true or false"},
     {"datasets.type", "give alpaca, chat_template or sharegpt"},
     {"datasets.split", "give train"},
-    {"chat_template", nullptr},  // a file, as our own option has it
+    {"chat_template", nullptr},  // a file, as for our own option
 };
 
-/// Keys that change nothing here; "wandb_*": every key that begins so.
+/// Keys without effect here; "wandb_*": every key that begins so.
 constexpr std::string_view kIgnored[] = {
     "model_type",
     "tokenizer_type",
@@ -136,7 +136,7 @@ void put(FileTranslation& file, const FileOption& from, const char* option, std:
   file.options.push_back({.key = option, .words = std::move(words), .where = from.where});
 }
 
-/// A key whose values are listed.
+/// Handles a key whose values are listed.
 void take_value(FileTranslation& file, const FileOption& option, const std::string& path) {
   const std::string word = join(option.words, " ");
   for (const Value& value : kValues)
@@ -170,7 +170,7 @@ void translate_axolotl(FileTranslation& file) {
   std::swap(read, file.options);
   if (std::count_if(read.begin(), read.end(), is("datasets.path")) > 1)
     file.problems.add(read.front().where, ": datasets has several entries; put their records into one file");
-  // All linear layers are more than those that are named beside them.
+  // "All linear layers" includes any that are named in addition.
   const bool all = std::any_of(read.begin(), read.end(), [&](const FileOption& option) {
     return is("lora_target_linear")(option) && option.words == std::vector<std::string>{"true"};
   });

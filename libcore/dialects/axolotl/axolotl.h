@@ -4,10 +4,10 @@
 
 namespace megalith {
 
-/// Reads a run file of axolotl, which is told by its key base_model. A key that means something here becomes
-/// our option (others have our name already), one that changes nothing goes to `ignored`, and what would
-/// change the result and cannot be done is a complaint. Keys that are not axolotl's are left, so that such a
-/// file may hold our own options, too. docs/finetune.md.
+/// Reads a run file of axolotl, recognized by its key base_model. A key with a meaning here becomes our
+/// option (some already have our name), a key without effect is added to `ignored`, and a key that would
+/// change the result and is not supported causes a complaint. Other keys are left unchanged, so such a file
+/// may also hold our own options. docs/finetune.md.
 void translate_axolotl(FileTranslation& file);
 
 }  // namespace megalith

@@ -1,8 +1,8 @@
-// Checkpoints as the PyTorch DDP tutorial keeps them: ROOT/model_NNNNNN.pth, a dict of the parameters under
-// our names, and ROOT/optimizer_NNNNNN.pth, what torch.optim.AdamW.state_dict() holds (matrices in the first
-// group, vectors, which do not decay, in the second) with one key more, "megalith": where the run stood, as
-// JSON. NNNNNN is the number of the run's last step, counted from 0. torch.load(weights_only=True) reads
-// both. Saved by way of our own format: the same numbers for every layout.
+// Checkpoints in the form of the PyTorch DDP tutorial: ROOT/model_NNNNNN.pth, a dict of the parameters under
+// our names, and ROOT/optimizer_NNNNNN.pth, the contents of torch.optim.AdamW.state_dict() (matrices in the
+// first group, vectors, which do not decay, in the second) with one more key, "megalith": the run's progress,
+// as JSON. NNNNNN is the number of the run's last step, counted from 0. torch.load(weights_only=True) reads
+// both. They are made from our own format: the same numbers in every layout.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +37,7 @@ std::string pth_path(const std::string& root, const char* kind, int64_t number) 
   return root + "/" + name;
 }
 
-/// A file of torch.save on its way: a pickle, and tensors out of another file.
+/// A file of torch.save under construction: a pickle, and tensors from another file.
 class PthFile {
  public:
   PthFile(std::string path, const TensorFile& source) : path_(std::move(path)), source_(source) {}
@@ -75,7 +75,7 @@ class PthFile {
   }
 
  private:
-  /// Written at a time, before the parts take their places.
+  /// Bytes written at a time, before the parts are written over them.
   static constexpr uint64_t kZeros = uint64_t{1} << 20;
 
   std::string path_;
@@ -100,7 +100,7 @@ void write_model(const std::string& path, const CheckpointReader& source) {
   file.write();
 }
 
-/// As AdamW's groups have them; parameters by their numbers.
+/// In the form of AdamW's groups; parameters are given by number.
 void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
                   std::pair<int64_t, int64_t> ids) {
   pickle.begin_dict();
@@ -131,8 +131,8 @@ void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
   pickle.end_dict();
 }
 
-/// The parameters in the order of their numbers: matrices first, because they decay and vectors do not, so
-/// that each group has one stretch of numbers.
+/// The parameters in the order of their numbers: matrices first, since they decay and vectors do not, so that
+/// each group has one range of numbers.
 std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matrices) {
   std::vector<std::string> names;
   for (const bool matrix : {true, false}) {
@@ -143,7 +143,7 @@ std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matri
   return names;
 }
 
-/// Everything of our checkpoint that is no tensor, and the parameters' names by number.
+/// Everything in our checkpoint except the tensors, and the parameters' names by number.
 Json about(const CheckpointReader& source, const std::vector<std::string>& names) {
   Json list = Json::array();
   for (const std::string& name : names) list.push_back(name);
@@ -190,7 +190,7 @@ void write_optimizer(const std::string& path, const CheckpointReader& source, Tr
   file.write();
 }
 
-/// Numbers of the pairs below `root`.
+/// Numbers of the pairs of files below `root`.
 std::vector<int64_t> numbers_of(const std::string& root) {
   std::vector<int64_t> numbers;
   std::error_code error;
@@ -217,20 +217,20 @@ NamedTensors tensors_of(const TorchFile& file) {
   return out;
 }
 
-/// The state of another step would go with weights that it does not fit.
+/// Refuses an optimizer state of another step, which would not fit the weights.
 void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
   if (state.iteration - 1 == number) return;
   fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
-       ", its name and the model beside it are of step ", number,
+       ", but its name and the model next to it are of step ", number,
        "; put the right file back, or give --checkpoint ", state.iteration - 1);
 }
 
-/// What optimizer_NNNNNN.pth says, if we wrote it: its tensors under our names join `tensors`.
+/// The contents of optimizer_NNNNNN.pth, if we wrote it: its tensors are added to `tensors` under our names.
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
   if (!own || own->kind != PickleValue::Kind::kText)
-    fail(ErrorKind::kData, file.path(), ": does not say where the run stood (key \"", kOwnKey,
-         "\"); it is not ours: move it away to begin with the weights of the model beside it");
+    fail(ErrorKind::kData, file.path(), ": does not say how far the run had come (key \"", kOwnKey,
+         "\"); another program wrote it: move it away to begin with the weights of the model next to it");
   const Json run = Json::parse(std::string(own->text()), concat(file.path(), ": ", kOwnKey));
   start.args = run["args"];
   take_state(start, run["state"], file.path());
@@ -257,8 +257,8 @@ std::optional<int64_t> newest_pth(const std::string& root) {
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
-/// The pair of this number, to go on from bit for bit. A model file alone (or one that torch wrote, if it has
-/// our names) is weights alone. kNoInput with the numbers that there are; kData.
+/// The pair with this number, for a run that resumes bit for bit. A model file alone (or one that torch
+/// wrote, if it has our names) gives only weights. kNoInput, listing the existing numbers; kData.
 StartPoint pth_start(const std::string& root, int64_t number) {
   const std::string model = pth_path(root, "model", number), optimizer = pth_path(root, "optimizer", number);
   if (!file_exists(model)) {
@@ -279,8 +279,8 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   return start;
 }
 
-/// What is wrong with weights alone that lie in --save: the run would begin at step 0, and its pairs would
-/// take the place of those that are there. Empty: nothing.
+/// The problem with weights alone that are in --save: the run would begin at step 0, and its pairs would
+/// overwrite the existing ones. Empty: no problem.
 std::string overwriting(const StartPoint& start, const std::string& save) {
   const fs::path model = start.path;
   std::error_code error;
@@ -290,7 +290,7 @@ std::string overwriting(const StartPoint& start, const std::string& save) {
   return concat(
       (model.parent_path() / optimizer).string(),
       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ", save,
-      "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+      "; put it back, or move ", start.path, " to a separate folder and give that as --load");
 }
 
 class FoundPair final : public FoundCheckpoint {
@@ -304,7 +304,7 @@ class FoundPair final : public FoundCheckpoint {
   }
   std::optional<SavedArgs> args() const override {
     Json args = pth_start(root_, number_).args;
-    if (!args.is_object()) return std::nullopt;  // a model file alone
+    if (!args.is_object()) return std::nullopt;  // only a model file
     return SavedArgs{.args = std::move(args), .folder = root_, .tokenizer = root_};
   }
 
@@ -320,7 +320,7 @@ class PthStore final : public CheckpointStore {
     return number ? std::make_unique<FoundPair>(place.path, *number) : nullptr;
   }
 
-  // The optimizer first, because a model without it counts as weights alone.
+  // The optimizer is written first: a model without it would count as weights alone.
   SavePlan save(const SaveRequest& save) const override {
     const int64_t number = save.state.iteration - 1;
     const std::string model = pth_path(save.root, "model", number);
@@ -336,7 +336,7 @@ class PthStore final : public CheckpointStore {
     for (const char* const begin : {"model_", "optimizer_"}) lock.remove_leftovers_in(save, begin);
   }
   void enter(const CheckpointConfig& config) const override {
-    std::error_code ignored;  // the next save says what is wrong
+    std::error_code ignored;  // the next save reports the problem
     fs::remove_all(passage(config.save), ignored);
   }
   std::optional<std::string> options_to_resume(const CheckpointConfig& config,
@@ -344,7 +344,7 @@ class PthStore final : public CheckpointStore {
     if (!config.number && !config.load.empty()) return std::nullopt;
     return concat("--checkpoint ", iteration - 1);
   }
-  // The pairs of one folder are all one run's: one of its files is none.
+  // The pairs of one folder belong to one run, so a single file of it is not a checkpoint.
   void refuse_part(const std::string& path) const override {
     const std::string folder = parent_or_here(path).string();
     if (path.ends_with(".pth") && newest_pth(folder))

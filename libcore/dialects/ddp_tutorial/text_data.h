@@ -8,8 +8,9 @@
 
 namespace megalith {
 
-/// The data of a run on text folders (--train-data-path): read and tokenized when it is made. Sets the steps
-/// of `config` where --num-epochs was given. kUsage when an epoch has no whole batch; as read_texts().
+/// The data of a run on text folders (--train-data-path): read and tokenized by the constructor. Sets the
+/// number of steps in `config` if --num-epochs was given. kUsage when an epoch has no full batch; otherwise
+/// throws like read_texts().
 class TextData {
  public:
   TextData(PretrainConfig& config, const Tokenizer&);

@@ -42,7 +42,8 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokeni
   for (const std::string& file : files_of(path)) {
     const std::string text = read_file(file);
     if (const size_t good = valid_utf8_prefix(text); good != text.size())
-      fail(ErrorKind::kData, file, ": byte ", good, " is no UTF-8; convert the file, for example with iconv");
+      fail(ErrorKind::kData, file, ": byte ", good,
+           " is not valid UTF-8; convert the file, for example with iconv");
     if (!ids.empty()) ids.push_back(tokenizer.eod());
     tokenizer.encode_in_parts(
         text, [&](std::span<const int32_t> piece) { ids.insert(ids.end(), piece.begin(), piece.end()); });

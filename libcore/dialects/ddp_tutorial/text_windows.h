@@ -10,31 +10,31 @@
 
 namespace megalith {
 
-/// The ids of a text file, or of all files of a folder and those below it (hidden ones not) in the order of
-/// their paths, with the tokenizer's end of text between two files. kNoInput when there is none; kData, with
-/// file and byte, for what is no UTF-8.
+/// The ids of a text file, or of all files (except hidden ones) in a folder and below it, sorted by path,
+/// with the tokenizer's end of text between two files. kNoInput if there is no file; kData, with file and
+/// byte, for text that is not UTF-8.
 std::vector<int32_t> read_texts(const std::string& path, const Tokenizer&);
 
 /// How a row of ids is cut into samples.
 struct WindowSpec {
   int64_t seq_length = 0;
-  int64_t stride = 0;     // ids between the beginnings of two windows
-  int64_t batch = 1;      // samples of a step: what is left of an epoch after its whole batches is dropped
-  uint32_t seed = 1234;   // of the order in each epoch
-  bool shuffled = false;  // else in the text's order
+  int64_t stride = 0;     // ids between the starts of two windows
+  int64_t batch = 1;      // samples per step; an incomplete last batch of an epoch is dropped
+  uint32_t seed = 1234;   // for the order in each epoch
+  bool shuffled = false;  // otherwise in the text's order
 };
 
-/// Windows of a text, over and over: those that begin at range(0, ids - seq_length, stride), as the
-/// tutorials that train on text folders cut them. Each has seq_length ids and as many labels, the ids one
-/// further on. Reading is thread-safe.
+/// The windows of a text, repeated endlessly: they begin at range(0, ids - seq_length, stride), as in
+/// tutorials that train on text folders. Each has seq_length ids and as many labels, which are the ids
+/// shifted by one. Reading is thread-safe.
 class TextWindows {
  public:
   TextWindows(std::vector<int32_t> ids, const WindowSpec&);
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   int64_t windows() const { return windows_; }  // of the text
-  int64_t epoch() const { return epoch_; }      // of those, in an epoch: whole batches
-  /// Sample `index` of endlessly many epochs; kInternal when an epoch has none.
+  int64_t epoch() const { return epoch_; }      // how many of them form an epoch: full batches only
+  /// Sample `index` of endlessly many epochs; kInternal if an epoch has none.
   void get(int64_t index, const SampleView& out) const;
 
  private:
@@ -44,7 +44,7 @@ class TextWindows {
   std::vector<int32_t> ids_;
   WindowSpec spec_;
   int64_t windows_, epoch_;
-  struct Kept;                  // orders of the last two epochs asked for
+  struct Kept;                  // the orders of the last two epochs that were read
   std::shared_ptr<Kept> kept_;  // shared: copies read the same text
 };
 

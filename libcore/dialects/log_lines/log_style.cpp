@@ -21,7 +21,7 @@ std::string six_digits(int64_t number) {
   return text;
 }
 
-/// Paddle's logger's beginning of a line.
+/// The beginning of a line from Paddle's logger.
 std::string paddle_head() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
@@ -50,8 +50,8 @@ void StyledLog::step(const StepFigures& step, double own_loss) {
   if (run_.style == LogStyle::kPaddle) paddle_step(step);
 }
 
-// The ranks of the last stage know it. Tensor ranks know the same, so one of them counts; context ranks each
-// know their part of the sequence.
+// The ranks of the last stage know the loss. Tensor ranks all know the same loss, so one of them counts; each
+// context rank knows it for its part of the sequence.
 double StyledLog::loss_of_my_samples(double own_loss) const {
   struct Part {
     int data;

@@ -11,28 +11,28 @@
 
 namespace megalith {
 
-/// What the lines of --log-style need to know of a run.
+/// What the lines of --log-style need to know about a run.
 struct StyledRun {
   LogStyle style = LogStyle::kMegatron;
   int64_t log_interval = 1, global_batch = 1;
-  int64_t epoch_steps = 0;  // 0: not known; then all steps are of epoch 1
+  int64_t epoch_steps = 0;  // 0: unknown; then all steps belong to epoch 1
 };
 
 struct StyledEvaluation {
   int64_t iteration = 0;
-  std::optional<double> train_loss;  // nothing: there are no data to train on, or it is not wanted
+  std::optional<double> train_loss;  // nothing: there are no training data, or it is not wanted
   double valid_loss = 0;
   int64_t batches = 0;
   double seconds = 0;
 };
 
-/// Lines that --log-style puts beside Megatron's, in the words of the tool that it names.
+/// Lines that --log-style adds to Megatron's, in the words of the tool that it names.
 ///
-/// ddp-tutorial, with batches counted from 0 in each epoch and steps from 0 in the run, by every rank for its
-/// own samples, whether it is muted or not:
+/// ddp-tutorial, with batches counted from 0 in each epoch and steps from 0 in the run; every rank prints
+/// lines for its own samples, even if muted:
 ///   [GPU1] Epoch 1 (Batch 000003): Train loss 9.123
 ///   [GPU1] Epoch 1 finished, checkpoint: 000009
-/// and by rank 0: Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140
+/// and rank 0: Epoch 1 (Step 000000): Train loss 9.131, Val loss 9.140
 ///
 /// paddle (PaddleNLP's Trainer), every log_interval steps, and at each evaluation:
 ///   [2026-11-22 10:00:00,123] [    INFO] - loss: 9.12345678, learning_rate: 1e-05, global_step: 20,
@@ -46,7 +46,7 @@ class StyledLog {
   bool wants_own_loss() const { return run_.style == LogStyle::kDdpTutorial; }
   bool wants_train_loss() const { return run_.style == LogStyle::kDdpTutorial; }
 
-  /// Called by every rank; `own_loss` as Trainer::own_loss().
+  /// Called by every rank; `own_loss` as from Trainer::own_loss().
   void step(const StepFigures&, double own_loss);
   void evaluation(const StyledEvaluation&);
 
@@ -60,7 +60,7 @@ class StyledLog {
   StyledRun run_;
   Communicator& world_;
   Coord at_;
-  double loss_ = 0, seconds_ = 0;  // of the steps since the last line
+  double loss_ = 0, seconds_ = 0;  // over the steps since the last line
   int64_t steps_ = 0;
 };
 

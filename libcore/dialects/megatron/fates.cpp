@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-constexpr unsigned kTraining = kPretrain | kAutoplan;  // a plan is of what would be trained
+constexpr unsigned kTraining = kPretrain | kAutoplan;  // a plan is made for what would be trained
 constexpr auto kNone = OptionFate::kNone;
 constexpr auto kOne = OptionFate::kOne;
 constexpr auto kMaybeOne = OptionFate::kMaybeOne;
@@ -17,7 +17,7 @@ constexpr std::string_view kMegatron = "Megatron-LM";
 constexpr std::string_view kPaddle = "PaddleNLP";
 constexpr std::string_view kFactory = "LLaMA-Factory";
 
-/// A line of the table: names, divided by blanks, with one fate.
+/// A line of the table: names, separated by blanks, that share a fate.
 struct Row {
   std::string_view names;
   ForeignOption fate;
@@ -28,7 +28,7 @@ constexpr Row ignored(std::string_view names, unsigned programs, OptionFate::Val
   return {names, {{.name = {}, .tool = tool, .values = values}, programs}};
 }
 
-/// Where a refused option is none: values, and runs of a log.
+/// When a refused option is accepted after all: for some values, and in some runs of a log.
 struct Unless {
   std::string_view plain = {};
   Runs runs = Runs::kAll;
@@ -88,7 +88,7 @@ constexpr Row kRows[] = {
     ignored("ckpt-fully-parallel-save log-learning-rate-to-tensorboard log-loss-scale-to-tensorboard",
             kTraining, kMaybeOne),
     ignored("profile-ranks", kTraining, kSeveral),
-    // Of models that are not GPT.
+    // For models other than GPT.
     ignored("bert-no-binary-head", kTraining),
     ignored("mask-prob retriever-seq-length sample-rate short-seq-prob", kTraining, kOne),
     // PaddleNLP and LLaMA-Factory.
@@ -104,7 +104,7 @@ constexpr Row kRows[] = {
     ignored("attention-backend num-distributed-optimizer-instances transformer-impl", kPretrain, kOne),
     ignored("masked-softmax-fusion overlap-p2p-communication use-flash-attn", kPretrain, kMaybeOne),
     ignored("recompute-modules", kPretrain, kSeveral),
-    // They move memory or time on a GPU: a plan without them would be of another run.
+    // On a GPU these change memory or time: a plan that ignored them would describe another run.
     ignored(
         "defer-embedding-wgrad-compute delay-wgrad-compute distribute-checkpointed-activations "
         "distribute-saved-activations enable-cuda-graph external-cuda-graph optimizer-cpu-offload "
@@ -114,8 +114,7 @@ constexpr Row kRows[] = {
     ignored("cuda-graph-impl microbatch-group-size-per-virtual-pipeline-stage optimizer-offload-fraction",
             kPretrain, kOne),
     ignored("cp-comm-type hierarchical-context-parallel-sizes", kPretrain, kSeveral),
-    refused("cp-comm-type", kAutoplan,
-            "keys and values go round in a ring (p2p), which is what is priced; leave it out",
+    refused("cp-comm-type", kAutoplan, "only a ring (p2p) of keys and values is priced; leave it out",
             {.plain = "p2p", .runs = Runs::kContextParallel}),
     refused("hierarchical-context-parallel-sizes", kAutoplan, "context ranks are one ring; leave it out",
             {.runs = Runs::kContextParallel}),
@@ -139,7 +138,7 @@ constexpr Row kRows[] = {
     refused("standalone-embedding-stage", kAutoplan, "give --account-for-embedding-in-pipeline-split"),
     refused("use-tp-pp-dp-mapping", kAutoplan,
             "ranks are numbered tensor, context, data, pipeline; leave it out"),
-    // How a router chooses, how attention is scaled and which kernels run: a plan is the same.
+    // How a router chooses, how attention is scaled and which kernels run: the plan stays the same.
     ignored("moe-apply-probs-on-input moe-per-layer-logging moe-router-fusion moe-router-padding-for-fp8 "
             "moe-router-pre-softmax",
             kAutoplan),
@@ -148,7 +147,7 @@ constexpr Row kRows[] = {
             "rotary-scaling-factor",
             kAutoplan, kOne),
     ignored("moe-grouped-gemm moe-permute-fusion", kAutoplan, kMaybeOne),
-    // They change a run, and nothing of its plan.
+    // They change a run, but not its plan.
     ignored("calculate-per-token-loss ckpt-convert-update-legacy-dist-opt-format data-parallel-random-init "
             "init-method-xavier-uniform no-initialization replication",
             kAutoplan),
@@ -159,7 +158,7 @@ constexpr Row kRows[] = {
             "replication-factor replication-jump start-weight-decay warmup weight-decay-incr-style",
             kAutoplan, kOne),
     ignored("iterations-to-skip tiktoken-special-tokens", kAutoplan, kSeveral),
-    // What would change the result.
+    // Options that would change the result.
     refused("account-for-*", kPretrain, "give --pipeline-layers, or the layers are divided evenly"),
     refused("apply-residual-connection-post-layernorm", kTraining,
             "leave it out: the residual branches off before the norm"),

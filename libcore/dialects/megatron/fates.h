@@ -7,29 +7,29 @@
 
 namespace megalith {
 
-/// Programs of ours that take other tools' command lines; a set of them is their sum.
+/// Programs of ours that accept other tools' command lines; combined as bits.
 enum Program : unsigned { kPretrain = 1, kFinetune = 2, kAutoplan = 4, kPreprocess = 8 };
 
-/// Runs in which an argument means something, where a log tells of the run.
+/// Runs in which an argument has an effect, for the log of a run.
 enum class Runs { kAll, kContextParallel, kBelow16Bits, kExperts };
 
-/// What an option of Megatron-LM, PaddleNLP or LLaMA-Factory is here, where no field has it.
+/// What happens to an option of Megatron-LM, PaddleNLP or LLaMA-Factory that no field has.
 struct ForeignOption : OptionFate {
-  unsigned programs = 0;          // sum of those of which this holds
-  Runs runs = Runs::kAll;         // of a log
-  std::string_view repeats = {};  // in a log: the argument whose value it has, or else is refused
+  unsigned programs = 0;          // bits of the programs that this applies to
+  Runs runs = Runs::kAll;         // for a log
+  std::string_view repeats = {};  // in a log: refused unless its value equals this argument's
 };
 
-/// All of them: what command lines, files, logs and the pages below docs/ know. A name is there once for each
-/// program at most.
+/// All of them, as used for command lines, files, logs and the pages below docs/. A name occurs at most once
+/// for each program.
 const std::vector<ForeignOption>& foreign_options();
 
-/// Those of one program, for Options::fates(). What chooses an implementation of the same mathematics, a
-/// launcher's plumbing or a report without equivalent is ignored, and by the planner what changes nothing of
-/// a plan; what would change the result is refused.
+/// The options of one program, for Options::fates(). An option is ignored if it selects an implementation of
+/// the same mathematics, a launcher's internals or a report without an equivalent, and by the planner if it
+/// does not change a plan. An option that would change the result is refused.
 std::vector<OptionFate> fates_in(Program);
 
-/// What an argument of a log of Megatron-LM's is to the planner; null: nothing.
+/// The planner's fate of an argument in a log of Megatron-LM; null: it has none.
 const ForeignOption* logged_option(std::string_view name);
 
 }  // namespace megalith

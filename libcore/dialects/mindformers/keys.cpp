@@ -3,7 +3,7 @@
 namespace megalith {
 namespace {
 
-/// A line of the table: keys, divided by blanks, with one meaning.
+/// A line of the table: keys, separated by blanks, with one meaning.
 struct Row {
   std::string_view paths;
   RunKey key;
@@ -15,7 +15,7 @@ constexpr Row renamed(std::string_view paths, const char* option) {
 constexpr Row used(std::string_view paths, KeyUse use) {
   return {paths, {{.name = {}}, use}};
 }
-/// Keys that have to have one of these values when a model is trained.
+/// Keys that must have one of these values when a model is trained.
 constexpr Row fixed(std::string_view paths, std::string_view values, std::string_view remedy,
                     KeyUse use = KeyUse::kNamed) {
   return {paths, {{.name = {}, .remedy = remedy, .plain = values}, use}};
@@ -108,7 +108,7 @@ constexpr Row kRows[] = {
     used("train_dataset.* train_dataset_task.* eval_dataset.* eval_dataset_task.* processor.* metric.* "
          "eval_callbacks.*",
          KeyUse::kForeign),
-    // vocab_emb_dp: the table is cut over the tensor ranks, so that the sums are the same.
+    // vocab_emb_dp: the table is cut over the tensor ranks, so the sums are the same.
     used("context.* parallel.* parallel_optimizer_config.* parallel_config.vocab_emb_dp "
          "recompute_config.parallel_optimizer_comm_recompute recompute_config.mp_comm_recompute "
          "recompute_config.recompute_slice_activation runner_config.* runner_wrapper.* moe_config.* "

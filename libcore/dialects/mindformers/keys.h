@@ -8,21 +8,21 @@ namespace megalith {
 
 /// How a key of a MindFormers run file is used.
 enum class KeyUse {
-  kNamed,  // it says how the framework runs, or repeats what another key says; our option of this name comes
-           // first
-  kForeign,   // it lies in a group of which nothing else means anything here, whatever its keys are called
+  kNamed,  // it says how the framework runs, or repeats what another key says; our option of this name takes
+           // precedence
+  kForeign,   // it belongs to a group in which nothing else has a meaning here, so its name does not matter
   kRenamed,   // our option under another name
-  kCombined,  // it means something only together with others
+  kCombined,  // it has a meaning only together with other keys
 };
 
-/// What a key is here, by its path ("model.model_config.seq_length"). One with a remedy has to have one of
-/// its plain values when a model is trained.
+/// The fate of a key, given by its path ("model.model_config.seq_length"). A key with a remedy must have one
+/// of its plain values when a model is trained.
 struct RunKey : OptionFate {
   KeyUse use = KeyUse::kNamed;
   const char* option = "";  // of kRenamed
 };
 
-/// All of them; a path is there once.
+/// All of them; each path occurs once.
 const std::vector<RunKey>& run_keys();
 
 }  // namespace megalith

@@ -81,7 +81,7 @@ class Translator {
     obeyed_.insert(path);
     return &found->second;
   }
-  /// A key's flag, as our own options take one; nothing: it is not given, or refused.
+  /// The value of a flag, in the form of our own options; nothing: not given, or refused.
   std::optional<bool> flag(const std::string& path) {
     const FileOption* const option = key(path);
     if (!option) return std::nullopt;
@@ -89,7 +89,8 @@ class Translator {
     if (!value) refuse(*option, "true or false");
     return value;
   }
-  /// A key's whole number, likewise, which is `wanted` when it is at least `min`.
+  /// The value of an integer, likewise; accepted if at least `min`, otherwise `wanted` describes what was
+  /// expected.
   std::optional<int64_t> whole(const std::string& path, int64_t min, const char* wanted) {
     const FileOption* const option = key(path);
     if (!option) return std::nullopt;
@@ -106,12 +107,13 @@ class Translator {
     const std::string& text = group ? shown : path;
     if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
   }
-  /// Keys that mean something only beside others, which the file does not have.
+  /// Names the keys that have a meaning only together with others that the file does not have.
   void name_the_unused() {
     for (const auto& [path, option] : keys_)
       if (!option.is_empty() && obeyed_.count(path) == 0) name(path);
   }
-  /// Groups by their names, with what is obeyed of them, because there it is shorter than what is not.
+  /// Names groups together with the keys in them that are obeyed, which is shorter than a list of those that
+  /// are not.
   void say_named() {
     for (const std::string& text : named_) {
       const std::string head = text + ".";
@@ -121,13 +123,13 @@ class Translator {
       file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
     }
   }
-  /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
-  /// option. Complaints about it name the key.
+  /// Adds our option with a key's words, replacing what an earlier key gave; only names the key where the app
+  /// has no such option. Complaints about the option name the key.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
     if (!file_.knows(option)) return name(from.path());
     obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = concat(from.where, ": ", from.path())};
-    // A line of our own name stays, and is refused.
+    // A line that gives the option under our own name stays, and is refused.
     if (const auto before = put_.find(option); before != put_.end())
       std::erase_if(file_.options,
                     [&](const FileOption& one) { return one.key == option && one.where == before->second; });
@@ -176,7 +178,7 @@ class Translator {
       if (!first) first = option;
     }
     if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
-    const bool runner = key("runner_config.batch_size") != nullptr;  // it comes before the data set's
+    const bool runner = key("runner_config.batch_size") != nullptr;  // takes precedence over the data set's
     if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
     put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
   }
@@ -216,7 +218,7 @@ class Translator {
     const std::string course = lower_ascii(type->words[0]);
     for (const auto& [word, style] : {std::pair{"cosine", "cosine"},
                                       {"linear", "linear"},
-                                      {"polynomial", "linear"},  // its power is 1
+                                      {"polynomial", "linear"},  // with power 1
                                       {"constant", "constant"}})
       if (course.starts_with(word)) return put("lr-decay-style", *type, {style});
     if (trains_)
@@ -272,7 +274,7 @@ class Translator {
     if (hidden && !__builtin_mul_overflow(*factor, *hidden, &width))
       put("ffn-hidden-size", ratio, {std::to_string(width)});
     else if (trains_)
-      refuse(ratio, "a model.model_config.hidden_size beside it, which it multiplies");
+      refuse(ratio, "a model.model_config.hidden_size next to it, which it multiplies");
     else
       name(ratio.path());
   }
@@ -289,7 +291,7 @@ class Translator {
       if (!made(option)) put(option, type, {value});
     const auto hidden = made_number("hidden-size");
     if (made("ffn-hidden-size") || !hidden) return;
-    // LLaMA's rule: two thirds of 4 * hidden, times a factor, up to the next multiple.
+    // LLaMA's rule: two thirds of 4 * hidden, times a factor, rounded up to a multiple.
     const FileOption* const factor = key("model.model_config.ffn_dim_multiplier");
     const double wider = factor ? parse_double(factor->words[0]).value_or(0) : 1;
     if (!(wider > 0 && wider <= 1024)) return refuse(*factor, "a number above 0, up to 1024");
@@ -302,7 +304,7 @@ class Translator {
     put("ffn-hidden-size", type, {std::to_string((width + multiple - 1) / multiple * multiple)});
   }
 
-  /// Where weights come from; without resume_training a run begins with them at step 0.
+  /// Where weights come from; without resume_training a run starts from them at step 0.
   void loading() {
     const FileOption* from = key("load_checkpoint");
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
@@ -344,10 +346,10 @@ class Translator {
   FileTranslation& file_;
   const bool trains_;                       // or plans
   bool alone_ = false;                      // use_parallel: False
-  std::vector<std::string> named_;          // groups and keys that mean nothing here
-  mutable std::set<std::string> obeyed_;    // paths of the keys that mean something
-  std::map<std::string, std::string> put_;  // our options made of keys, and where the key stands
-  std::map<std::string, FileOption> keys_;  // is_combined_key(), the first of a name
+  std::vector<std::string> named_;          // groups and keys without a meaning here
+  mutable std::set<std::string> obeyed_;    // paths of the keys with a meaning
+  std::map<std::string, std::string> put_;  // our options made from keys, and where the key is
+  std::map<std::string, FileOption> keys_;  // is_combined_key(); the first of each name
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// What PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) have in common, by names of
-/// their own. docs/from-paddlenlp.md.
+/// Options that PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) share and whose names
+/// differ from ours. docs/from-paddlenlp.md.
 struct PaddleNames {
   std::string logging_dir;
   std::vector<std::string> report_to;
@@ -27,24 +27,24 @@ struct PaddleNames {
     v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
   }
   void validate(Problems&) const;
-  /// What sharding-parallel-degree must be in a run of so many data-parallel ranks.
+  /// Checks sharding-parallel-degree in a run with this many data-parallel ranks.
   void check_sharding(int data_ranks, Problems&) const;
 
-  /// Folder of TensorBoard's files of a run that writes to `output`; empty: none.
+  /// The folder for TensorBoard's files of a run that writes to `output`; empty: none.
   std::string tensorboard(const std::string& output) const;
-  /// Whether VisualDL's logs were asked for, in whose place TensorBoard's are written.
+  /// Whether VisualDL's logs were requested; TensorBoard's are written instead.
   bool wants_visualdl() const;
 };
 
-/// What run_pretrain.py calls by names of its own and has rules of its own for; its other names are aliases
-/// of our options.
+/// Options of run_pretrain.py that have names and rules of their own; its other names are aliases of our
+/// options.
 struct PaddleConfig : PaddleNames {
-  std::string model;                      // its shape, its tokenizer and, to continue, its weights
+  std::string model;                      // gives shape and tokenizer and, with continue_training, weights
   std::optional<bool> continue_training;  // unset: no
   std::string input_dir, output_dir, resume_from;
-  bool overwrite = false;  // begin anew even where output_dir has checkpoints
+  bool overwrite = false;  // start over even if output_dir has checkpoints
   std::optional<bool> do_train, do_eval, do_predict;
-  std::optional<int> eval_batch;  // samples of a rank in a batch of an evaluation
+  std::optional<int> eval_batch;  // samples per rank in a batch of an evaluation
   bool disable_tqdm = false;
 
   template <class V>

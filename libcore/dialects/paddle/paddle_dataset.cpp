@@ -45,7 +45,7 @@ struct NpyArray {
   }
 };
 
-/// What stands after 'NAME': in the header, a Python dict, up to `end`.
+/// The text after 'NAME': in the header, a Python dict, up to `end`.
 std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
   const size_t at = header.find(concat("'", name, "':"));
   if (at == std::string_view::npos) return {};
@@ -58,7 +58,7 @@ NpyArray parse_npy(std::string_view file, const std::string& where) {
     fail(ErrorKind::kData, where, ": ", what, "; wanted a row of integers as numpy.save writes it");
   };
   constexpr size_t kBefore = 10, kBeforeLong = 12;  // magic, version, length of the header
-  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is no .npy file");
+  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is not a .npy file");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(file[i])); };
   const bool small = byte(6) == 1;
   const size_t begin = small ? kBefore : kBeforeLong;
@@ -105,32 +105,32 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
     sum += length;
   }
   if (sum != static_cast<int64_t>(ids))
-    fail(ErrorKind::kData, path, ": lens adds up to ", sum, " tokens, the ", kIds, " beside it has ", ids,
-         "; the two files do not belong together");
+    fail(ErrorKind::kData, path, ": lens adds up to ", sum, " tokens, but the ", kIds, " next to it has ",
+         ids, "; the two files do not belong together");
   return lengths;
 }
 
-/// A text that is another one once the file was written anew or another one has its place. Times are compared
-/// for equality only, because a copy may keep a date older than that of what was there (cp -p).
+/// A text that changes when the file is rewritten or replaced. Times are only compared for equality: a copy
+/// may keep an older date than the file it replaced (cp -p).
 std::string identity(const std::string& path) {
   std::error_code error;
   const std::string real = fs::canonical(path, error).string();
   struct stat file {};
   if (error || ::stat(real.c_str(), &file) != 0)
     fail(ErrorKind::kNoInput, path, ": cannot be read: ", error ? error.message() : std::strerror(errno),
-         "; wanted NAME", kIds, " with NAME", kLengths, " beside it");
+         "; wanted NAME", kIds, " with NAME", kLengths, " next to it");
   const auto time = [](const timespec& t) { return concat(' ', t.tv_sec, '.', t.tv_nsec); };
   return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
 }
 
-/// The name of the pair that is made of these arrays as they are now. No other arrays have it, and no dataset
-/// of the user's.
+/// The name of the pair made from the present contents of these arrays. No other arrays give this name, and
+/// no dataset of the user has it.
 std::string made_name(const std::string& stem) {
   const std::string sources = identity(concat(stem, kIds)) + identity(concat(stem, kLengths));
   return concat(fs::path(stem).filename().string(), kMade, hex64(xxh64(sources)));
 }
 
-/// Whether a pair has such a name, of what the arrays are now or were before.
+/// Whether a pair has such a name, made from the present or earlier contents of the arrays.
 bool is_made_of(const std::string& pair, const std::string& stem) {
   constexpr size_t kHashDigits = 16;
   if (!pair.starts_with(concat(stem, kMade))) return false;
@@ -158,7 +158,7 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// False: another rank of the run is making it, so it is there, or can be made, a little later.
+/// False: another rank of the run is making it, so the caller should try again a little later.
 bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
@@ -171,7 +171,7 @@ bool make_or_wait(const std::string& stem, const std::string& prefix) {
   }
 }
 
-/// Paths of the folder's files that end so, without the end.
+/// Paths of the folder's files that end with `end`, without that end.
 std::vector<std::string> stems(const std::string& folder, std::string_view end) {
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -198,7 +198,7 @@ std::vector<std::string> stems(const std::string& folder, std::string_view end) 
 
 std::string dataset_of_folder(const std::string& folder, const std::string& cache) {
   if (!fs::is_directory(folder))
-    fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is no folder; wanted one with a dataset");
+    fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is not a folder; wanted one with a dataset");
   const std::vector<std::string> arrays = stems(folder, kIds);
   std::vector<std::string> pairs = stems(folder, ".idx");
   std::erase_if(pairs, [&](const std::string& pair) {

@@ -18,12 +18,11 @@
 namespace megalith {
 namespace {
 
-/// Two names of one thing.
+/// Refuses two names for one setting.
 void refuse_both(const std::string& theirs, const std::string& given, const char* ours,
                  const Options& options) {
   if (!given.empty() && options.given(ours))
-    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours,
-         " are two names of one thing; give one of them");
+    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours, " mean the same; give one of them");
 }
 
 bool has_tokenizer(const Options& options) {
@@ -40,8 +39,8 @@ void take_model(const std::string& path, PretrainConfig& config, Options& option
   if (!has_tokenizer(options)) take_tokenizer(source.tokenizer(), config.tokenizer);
 }
 
-/// The newest OUTPUT/checkpoint-N, as PaddleNLP and Hugging Face's Trainer name theirs, that is complete: one
-/// of ours, or a Hugging Face folder.
+/// The newest complete OUTPUT/checkpoint-N, as PaddleNLP and Hugging Face's Trainer name their checkpoints:
+/// one of ours, or a Hugging Face folder.
 std::optional<std::string> newest_numbered(const std::string& output) {
   constexpr std::string_view kHead = "checkpoint-";
   std::optional<std::string> newest;
@@ -58,20 +57,21 @@ std::optional<std::string> newest_numbered(const std::string& output) {
   return newest;
 }
 
-/// What the output folder has to go on from.
+/// What a run can resume from in the output folder.
 std::optional<std::string> to_go_on_from(const std::string& output) {
   if (latest_checkpoint(output)) return output;
   auto newest = newest_numbered(output);
   if (newest && !file_exists(*newest + "/" + kIndexFile))
     fail(ErrorKind::kUsage, *newest,
-         ": is the newest checkpoint of --output-dir, but another tool's: it has weights, and no state that "
-         "a run could go on from; give --resume-from-checkpoint ",
-         *newest, " to begin at step 0 with its weights, or --overwrite-output-dir to begin anew");
+         ": is the newest checkpoint of --output-dir, but another tool wrote it: it has weights, but no "
+         "state that "
+         "a run could resume from; give --resume-from-checkpoint ",
+         *newest, " to begin at step 0 with its weights, or --overwrite-output-dir to start over");
   return newest;
 }
 
-/// Where the run's state or its first weights come from: a checkpoint of its own comes before the model,
-/// because a run that is started again goes on.
+/// Where the run's state or its initial weights come from: its own checkpoint takes precedence over the
+/// model, so a restarted run resumes.
 void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
@@ -88,13 +88,13 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   if (!paddle.output_dir.empty() && !paddle.overwrite)
     if (const auto from = to_go_on_from(paddle.output_dir)) {
       checkpoint.load = *from;
-      log("going on from ", *from, " (--overwrite-output-dir begins anew)");
+      log("resuming from ", *from, " (--overwrite-output-dir starts over)");
       return;
     }
   if (!paddle.continue_training.value_or(false)) {
     if (!paddle.model.empty())
-      log("starting from random values: of ", paddle.model,
-          " the shape alone is taken (--continue-training takes its weights)");
+      log("starting from random values: only the shape of ", paddle.model,
+          " is taken (--continue-training takes its weights)");
     return;
   }
   checkpoint.load = paddle.model;
@@ -103,8 +103,8 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   checkpoint.finetune = true;
 }
 
-/// Converts --eval-iters, because it counts batches of --per-device-eval-batch-size samples a rank there, and
-/// global batches here.
+/// Converts --eval-iters, which in PaddleNLP counts batches of --per-device-eval-batch-size samples per rank,
+/// and here global batches.
 void count_evaluations(int eval_batch, PretrainConfig& config, Options& options) {
   options.derive([eval_batch, batches = config.train.eval_iters, &config] {
     const int64_t global = config.train.global_batch;

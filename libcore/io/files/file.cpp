@@ -294,7 +294,7 @@ std::string kind_that_is_not(OutputKind kind, uint32_t mode) {
 int open_to_append(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
   const int fd = ::open(path.c_str(), kFlags | O_CREAT | O_NONBLOCK, 0666);
-  if (fd < 0 && errno == ENXIO) fail(ErrorKind::kIo, path, ": nobody reads from it");
+  if (fd < 0 && errno == ENXIO) fail(ErrorKind::kIo, path, ": no process reads from it");
   if (fd < 0) fail_write("open for appending", path);
   if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
   return fd;

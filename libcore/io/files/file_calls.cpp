@@ -25,8 +25,8 @@ void fail_write(const char* doing, const std::string& path) {
 }
 
 void fail_cut(const std::string& path, uint64_t end, uint64_t size) {
-  fail(ErrorKind::kData, path, ": ends at byte ", end, ", it had ", size,
-       " when it was opened; it was changed meanwhile");
+  fail(ErrorKind::kData, path, ": ends at byte ", end, ", but it had ", size,
+       " when it was opened; it was changed in between");
 }
 
 void sync_to_disk(int fd, const std::string& path) {

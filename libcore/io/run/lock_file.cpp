@@ -75,7 +75,7 @@ LockFile::LockFile(const std::string& path) {
   const fs::path output = real_output(path);
   path_ = (output.parent_path() / ("." + output.filename().string() + ".lock")).string();
   for (int tries = 1000; !try_lock(path); --tries)
-    if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
+    if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is replaced again and again");
   write_owner();
   held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already, where there are locks
   remove_leftovers(path);
@@ -100,8 +100,8 @@ bool LockFile::try_lock(const std::string& output) {
     struct stat there {};
     if (::stat(path_.c_str(), &there) == 0)
       fail(ErrorKind::kIo, path_, ": belongs to ", user_name(there.st_uid),
-           " and cannot be opened: ", std::strerror(EACCES), "; it is of a run that writes ", quote(output),
-           ", or that was killed: then remove it, or else give another name");
+           " and cannot be opened: ", std::strerror(EACCES), "; it belongs to a run that writes ",
+           quote(output), ", or that was killed: remove it in that case, otherwise give another name");
     errno = EACCES;
   }
   if (fd_ < 0) fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(errno));
@@ -109,13 +109,13 @@ bool LockFile::try_lock(const std::string& output) {
   }, named{};
   if (::fstat(fd_, &locked) != 0 || !S_ISREG(locked.st_mode)) {
     ::close(fd_);
-    fail(ErrorKind::kIo, path_, ": is no regular file; remove it, or give another name");
+    fail(ErrorKind::kIo, path_, ": is not a regular file; remove it, or give another name");
   }
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     const std::string owner = read_owner();
     ::close(fd_);
     fail(ErrorKind::kComm, output, ": another process is writing it", owner,
-         "; wait for its end, or give another name");
+         "; wait until it ends, or give another name");
   }
   if (::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
     return true;

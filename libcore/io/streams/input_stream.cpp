@@ -71,7 +71,7 @@ void InputStream::sniff() {
   decoder_ = make_decoder({raw_.get(), raw_end_});
   if (const std::string_view format = compression_of(path_); !decoder_ && !format.empty())
     fail(ErrorKind::kData, path_, ": is named as ", format, ", but its content is not ", format,
-         raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or give it its own name");
+         raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or rename it");
   if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only a hint
 }
 
@@ -100,7 +100,7 @@ void InputStream::seek(uint64_t bytes) {
 }
 
 void InputStream::fail_too_short(uint64_t missing) const {
-  fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place where to go on; it has changed");
+  fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place to resume from; it has changed");
 }
 
 /// False when the stream was interrupted. Regular files are not asked, because they never let anybody wait.

@@ -98,7 +98,7 @@ class Bzip2Decoder final : public Decoder {
       BZ2_bzDecompressEnd(&stream_);
       begin();
     } else if (status == BZ_DATA_ERROR_MAGIC) {
-      step.error = "something else follows the compressed data";
+      step.error = "other data follows the compressed data";
     } else if (status != BZ_OK) {
       step.error = "a block's checksum or structure is wrong";
     }
@@ -151,9 +151,9 @@ class XzDecoder final : public Decoder {
   static const char* reason(lzma_ret status) {
     switch (status) {
       case LZMA_FORMAT_ERROR:
-        return "something else follows the compressed data";
+        return "other data follows the compressed data";
       case LZMA_MEMLIMIT_ERROR:
-        return "it wants a window of more than 64 MiB; decompress it with xz -dc FILE | … --input -";
+        return "it needs a window of more than 64 MiB; decompress it with xz -dc FILE | … --input -";
       case LZMA_OPTIONS_ERROR:
         return "it uses options that liblzma does not know";
       default:

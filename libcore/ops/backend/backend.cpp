@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// Accounts for data movement as run() does for ops.
+/// Accounts for data movement, as run() does for ops.
 template <class Work>
 void traced(Trace* trace, const char* name, Cost cost, const Work& work) {
   if (trace == nullptr) return work();

@@ -18,20 +18,20 @@
 
 namespace megalith {
 
-/// One device kind's implementation of every op. Ops arrive checked (run() below), so implementations trust
-/// their fields.
+/// One device kind's implementation of every op. Ops are already checked (by run() below), so implementations
+/// trust their fields.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;  // "cpu", "cuda", "dry"
 
-  /// Zeroed memory; kDevice when there is not as much. Large blocks of a CPU cost time where they are first
-  /// touched only: a run whose 2 GiB were set to zero at its start began 0.8 s later.
+  /// Zeroed memory; kDevice if there is not enough. Large blocks on a CPU cost time only when they are first
+  /// touched: a run that set its 2 GiB to zero at its start began 0.8 s later.
   virtual Memory allocate(size_t bytes) = 0;
   virtual Stream make_stream() = 0;
-  /// A stream beside the compute streams, for copies and communication: it moves memory, adds and does host
-  /// work, in order, with one thread of its own on the CPU, which ends with the backend. Ops are refused
-  /// there, because that thread opens no OpenMP region.
+  /// A stream in addition to the compute streams, for copies and communication: it moves memory, adds and
+  /// does host work, in order; on the CPU with its own thread, which ends with the backend. It refuses ops,
+  /// since that thread opens no OpenMP region.
   virtual Stream make_queue_stream() = 0;
 
   virtual void copy(Stream&, View to, ConstView from) = 0;
@@ -44,8 +44,8 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Whether this stream does no ops, so that a forgotten one fails: a queue stream where that is no stream
-  /// like the others.
+  /// Whether this stream refuses ops (a queue stream, unless those are ordinary streams), so that an op
+  /// enqueued by mistake fails.
   virtual bool refuses_ops(const Stream&) const { return false; }
 
   virtual void run(Stream&, const Gemm&) = 0;
@@ -85,15 +85,15 @@ class Backend {
 
 /// The CPU backend: oneDNN for Gemm, own kernels chosen once for this processor
 /// (MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one), OpenMP inside. Results do not depend on
-/// timing; they may depend on the number of threads only where an op says so.
+/// timing; they depend on the number of threads only if an op says so.
 std::unique_ptr<Backend> make_cpu_backend();
-/// Threads of CPU ops that the calling thread runs from now on; for backends that are made later. 0: as many
-/// as the machine has.
+/// The number of threads of CPU ops that the calling thread runs from now on, with backends that are made
+/// later. 0: as many as the machine has.
 void set_cpu_threads(int threads);
-/// Does no work; with a Trace on the stream it adds up op costs. Takes views of a counting Arena.
+/// Does no work; with a Trace on the stream, it adds up the costs of ops. Takes views of a counting Arena.
 std::unique_ptr<Backend> make_dry_backend();
 
-/// The front door of every op: checks it, runs it, and accounts for it when the stream has a Trace.
+/// The entry point of every op: checks it, runs it, and accounts for it if the stream has a Trace.
 template <class Op>
 void run(Stream& stream, const Op& op) {
   op.check();

@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make_gpu_backend() {
     return make_cuda_backend(0);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kDevice) throw;
-    log("no GPU, so the CPU: ", error.what());
+    log("no GPU, using the CPU: ", error.what());
     return make_cpu_backend();
   }
 }
@@ -35,7 +35,7 @@ std::vector<std::string> entries_of(const char* variable) {
   return entries;
 }
 
-/// Subfolders; none when it cannot be read.
+/// The subfolders; none if the folder cannot be read.
 std::vector<fs::path> subfolders(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -45,7 +45,7 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return found;
 }
 
-/// The wheels of NVIDIA's libraries put them in site-packages/nvidia/NAME/lib.
+/// The wheels of NVIDIA's libraries install them in site-packages/nvidia/NAME/lib.
 void add_python_folders(FolderList& folders) {
   for (const std::string& bin : entries_of("PATH"))
     for (const fs::path& python : subfolders(fs::path(bin).parent_path() / "lib"))
@@ -80,7 +80,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device) {
   if (device == "cpu") return make_cpu_backend();
   if (device == "cuda") return make_cuda_backend(0);
   if (device == "gpu") return make_gpu_backend();
-  fail(ErrorKind::kUsage, "--device \"", device, "\": want cpu, cuda or gpu");
+  fail(ErrorKind::kUsage, "--device \"", device, "\": wanted cpu, cuda or gpu");
 }
 
 }  // namespace megalith

@@ -9,20 +9,20 @@
 
 namespace megalith {
 
-/// The CUDA backend for one device, numbered as the CUDA runtime does (after CUDA_VISIBLE_DEVICES). It lives
-/// in libmegalith_cuda.so, which is loaded on the first call and stays: this library and the programs know
-/// nothing of CUDA and start on machines without it. Throws kDevice when the plugin, a library that it needs,
-/// a driver or the device is missing; the message says where was looked.
+/// The CUDA backend for one device, numbered as in the CUDA runtime (after CUDA_VISIBLE_DEVICES). It is in
+/// libmegalith_cuda.so, which is loaded on the first call and stays loaded: this library and the programs do
+/// not depend on CUDA and start on machines without it. Throws kDevice if the plugin, a library that it
+/// needs, a driver or the device is missing; the message lists the folders that were searched.
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
 /// Where the plugin and the libraries that it needs are looked for, in this order: the folders of
-/// $MEGALITH_CUDA_LIBS, the folder of this library, lib/ beside the program's folder, LD_LIBRARY_PATH,
-/// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environments on PATH. Existing folders only, each
+/// $MEGALITH_CUDA_LIBS, the folder of this library, lib/ next to the program's folder, LD_LIBRARY_PATH,
+/// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environments on PATH. Only existing folders, each
 /// once.
 std::vector<std::string> cuda_library_folders();
 
-/// What --device says: "cpu"; "cuda": the first device; "gpu": that, or the CPU where none answers, which is
-/// logged. kUsage for any other word.
+/// The backend for --device: "cpu"; "cuda": the first device; "gpu": that device, or the CPU if there is
+/// none, which is logged. kUsage for any other word.
 std::unique_ptr<Backend> make_backend(std::string_view device);
 
 }  // namespace megalith

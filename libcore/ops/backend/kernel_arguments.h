@@ -9,7 +9,7 @@
 #include "libcore/ops/random/mask_key.h"
 #include "libcore/tensor/view.h"
 
-/// What the CPU's and CUDA's kernels take alike of an op's fields.
+/// Fields of ops in the form that the kernels of both CPU and CUDA take.
 namespace megalith {
 
 /// The mask of an op with that key; all zero: nothing is dropped.
@@ -22,7 +22,7 @@ inline MaskKey mask_key(const DropoutKey& key) {
           .scale = static_cast<float>(1.0 / keep)};
 }
 
-/// [b]; null where nothing is dropped.
+/// [b]; null if nothing is dropped.
 inline const int64_t* samples_of(const DropoutKey& key) {
   return key.p == 0 ? nullptr : key.samples.as<int64_t>();
 }

@@ -7,7 +7,7 @@
 #include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/tensor/row_positions.h"
 
-/// What the kernels' arguments are made of besides: stretches of work, positions of rows.
+/// Further parts of the kernels' arguments: ranges of work, positions of rows.
 namespace megalith::cpu {
 
 /// Elements per range of an element-wise op: tens of microseconds of work.

@@ -10,7 +10,7 @@
 namespace megalith::cpu {
 namespace {
 
-/// Heads of a packed QKV [s, b, groups, r + 2, head].
+/// The heads of a packed QKV [s, b, groups, r + 2, head].
 struct Heads {
   int64_t s, b, groups, r, head;
   explicit Heads(const Shape& shape)
@@ -25,7 +25,7 @@ struct Heads {
   }
 };
 
-/// Where keys and values are: in the packed QKV, or apart from it.
+/// Where keys and values are: in the packed QKV, or separate from it.
 struct KeyValues {
   Heads heads;
   bool apart;
@@ -47,14 +47,14 @@ void for_each_prefix_head(const Shape& kv, const Move& move) {
                ((kind * groups + group) * positions + row) * head);
 }
 
-/// Those of one sequence of [s, b].
+/// The starts of one sequence of [s, b].
 DocumentStarts starts_of(const ConstView& starts, int64_t sequence) {
   if (!starts) return {};
   return {.rows = starts.as<int32_t>() + sequence, .stride = starts.shape[1]};
 }
 
-/// What the kernels of both passes take of the query head `head` of a sequence, or of a group that begins
-/// with it: all but the tensors.
+/// Everything but the tensors that the kernels of both passes need for the query head `head` of a sequence,
+/// or for a group that begins with it.
 template <class Args, class Op>
 Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64_t sequence, int64_t head) {
   Args args{};
@@ -74,7 +74,7 @@ Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64
   return args;
 }
 
-/// Element of the cache at which a position begins.
+/// The element of the cache at which a position begins.
 int64_t cache_place(const CachedAttention& op, int64_t sequence, int64_t group, int64_t position) {
   const Shape& cache = op.k_cache.shape;
   return ((sequence * cache[1] + group) * cache[2] + position) * cache[3];
@@ -172,7 +172,7 @@ void AttentionRunner::run(const CopyKeyValues& op) const {
   });
 }
 
-/// The new positions' keys and values.
+/// Copies the new positions' keys and values.
 void AttentionRunner::append_to_cache(const CachedAttention& op, int64_t sequence, int64_t group) const {
   const Heads heads(op.qkv.shape);
   const auto convert = kernels_.copy[storage_of(op.k_cache.dtype)][storage_of(op.qkv.dtype)];
@@ -208,7 +208,7 @@ void AttentionRunner::cached_attention_in_fp32(const CachedAttention& op) const 
 }
 
 void AttentionRunner::run(const CachedAttention& op) const {
-  constexpr int64_t kFewQueries = 16;  // with fewer, transposing tiles of keys costs more than it saves
+  constexpr int64_t kFewQueries = 16;  // for fewer, transposing tiles of keys costs more than it saves
   const Heads heads(op.qkv.shape);
   if (op.hides() ||
       (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32)))

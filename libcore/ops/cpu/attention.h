@@ -8,7 +8,7 @@
 namespace megalith::cpu {
 
 /// The ops on a packed QKV: rotation, attention forward and backward, a prefix's keys and values, the cache
-/// of generation. Safe to call from several threads.
+/// of generation. Several threads may call it.
 class AttentionRunner {
  public:
   AttentionRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
@@ -22,11 +22,11 @@ class AttentionRunner {
 
  private:
   void cached_attention_in_fp32(const CachedAttention&) const;
-  /// The new positions' keys and values of one group of a sequence.
+  /// Copies the new positions' keys and values of one group of a sequence.
   void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
 
   const Kernels& kernels_;
-  ThreadTeam& team_;  // of the attention of one token
+  ThreadTeam& team_;  // for the attention of one token
 };
 
 }  // namespace megalith::cpu

@@ -35,8 +35,8 @@ const Kernels& kernels(Isa isa) {
                                        .avx512bf16 = MEGALITH_IF_SIMD(&kKernelsAvx512Bf16)});
 }
 
-/// Sums over rows in parallel: at most 64 blocks of rows, cut by the number of rows alone, are summed apart
-/// and added up in order, so the result does not depend on the number of threads.
+/// Parallel sums over rows. At most 64 blocks of rows, which depend only on the number of rows, are summed
+/// separately and added up in order, so the result does not depend on the number of threads.
 template <class Block>
 void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& block) {
   constexpr int64_t kBlocks = 64, kMinRows = 16;
@@ -56,7 +56,8 @@ void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& 
   }
 }
 
-/// memcpy, by all threads where it is worth waking them; not called for no bytes, because it takes no null.
+/// memcpy, by all threads if it is worth waking them. memcpy is not called for zero bytes: it does not accept
+/// null.
 void copy_bytes(void* to, const void* from, size_t bytes) {
   constexpr int64_t kCopied = int64_t{1} << 20;
   if (bytes == 0) return;
@@ -136,7 +137,7 @@ class CpuBackend final : public Backend {
   }
 
   const Kernels& kernels_;
-  ThreadTeam team_;  // of the ops of one token
+  ThreadTeam team_;  // for the ops of one token
   GemmRunner gemm_;
   AttentionRunner attention_;
   std::mutex mutex_;  // guards queues_
@@ -154,7 +155,7 @@ Memory small_block(size_t bytes) {
   return {{block, [](void* p) { std::free(p); }}, bytes};
 }
 
-/// In huge pages, because attention walks rows that are pages apart.
+/// In huge pages: attention walks rows that are pages apart.
 Memory large_block(size_t bytes) {
   auto pages = std::make_shared<HugePages>(bytes, HugePages::Backing::kReserved);
   void* const block = pages->as<std::byte>().data();
@@ -196,9 +197,9 @@ Event CpuBackend::record(Stream& stream) {
 }
 
 void CpuBackend::wait(Stream& stream, const Event& event) {
-  if (event.native == nullptr) return;  // of a compute stream: done when it was recorded
+  if (event.native == nullptr) return;  // of a compute stream: its work was done when it was recorded
   const Queue::Ticket ticket = *static_cast<const Queue::Ticket*>(event.native.get());
-  if (queue_of(stream) == ticket.queue) return;  // its work is done in order
+  if (queue_of(stream) == ticket.queue) return;  // its work is in order anyway
   in_order(stream, [ticket] { ticket.queue->wait(ticket.number); });
 }
 
@@ -300,7 +301,8 @@ void CpuBackend::run(Stream&, const RmsNormGrad& op) {
 
 // ---- slots
 
-/// Calls move(element of the whole row, element of the part, elements) for each stretch of rows [begin, end).
+/// Calls move(element of the whole row, element of the part, elements) for each contiguous part of rows
+/// [begin, end).
 template <class Move>
 void for_each_stretch(const Slots& slots, int64_t begin, int64_t end, const Move& move) {
   const int64_t step = slots.slots * slots.inner, stretch = slots.count * slots.inner;
@@ -409,7 +411,7 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   });
 }
 
-/// Cut by columns, so that each table row's sum runs over its places in order, whatever the threads.
+/// Divided by columns, so that each table row's sum runs over its places in order, whatever the threads.
 void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
   constexpr int64_t kColumns = 64;
   const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
@@ -473,7 +475,7 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
-/// In this thread, one after the other, because a microbatch's tokens are few.
+/// On this thread, in order: a microbatch has few tokens.
 void CpuBackend::run(Stream&, const ScaledSum& op) {
   const float* const x = op.x.as<float>();
   *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);

@@ -12,7 +12,7 @@
 namespace megalith::cpu {
 namespace {
 
-/// fp32 copies of the operands of a 16-bit product, because oneDNN lacks it: of fp16, and of bf16 on some
+/// fp32 copies of the operands of a 16-bit product that oneDNN does not have: of fp16, and of bf16 on some
 /// processors.
 Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   Gemm wide = op;
@@ -39,7 +39,7 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
 }  // namespace
 
 void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) const {
-  constexpr int64_t kBytes = 1 << 16;  // of weights in a block: some microseconds
+  constexpr int64_t kBytes = 1 << 16;  // of weights in a block: a few microseconds
   const int64_t width = storage == kF32 ? 4 : storage == kI8 ? 1 : 2;
   const int64_t rows = std::max<int64_t>(4, kBytes / (args.columns * width) / 4 * 4);
   const auto kernel = kernels_.project[storage];
@@ -47,7 +47,7 @@ void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) 
                        [&](int64_t block) { kernel(args, block * rows, std::min(out, (block + 1) * rows)); });
 }
 
-/// A few rows with the rows of b, in fp32.
+/// A few rows times the rows of b, in fp32.
 void GemmRunner::multiply_rows(const Gemm& op) const {
   const Storage out = storage_of(op.c.dtype), in = storage_of(op.a.dtype);
   const bool direct = out == kF32 && !op.accumulate;
@@ -72,7 +72,7 @@ void GemmRunner::multiply_rows(const Gemm& op) const {
   if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.c.elements());
 }
 
-/// Panels of weights are widened and multiplied by oneDNN.
+/// Widens panels of weights and multiplies them with oneDNN.
 void GemmRunner::project_panels(const Project& op) {
   constexpr int64_t kPanel = int64_t{1} << 22;  // elements
   const int64_t columns = op.in(), step = std::clamp<int64_t>(kPanel / columns, 1, op.out());

@@ -11,14 +11,14 @@
 
 namespace megalith::cpu {
 
-/// Matrix products: of a few rows by own kernels, because these read the weights once, others through oneDNN,
-/// which picks its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the first of them.
-/// Safe to call from several threads. With one set of threads the result repeats bit for bit; with another
-/// number of threads oneDNN may cut the inner dimension elsewhere.
+/// Matrix products. Those of a few rows use our own kernels, which read the weights once; others go through
+/// oneDNN, which chooses its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the
+/// first of them. Several threads may call it. With one set of threads, results are reproducible bit for bit;
+/// with another number of threads, oneDNN may divide the inner dimension differently.
 class GemmRunner {
  public:
   GemmRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
-  /// Throws kDevice when oneDNN refuses or cannot be loaded.
+  /// Throws kDevice if oneDNN refuses or cannot be loaded.
   void run(const Gemm&);
   void run(const Project&);
 

@@ -40,8 +40,8 @@ Signature signature_of(const Gemm& op) {
 
 /// Whether to bring b into oneDNN's own order first. Measured for GPT-2 124M, one thread, packing included:
 /// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. A vocabulary's head is left out,
-/// because it has too few rows for its b: packed for each chunk of 1024 rows the head takes 7 % longer;
-/// packed once for all four, in 154 MB, it gains 3 %, which is 1 % of a step.
+/// since it has too few rows for its b: packed for each chunk of 1024 rows, the head takes 7 % longer; packed
+/// once for all four chunks, in 154 MB, it gains 3 %, which is 1 % of a step.
 bool worth_packing(const Signature& s, size_t b_bytes) {
   const bool fp32_wgrad = s.trans_a && s.in == DType::kF32;
   return s.m >= 256 && b_bytes <= size_t{32} << 20 && !fp32_wgrad;
@@ -59,7 +59,7 @@ dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& fr
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const dnnl::reorder::primitive_desc description(engine, from, engine, to, attributes);
   if (description.scratchpad_desc().get_size() != 0)
-    fail(ErrorKind::kInternal, "oneDNN: a reorder wants a scratchpad");
+    fail(ErrorKind::kInternal, "oneDNN: a reorder needs a scratchpad");
   return dnnl::reorder(description);
 }
 
@@ -70,8 +70,8 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
   if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
   dnnl::primitive_attr attributes;
-  // The scratchpad is given with each call, because the library's own belongs to the thread that made the
-  // primitive, and ranks may be threads that share it.
+  // The scratchpad is passed with each call: the library's own belongs to the thread that made the primitive,
+  // which ranks that are threads may share.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
@@ -96,7 +96,7 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   return p;
 }
 
-/// In floats, a multiple of 64 bytes.
+/// In floats, rounded up to a multiple of 64 bytes.
 size_t round_to_floats(size_t bytes) {
   return (bytes + 63) / 64 * 16;
 }
@@ -128,7 +128,7 @@ class OneDnnProducts final : public Products {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   bool has_bf16_ = true;
-  /// Guards the map, because another thread may empty it while this one multiplies.
+  /// Guards the map, which another thread may clear while this one multiplies.
   std::mutex mutex_;
   std::map<Signature, std::shared_ptr<const Primitive>> primitives_;
 };

@@ -11,26 +11,26 @@
 namespace megalith::cpu {
 
 /// What a queue stream's native handle points to: work done in order by one thread, which opens no OpenMP
-/// region. Any number of threads may put work and wait.
+/// region. Any number of threads may add work and wait.
 class Queue {
  public:
-  /// Work that was put so far, to be waited for: all up to this number.
+  /// The work added so far, to be waited for: everything up to this number.
   struct Ticket {
     Queue* queue;
     uint64_t number;
   };
 
   Queue();
-  /// Does what is left first, or drops it when an exception ends the owner, as Drain does.
+  /// Completes the remaining work first, or drops it if an exception ends the owner, as Drain does.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
   /// See Stream::enqueue.
   void put(std::function<void()> work, std::function<void()> give_up = {});
-  /// The number of the work that was put last; 0 when there was none.
+  /// The number of the work added last; 0 if there was none.
   uint64_t last();
-  /// Until the work of this number is done.
+  /// Waits until the work with this number is done.
   void wait(uint64_t number);
   /// See Stream::finish.
   void finish(bool drop) noexcept;
@@ -40,9 +40,9 @@ class Queue {
     std::function<void()> run, give_up;
   };
   void serve();
-  /// Keeps the first error and drops all but what is running. With the mutex held.
+  /// Keeps the first error and drops all work but what is running. The caller holds the mutex.
   void fail_with(const std::exception_ptr&);
-  /// The oldest work, which stays at the front while it is done, so that finish() can tell it to give up;
+  /// The oldest work, which stays at the front while it is running, so that finish() can tell it to give up;
   /// null when the queue ends.
   const Work* next();
   void rethrow_error() const {

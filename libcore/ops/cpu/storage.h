@@ -6,8 +6,8 @@
 
 namespace megalith::cpu {
 
-/// The place of an activation's or weight's type in the kernels' tables. kInternal for types that they have
-/// no arithmetic on (kI8, which only Project reads, among them).
+/// The index of an activation's or weight's type in the kernels' tables. kInternal for types without
+/// arithmetic there (including kI8, which only Project reads).
 inline Storage storage_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:

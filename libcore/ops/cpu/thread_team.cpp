@@ -12,7 +12,7 @@
 namespace megalith::cpu {
 namespace {
 
-constexpr int kSpins = 1000;  // a pause is some 20 to 40 ns
+constexpr int kSpins = 1000;  // a pause takes some 20 to 40 ns
 constexpr uint64_t kField = 0xffff;
 
 void pause() {

@@ -8,23 +8,23 @@
 
 namespace megalith::cpu {
 
-/// Threads for very short jobs: one token of generation is a hundred products of some ten microseconds.
-/// Unlike a fork and join, nobody is waited for who has not begun: the caller takes blocks itself until none
-/// is left, and a helper that sleeps or is descheduled costs nothing but its share. Helpers spin for some ten
-/// microseconds after a job, then sleep. Beside OpenMP's fork and join (GPT-2 of 101M, 2 threads, 12 pairs in
-/// turns, bf16 / int8): 1.02 / 1.03 times the tokens a second where OpenMP's threads spin and nothing else
-/// runs, 1.23 / 1.73 times where they sleep, and 1.85 / 2.33 times, at half the processor time, where another
-/// program has one of the two cores.
+/// Threads for very short jobs: generating a token takes a hundred products of some ten microseconds each.
+/// Unlike fork and join, no helper is waited for that has not begun: the caller itself takes blocks until
+/// none are left, and a helper that sleeps or is descheduled costs only its share. Helpers spin for some ten
+/// microseconds after a job, then sleep. Compared with OpenMP's fork and join (GPT-2 of 101M, 2 threads, 12
+/// alternating pairs, bf16 / int8): 1.02 / 1.03 times the tokens per second if OpenMP's threads spin and
+/// nothing else runs, 1.23 / 1.73 times if they sleep, and 1.85 / 2.33 times, at half the processor time, if
+/// another program occupies one of the two cores.
 class ThreadTeam {
  public:
-  /// Threads that work, the caller among them; helpers start with the first job. 0: cpu_threads().
+  /// The number of threads, including the caller; helpers start with the first job. 0: cpu_threads().
   explicit ThreadTeam(int threads = 0);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  /// Calls work(block) for each block in [0, blocks), as for_each_block(); `work` must not throw. A call from
-  /// several threads at once is served, but only one of them gets help.
+  /// Calls work(block) for each block in [0, blocks), like for_each_block(); `work` must not throw. Several
+  /// threads may call this at once, but only one of them gets help.
   template <class Work>
   void for_each_block(int64_t blocks, const Work& work) {
     run(
@@ -42,10 +42,11 @@ class ThreadTeam {
   void wake();
 
   int threads_;
-  std::mutex mutex_;  // held by the caller that is helped
+  std::mutex mutex_;  // held by the caller that gets help
   std::vector<std::thread> helpers_;
-  /// Generation (32 bits), blocks (16), next block (16). A helper takes a block by raising the last: that
-  /// fails once the job is another, so call_ and context_, read before, were this job's.
+  /// Generation (32 bits), blocks (16), next block (16). A helper takes a block by incrementing the last
+  /// part. That fails if the job has changed, so call_ and context_, which were read before, belong to the
+  /// job.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};

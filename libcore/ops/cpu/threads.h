@@ -6,8 +6,8 @@
 
 namespace megalith::cpu {
 
-/// Calls work(block) for each block in [0, blocks), on all threads of OpenMP's team, or in this one without
-/// OpenMP. Which thread takes which block must not matter to the result. `work` must not throw.
+/// Calls work(block) for each block in [0, blocks), on all threads of OpenMP's team, or in this thread
+/// without OpenMP. The result must not depend on which thread takes which block. `work` must not throw.
 template <class Work>
 void for_each_block(int64_t blocks, const Work& work) {
 #ifdef _OPENMP
@@ -16,19 +16,19 @@ void for_each_block(int64_t blocks, const Work& work) {
   for (int64_t block = 0; block < blocks; ++block) work(block);
 }
 
-/// Cuts [0, n) into ranges of `size`, the last one shorter, and calls work(begin, end) for each.
+/// Divides [0, n) into ranges of `size` (the last one may be shorter) and calls work(begin, end) for each.
 template <class Work>
 void for_each_range(int64_t n, int64_t size, const Work& work) {
   for_each_block((n + size - 1) / size,
                  [&](int64_t block) { work(block * size, std::min(n, (block + 1) * size)); });
 }
 
-/// What set_cpu_threads() chose, else OpenMP's number or, without OpenMP, the machine's.
+/// The number chosen by set_cpu_threads(), else OpenMP's or, without OpenMP, the machine's.
 int cpu_threads();
 
-/// At least `floats` floats for the calling thread, 64-byte aligned, until its next call. They are kept for
-/// the life of the thread: allocating and freeing a megabyte per op costs more than many an op. Throws
-/// kDevice when there is no memory.
+/// At least `floats` floats for the calling thread, 64-byte aligned, valid until its next call. They are kept
+/// for the life of the thread: allocating and freeing a megabyte per op costs more than many an op. Throws
+/// kDevice if there is not enough memory.
 float* thread_scratch(size_t floats);
 
 }  // namespace megalith::cpu

@@ -1,11 +1,11 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, the
-// softmax kept running. The threads of a block form a grid of 16 x 16; of a tile of scores thread (y, x) has
-// the rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads the same rows and four adjacent
-// columns out of each 64. Compiled for heads up to 64, 128 and 256 columns; a narrower head is padded with
-// zeros. Every kernel gets by with 99 KiB of shared memory, so that it runs on any device from compute
-// capability 8.0 on.
+// Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, with a
+// running softmax. The threads of a block form a 16 x 16 grid. Of a tile of scores, thread (y, x) has the
+// rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads, the same rows and four adjacent
+// columns of each 64. Compiled for heads of up to 64, 128 and 256 columns; a narrower head is padded with
+// zeros. Every kernel needs at most 99 KiB of shared memory, so that it runs on any device of compute
+// capability 8.0 or above.
 
 namespace megalith::cuda {
 namespace {
@@ -17,9 +17,9 @@ static_assert(kSide * kSide == kThreads);
 template <int kWidth_, int kTile_>
 struct Tiles {
   static constexpr int kWidth = kWidth_, kTile = kTile_;
-  static constexpr int kRows = kTile / kSide;          // rows of a tile that a thread has
-  static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that it has
-  static constexpr int kHeadStride = kWidth + 4;       // 4: neighbouring rows in other banks
+  static constexpr int kRows = kTile / kSide;          // rows of a tile that each thread has
+  static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that each thread has
+  static constexpr int kHeadStride = kWidth + 4;       // 4: puts neighbouring rows into different banks
   static constexpr int kScoreStride = kTile + 4;
   static constexpr int kHeadFloats = kTile * kHeadStride, kScoreFloats = kTile * kScoreStride;
 };
@@ -33,8 +33,8 @@ __device__ inline unsigned thread_y() {
   return threadIdx.x / kSide;
 }
 
-// Storage is asked for at run time: the loads are few beside the products, and half the kernels need no
-// compiling.
+// The storage type is tested at run time: loads are few compared with products, and only half as many kernels
+// need to be compiled.
 __device__ inline float load(Storage storage, const void* data, int64_t i) {
   return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
                                   : widen(static_cast<const Bf16*>(data)[i]);
@@ -53,7 +53,7 @@ struct HeadRows {
   int64_t offset, stride;
 };
 
-/// A tile [kTile][kHeadStride] of rows from `first` on, times factor; zeros past `rows` and `head`.
+/// Loads a tile [kTile][kHeadStride] of rows from `first` on, times factor; zeros beyond `rows` and `head`.
 template <class T>
 __device__ void load_tile(float* tile, const HeadRows& from, int64_t first, int64_t rows, int64_t head,
                           float factor) {
@@ -82,7 +82,7 @@ __device__ void multiply_rows(float (&scores)[T::kRows][T::kRows], const float* 
   }
 }
 
-/// What a thread has of a tile of heads.
+/// A thread's part of a tile of heads.
 template <class T>
 struct HeadSums {
   Quad at[T::kRows][T::kParts];
@@ -110,7 +110,7 @@ struct HeadSums {
       }
     }
   }
-  /// To the row `row` of a head, times factor.
+  /// Stores to the row `row` of a head, times factor.
   __device__ void store_row(int i, Storage storage, void* data, int64_t place, int64_t head,
                             float factor) const {
     MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) MEGALITH_UNROLL for (int k = 0; k < 4; ++k) {
@@ -197,7 +197,7 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
   }
 }
 
-/// One tile of queries of one head per block; the longest rows first, so that the last block to end is a
+/// One tile of queries of one head per block. The longest rows come first, so that the last block to end is a
 /// short one.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a, Storage storage) {
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
   const int64_t tiles = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (tiles - 1 - blockIdx.x / s.heads()) * T::kTile;
   const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
-  const int64_t keys = s.past + last + 1;  // that some row of the tile sees
+  const int64_t keys = s.past + last + 1;  // seen by some row of the tile
   const HeadMask mask(a.mask, place, s.past + s.queries);
   SoftmaxRows<T> rows;
   HeadSums<T> out;
@@ -256,7 +256,7 @@ struct GradTiles {
         ds(p + T::kScoreFloats) {}
 };
 
-/// delta = dout . out of each row of each head: the sum over keys of p dP. One warp per row.
+/// delta = dout . out for each row of each head: the sum over keys of p dP. One warp per row.
 __global__ void output_products(AttentionGradArgs a, Storage storage) {
   const AttentionShape& s = a.shape;
   const int64_t number = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
@@ -270,7 +270,7 @@ __global__ void output_products(AttentionGradArgs a, Storage storage) {
   if (there && threadIdx.x % 32 == 0) a.delta[number] = sum;
 }
 
-/// From the four tiles of heads the probabilities (as they multiplied V, with dropout) and dS.
+/// Computes, from the four tiles of heads, the probabilities (as they multiplied V, with dropout) and dS.
 template <class T>
 __device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tiles, const HeadPlace& place,
                             int64_t first, int64_t key) {
@@ -311,8 +311,8 @@ __device__ void load_keys(const AttentionGradArgs& a, Storage storage, const Gra
   load_tile<T>(tiles.values, {storage, a.v, place.kv, s.kv.position}, key, s.queries, s.head, 1);
 }
 
-/// One tile of keys of one group per block: its query heads' shares are added up here, in order, so that sums
-/// do not depend on timing.
+/// One tile of keys of one group per block. The contributions of its query heads are added up here, in order,
+/// so that sums do not depend on timing.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);
@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradA
       score_grads<T>(a, tiles, place, first, key);
       __syncthreads();
       dv.add_product(tiles.p, 1, T::kScoreStride, tiles.dout);
-      dk.add_product(tiles.ds, 1, T::kScoreStride, tiles.queries);  // scaled queries: dk has the scale
+      dk.add_product(tiles.ds, 1, T::kScoreStride, tiles.queries);  // the queries are scaled, so dk is too
       __syncthreads();
     }
   const int64_t offset = HeadPlace(s, group * s.r).kv;

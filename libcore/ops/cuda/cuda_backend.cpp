@@ -21,12 +21,12 @@ void require_success(cudaError_t status, const char* what) {
 // ---- queue
 
 void* allocate_device(size_t bytes) {
-  constexpr size_t kMin = 256;  // so that an empty tensor has an address too
+  constexpr size_t kMin = 256;  // so that even an empty tensor has an address
   void* block = nullptr;
   const cudaError_t status = cudaMalloc(&block, std::max(kMin, bytes));
   if (status == cudaSuccess) return block;
   size_t left = 0, all = 0;
-  cudaGetLastError();  // a refused allocation must not be seen by the next launch
+  cudaGetLastError();  // the next launch must not see a failed allocation's error
   cudaMemGetInfo(&left, &all);
   fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
        " of ", all, " bytes are free");
@@ -67,7 +67,7 @@ void Queue::enqueue(std::function<void()> work) {
     mine->queue->call(*mine);
   };
   const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
-  if (status != cudaSuccess) delete host_work;  // nobody will call it
+  if (status != cudaSuccess) delete host_work;  // it will not be called
   require_success(status, "enqueue work of the host");
 }
 
@@ -89,7 +89,7 @@ void Queue::rethrow_error() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-// ---- fields of ops as kernels want them
+// ---- fields of ops in the form that kernels take
 
 namespace {
 
@@ -128,8 +128,8 @@ uint64_t element_bits(DType dtype, double value) {
   return 0;
 }
 
-/// The position of row 0, whose successors follow. The kernels know no second span, so a context-parallel
-/// rank, which has one (model/attention.h), is refused here.
+/// The position of row 0; the other rows follow it. The kernels do not support a second span, so a
+/// context-parallel rank, which has one (model/attention.h), is refused here.
 int64_t first_position(const char* op, const RowPositions& rows) {
   if (!rows.one_span())
     fail(ErrorKind::kDevice, "cuda: ", op,
@@ -149,10 +149,11 @@ AttentionMask attention_mask(const char* op, const DropoutKey& key) {
   return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
 }
 
-/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values after each group's.
+/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values after each group's
+/// queries.
 struct Packed {
   AttentionShape shape;
-  int64_t k, v;  // offsets of group 0's
+  int64_t k, v;  // offsets of those of group 0
 };
 
 Packed packed(const char* op, const Shape& qkv) {
@@ -173,7 +174,7 @@ Packed packed(const char* op, const Shape& qkv) {
           (r + 1) * head};
 }
 
-/// Throws kDevice unless there is a driver and a device of that number.
+/// Throws kDevice unless there is a driver and a device with that number.
 void require_device(int device) {
   int driver = 0, devices = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
@@ -190,12 +191,12 @@ void require_device(int device) {
 
 // ---- the backend
 
-/// Weights in a type of their own are for the CPU, because it is bound by their bytes.
+/// Only the CPU supports weights in a type of their own: it is the backend that is bound by their bytes.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
 }
 
-/// No kernel here serves an adapter of LoRA or a prefix.
+/// No kernel here supports LoRA adapters or a prefix.
 [[noreturn]] void refuse_adapters() {
   fail(ErrorKind::kUsage, "cuda: adapters are trained on the CPU; give --device cpu");
 }
@@ -207,7 +208,7 @@ class CudaBackend final : public Backend {
     enter();
     gemm_ = std::make_unique<GemmRunner>();
   }
-  ~CudaBackend() override { cudaSetDevice(device_); }  // the queues are freed there
+  ~CudaBackend() override { cudaSetDevice(device_); }  // the queues are freed on that device
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
@@ -259,7 +260,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AdamW&) override;
 
  private:
-  /// The calling thread works on this device from here on, since CUDA keeps the choice by thread.
+  /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   void add_column_sums(Queue&, DType, const ColumnSums&);
@@ -283,7 +284,8 @@ Memory CudaBackend::allocate(size_t bytes) {
   enter();
   Memory memory{{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
   require_success(cudaMemset(memory.data.get(), 0, bytes), "set memory to zero");
-  require_success(cudaStreamSynchronize(nullptr), "wait for memory");  // our streams do not wait for that one
+  require_success(cudaStreamSynchronize(nullptr),
+                  "wait for memory");  // our streams do not wait for the default one
   return memory;
 }
 
@@ -326,7 +328,7 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
-/// Nothing is dropped: what was launched runs.
+/// Nothing is dropped: work that was launched runs.
 void CudaBackend::finish(Stream& stream, bool) noexcept {
   cudaStreamSynchronize(static_cast<Queue*>(stream.native())->stream());
 }
@@ -431,7 +433,7 @@ NormGradArgs norm_grad_args(const auto& op) {
           .columns = op.dy.shape.back()};
 }
 
-/// dw is summed before dx is written, because dx may be dy's memory.
+/// dw is summed before dx is written, since dx may share dy's memory.
 ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
   return {.plain = db.as<float>(),
           .normed = dw.as<float>(),
@@ -494,7 +496,7 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 
 // ---- attention
 
-/// No kernel here tells the documents of a sequence apart.
+/// No kernel here keeps the documents of a sequence apart.
 void refuse_documents(const char* op, const ConstView& starts) {
   if (starts)
     fail(ErrorKind::kUsage, "cuda: ", op,

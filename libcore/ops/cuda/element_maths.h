@@ -8,8 +8,8 @@
 #include "libcore/ops/step_maths.h"  // MEGALITH_HD
 
 /// What the CUDA kernels compute for one element: storage formats, activations, dropout bits, the optimizer.
-/// Compiled for the device by nvcc and for the host by the tests, which hold it against the references of the
-/// CPU backend. No CUDA header is needed.
+/// Compiled for the device by nvcc, and for the host by the tests, which compare it with the references of
+/// the CPU backend. Needs no CUDA header.
 
 namespace megalith::cuda {
 
@@ -56,7 +56,7 @@ MEGALITH_HD float narrow<float>(float value) {
 template <>
 MEGALITH_HD Bf16 narrow<Bf16>(float value) {
   const uint32_t bits = bits_of(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>(bits >> 16 | 0x40)};  // NaN stays one
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>(bits >> 16 | 0x40)};  // NaN stays NaN
   return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 template <>
@@ -65,9 +65,9 @@ MEGALITH_HD Half narrow<Half>(float value) {
   uint32_t rounded = 0;
   if (size > 0x7f800000u)
     rounded = 0x7e00;
-  else if (size >= 0x477ff000u)  // 65520, half way from the max fp16 to the next power of two
+  else if (size >= 0x477ff000u)  // 65520, halfway from the largest fp16 to the next power of two
     rounded = 0x7c00;
-  else if (size < 0x38800000u)  // below 2^-14: multiples of 2^-24, as which 0.5 + size is rounded
+  else if (size < 0x38800000u)  // below 2^-14: multiples of 2^-24, to which 0.5 + size is rounded
     rounded = bits_of(float_of(size) + 0.5f) - 0x3f000000u;
   else
     rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000u) >> 13;
@@ -80,7 +80,7 @@ MEGALITH_HD Half narrow<Half>(float value) {
 MEGALITH_HD float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
-/// The normal distribution's integral and density.
+/// The integral and the density of the normal distribution.
 MEGALITH_HD float normal_integral(float x) {
   return 0.5f * erfcf(-0.707106781f * x);
 }
@@ -138,7 +138,7 @@ MEGALITH_HD Words mask_words(const MaskKey& key, int64_t sample, int64_t positio
                         static_cast<uint32_t>(number)}},
                       key.seed, static_cast<uint32_t>(number >> 32));
 }
-/// The factor of an element with these random bits.
+/// The factor for an element with these random bits.
 MEGALITH_HD float mask_factor(const MaskKey& key, uint32_t bits) {
   return bits <= key.last_kept ? key.scale : 0.0f;
 }
@@ -146,7 +146,7 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
   const Words words = mask_words(key, sample, position, column / 4);
   const uint32_t even = column & 2 ? words.word[2] : words.word[0],
                  odd = column & 2 ? words.word[3] : words.word[1];
-  return mask_factor(key, column & 1 ? odd : even);  // without an index, for which words would go to memory
+  return mask_factor(key, column & 1 ? odd : even);  // without an index, which would put `words` into memory
 }
 
 // ---- optimizer

@@ -24,8 +24,8 @@ __device__ void map_vector(To* to, F f, const Vector<kWide, From>&... from) {
   *reinterpret_cast<Vector<kWide, To>*>(to) = result;
 }
 
-/// Each thread takes vectors of up to 16 bytes; single elements where they are not aligned and at the end.
-/// `to` may be one of `from`.
+/// Each thread takes vectors of up to 16 bytes; at the end, or if they are not aligned, single elements. `to`
+/// may be one of `from`.
 template <class F, class To, class... From>
 __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*... from) {
   constexpr int kWide = kElements<To, From...>;
@@ -114,7 +114,7 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
   }
 }
 
-/// One row per block, four columns of one draw per thread.
+/// One row per block; each thread takes four columns of one draw.
 template <class T>
 __global__ void dropout(DropoutArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns, position = a.first_position + row / a.batch;

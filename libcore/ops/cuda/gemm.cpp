@@ -14,8 +14,8 @@
 namespace megalith::cuda {
 namespace {
 
-/// cuBLAS counts columns first, so it is asked for the transposed product: c^T [n, m] = op(b)^T op(a)^T, for
-/// which every row-major matrix is as it lies.
+/// cuBLAS is column-major, so it is asked for the transposed product, c^T [n, m] = op(b)^T op(a)^T, in which
+/// every row-major matrix is used unchanged.
 
 void require_cublas(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -40,18 +40,18 @@ cudaDataType_t cuda_type(DType dtype) {
   return dtype == DType::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// Max power of two up to 256 that divides the address.
+/// The largest power of two, up to 256, that divides the address.
 uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data) | 256;
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-/// What layouts and algorithm depend on.
+/// What determines layouts and algorithm.
 struct Signature {
   int64_t m, n, k;
   DType in, out;
   bool bias, trans_a, trans_b, accumulate;
-  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: of c and the bias that comes with it
+  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: of c and the bias that is used with it
   auto operator<=>(const Signature&) const = default;
 };
 
@@ -75,7 +75,7 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
                  "product attribute");
 }
 
-/// `bias` takes part in the search for an algorithm only, because each run sets its own.
+/// `bias` only takes part in the search for an algorithm; each run sets its own.
 Product make_product(const Signature& s, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
@@ -101,7 +101,7 @@ Preference make_preference(const Signature& s) {
   };
   const uint64_t workspace = Queue::kMinWorkspace;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
-  // Split sums are added in fp32, so that a bf16 result is rounded once.
+  // Split sums are added in fp32, so that a bf16 result is rounded only once.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_alignment);
@@ -154,7 +154,7 @@ GemmRunner::GemmRunner() : cache_(std::make_unique<Cache>()) {}
 GemmRunner::~GemmRunner() = default;
 
 void GemmRunner::run(Queue& queue, const Gemm& op) {
-  const bool fused_bias = op.bias && op.bias.dtype == op.c.dtype;  // cuBLASLt wants it so
+  const bool fused_bias = op.bias && op.bias.dtype == op.c.dtype;  // cuBLASLt requires equal types
   const void* const bias = fused_bias ? op.bias.data : nullptr;
   const Signature signature{.m = op.m(),
                             .n = op.n(),
@@ -183,7 +183,7 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
   }
   if (op.bias && !fused_bias)
     launch_row_bias(queue.stream(), {.c = op.c.data,
-                                     .c_storage = Storage::kF32,  // else bias and c would have one dtype
+                                     .c_storage = Storage::kF32,  // otherwise bias and c would have one dtype
                                      .bias = op.bias.data,
                                      .bias_storage = Storage::kBf16,
                                      .rows = op.m(),

@@ -2,12 +2,12 @@
 
 #include "libcore/ops/cuda/kernels.h"
 
-/// What the .cu files share: launching, reductions within a block, vectors of 16 bytes.
+/// What the .cu files share: launching, reductions within a block, 16-byte vectors.
 namespace megalith::cuda {
 
 constexpr int kThreads = 256;  // per block, everywhere
 
-/// Before a loop: nvcc shall unroll it, wholly or by two.
+/// Before a loop: nvcc must unroll it, completely or by two.
 #if defined(__CUDACC__)
 #define MEGALITH_UNROLL _Pragma("unroll")
 #define MEGALITH_UNROLL_2 _Pragma("unroll 2")
@@ -23,7 +23,7 @@ constexpr int kThreads = 256;  // per block, everywhere
 #define MEGALITH_DYNAMIC_SHARED(name) float* const name = dynamic_shared()
 #endif
 
-/// Enqueues a grid of one axis; nothing for no blocks. `shared` bytes of dynamic shared memory.
+/// Enqueues a one-dimensional grid with `shared` bytes of dynamic shared memory; does nothing for no blocks.
 template <class... Params, class... Args>
 void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(Params...),
             const Args&... args) {
@@ -62,7 +62,7 @@ constexpr int64_t blocks_for(int64_t items, int64_t per_block) {
   return (items + per_block - 1) / per_block;
 }
 
-/// Sum over the block, the same in every thread; the order depends on the block's size alone. All threads
+/// The sum over the block, the same in every thread; the order depends only on the block's size. All threads
 /// must call it.
 template <class T>
 __device__ T block_sum(T value) {
@@ -88,7 +88,7 @@ __device__ inline float block_max(float value) {
   return max;
 }
 
-/// Adjacent elements that are read and written in one instruction.
+/// Adjacent elements that one instruction reads or writes.
 template <int kWide, class T>
 struct alignas(kWide * sizeof(T)) Vector {
   T at[kWide];

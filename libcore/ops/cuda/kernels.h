@@ -7,11 +7,12 @@
 #include "libcore/ops/cuda/runtime.h"
 
 /// The kernels' side of the CUDA backend: plain structs and launchers. A launcher enqueues on the stream and
-/// returns; it throws kDevice when the launch is refused. Rows, columns and strides count elements. No kernel
-/// uses atomics: results repeat bit for bit. Light on headers, since nvcc reads this once per architecture.
+/// returns; it throws kDevice if the launch is refused. Rows, columns and strides count elements. No kernel
+/// uses atomics, so results are reproducible bit for bit. Includes few headers: nvcc reads this once per
+/// architecture.
 namespace megalith::cuda {
 
-/// How an activation or weight is stored. fp16 is for copies, sums and AdamW's value only.
+/// How an activation or weight is stored. fp16 is only for copies, sums and AdamW's value.
 enum class Storage { kF32, kBf16, kF16 };
 
 // ---- elementwise.cu
@@ -56,7 +57,7 @@ void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
 struct RopeArgs {
   void* qkv;
-  const float *cos, *sin;  // [positions, half], already at the first position
+  const float *cos, *sin;  // [positions, half], starting at the first position
   float sin_sign;          // -1 for the inverse
   int64_t positions;
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
@@ -68,7 +69,7 @@ void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 struct AdamArgs {
   float *master, *m, *v;
   const float* grad;
-  void* value;  // may be null; then its storage is not read
+  void* value;  // may be null; its storage is then not read
   Storage value_storage;
   int64_t n;
   const double* scalars;  // [StepScalar::kCount], on the device
@@ -121,8 +122,8 @@ void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
 // ---- reduce.cu
 
-/// Sums down the columns of dy [rows, columns], added to: `plain` of dy, `normed` of dy (x - mean) rstd.
-/// Either may be null; x, mean (null: 0) and rstd are read for `normed` only.
+/// Adds sums down the columns of dy [rows, columns]: to `plain` those of dy, to `normed` those of dy (x -
+/// mean) rstd. Either may be null; x, mean (null: 0) and rstd are read only for `normed`.
 struct ColumnSums {
   float *plain, *normed;
   const void *dy, *x;
@@ -132,7 +133,7 @@ struct ColumnSums {
 size_t column_sums_workspace(const ColumnSums&);  // bytes
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
 
-size_t sum_workspace(int64_t n);  // bytes, of either sum below
+size_t sum_workspace(int64_t n);  // bytes, for either sum below
 /// out[0] += sum of squares.
 void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
 struct ScaledSumArgs {
@@ -146,7 +147,7 @@ void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
-  const void *table, *positions;  // positions, already at row 0's, may be null
+  const void *table, *positions;  // positions starts at row 0's and may be null
   const int32_t* ids;
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
@@ -154,7 +155,7 @@ struct EmbeddingArgs {
 void launch_embedding(cudaStream_t, Storage, const EmbeddingArgs&);
 
 struct EmbeddingGradArgs {
-  float *dtable, *dpositions;  // dpositions, already at row 0's, may be null
+  float *dtable, *dpositions;  // dpositions starts at row 0's and may be null
   const void* dy;
   const int32_t* ids;
   int64_t rows, batch, columns, vocabulary;
@@ -195,7 +196,7 @@ struct AttentionArgs {
 void launch_attention(cudaStream_t, Storage, const AttentionArgs&);
 
 struct AttentionGradArgs {
-  void *dq, *dk, *dv;  // laid out as q, k, v
+  void *dq, *dk, *dv;  // with the layout of q, k, v
   const void *q, *k, *v, *out, *dout;
   const float* lse;
   float* delta;  // [batch, groups * r, queries], scratch

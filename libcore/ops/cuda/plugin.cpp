@@ -1,6 +1,6 @@
 #include "libcore/ops/cuda/cuda_backend.h"
 
-// What cuda_plugin.cpp looks up in libmegalith_cuda.so.
+// The functions that cuda_plugin.cpp looks up in libmegalith_cuda.so.
 
 extern "C" {
 

@@ -13,23 +13,23 @@ namespace megalith::cuda {
 /// What a Stream's native handle points to: a CUDA stream of one device and its scratch memory.
 class Queue {
  public:
-  /// On the current device. Throws kDevice.
+  /// Made on the current device. Throws kDevice.
   Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
 
   cudaStream_t stream() const { return stream_; }
-  /// At least `bytes`, 256-byte aligned; free for work enqueued here until the next call. Waits for the
-  /// stream when it has to grow. Throws kDevice when there is not as much memory.
+  /// At least `bytes` bytes, 256-byte aligned; available to work enqueued here until the next call. Waits for
+  /// the stream if it has to grow. Throws kDevice if there is not enough memory.
   void* workspace(size_t bytes);
 
-  /// Calls `work` on the driver's thread when the stream gets there; what it throws is kept, and what is
+  /// Calls `work` on the driver's thread when the stream gets there. An error of `work` is kept, and work
   /// enqueued after it is then not called. Throws the kept error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
 
-  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt likes to have on Hopper
+  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper
 
  private:
   struct HostWork;
@@ -42,7 +42,7 @@ class Queue {
   std::exception_ptr error_;  // of host work
 };
 
-/// Device memory; kDevice with what was wanted and what is left when there is not as much.
+/// Device memory; if there is not enough, kDevice with what was wanted and what is left.
 void* allocate_device(size_t bytes);
 
 }  // namespace megalith::cuda

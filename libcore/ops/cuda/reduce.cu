@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Sums over rows and over whole tensors, and the tables' gradients: always in an order that depends on the
-// sizes alone, so that a run repeats bit for bit.
+// Sums over rows and over whole tensors, and the tables' gradients. The order depends only on the sizes, so
+// that a run is reproducible bit for bit.
 
 namespace megalith::cuda {
 namespace {
@@ -20,7 +20,7 @@ struct RowCut {
   }
 };
 
-/// The sum over the block's threads of one column, in the threads of the first row.
+/// The sum over the block's threads for one column, in the threads of the first row.
 __device__ inline float column_total(float value) {
   __shared__ float sums[kRowsAtOnce][kColumnsPerBlock];
   const unsigned column = threadIdx.x % kColumnsPerBlock, row = threadIdx.x / kColumnsPerBlock;
@@ -119,9 +119,9 @@ __global__ void embedding(EmbeddingArgs a) {
   }
 }
 
-/// One block per row; the one at an id's first place adds up all of the id's rows in their order, the others
-/// have nothing to do. The ids are looked through in tiles of one per thread, from which the matching rows
-/// are listed in shared memory.
+/// One block per row. The block at the first place of an id adds up all rows of the id in their order; the
+/// others have nothing to do. The ids are searched in tiles of one per thread, and the matching rows are
+/// listed in shared memory.
 template <class T>
 __global__ void table_grad(EmbeddingGradArgs a) {
   const int64_t row = blockIdx.x;

@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Normalisations and the loss: one row per block, which reads it once for each of its sums and once more to
-// write (the later times from cache).
+// Normalizations and the loss: one row per block, which reads the row once for each of its sums and once more
+// to write (later reads come from the cache).
 
 namespace megalith::cuda {
 namespace {
@@ -13,8 +13,8 @@ __global__ void norm(NormArgs a) {
   const T* x = static_cast<const T*>(a.x) + place;
   const T *const w = static_cast<const T*>(a.w), *const b = static_cast<const T*>(a.b);
   T* const y = static_cast<T*>(a.y) + place;
-  if (a.residual != nullptr) {  // what is normalised is what is kept; each thread reads back its own
-                                // elements, so no barrier is needed
+  if (a.residual != nullptr) {  // the normalized row is the one that is kept; each thread reads back only its
+                                // own elements, so no barrier is needed
     const T* const residual = static_cast<const T*>(a.residual) + place;
     T* const sum = static_cast<T*>(a.sum) + place;
     for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x)
@@ -50,7 +50,7 @@ __global__ void norm_grad(NormGradArgs a) {
   const T *const dy = static_cast<const T*>(a.dy) + place, *const x = static_cast<const T*>(a.x) + place;
   const T* const w = static_cast<const T*>(a.w);
   const T* const add = a.add == nullptr ? nullptr : static_cast<const T*>(a.add) + place;
-  T* const dx = static_cast<T*>(a.dx) + place;  // may be dy's or add's memory
+  T* const dx = static_cast<T*>(a.dx) + place;  // may share dy's or add's memory
   const bool centred = a.mean != nullptr;
   const float mean = centred ? a.mean[row] : 0.0f, rstd = a.rstd[row];
   float sum = 0, product = 0;

@@ -7,8 +7,7 @@
 namespace megalith {
 namespace {
 
-/// Does no work: the front door has already checked the op and added up its cost. With `seconds`, streams
-/// have clocks.
+/// Does no work: run() has already checked the op and added up its cost. With `seconds`, streams have clocks.
 class DryBackend final : public Backend {
  public:
   explicit DryBackend(OpSeconds seconds = {}) : seconds_(std::move(seconds)) {}
@@ -79,7 +78,7 @@ class DryBackend final : public Backend {
   }
 
   OpSeconds seconds_;
-  std::deque<double> clocks_;  // at addresses that stay
+  std::deque<double> clocks_;  // a deque, so that their addresses are stable
 };
 
 }  // namespace

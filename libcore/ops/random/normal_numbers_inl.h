@@ -7,12 +7,12 @@
 
 #include "libcore/ops/random/normal_numbers.h"
 
-/// The making of normal numbers, for the files that are compiled for one instruction set. Each step is a loop
-/// over the lanes of plain operations in double precision, none fused, of which the compiler makes vectors:
-/// so the numbers are the same bits on every processor. (Those of std::log and std::sin are not, from one C
-/// library to the next, and took 1.3 s for 124M parameters on one core, against 0.25 s by AVX-512.) Nothing
-/// inline from elsewhere is called: the linker keeps one copy of that, and it must not be one that only some
-/// processors run.
+/// Makes normal numbers, for files that are compiled for one instruction set. Each step is a loop over the
+/// lanes with plain double-precision operations, none of them fused, which the compiler vectorizes; so the
+/// numbers have the same bits on every processor. (Those of std::log and std::sin differ between C libraries,
+/// and took 1.3 s for 124M parameters on one core, against 0.25 s with AVX-512.) Calls no inline function
+/// from elsewhere: the linker keeps one copy of each, and it must not be one that only some processors can
+/// run.
 namespace megalith {
 namespace {
 
@@ -25,8 +25,8 @@ inline double double_of(uint64_t bits) {
 inline uint64_t bits_of(double x) {
   return __builtin_bit_cast(uint64_t, x);
 }
-/// Exact below 2^52, and a vector instruction everywhere, which a conversion is not, so the loop around it
-/// stays one of vectors.
+/// Exact below 2^52. Unlike a conversion, it is a vector instruction everywhere, so that the loop around it
+/// is vectorized.
 inline double to_double(uint64_t x) {
   return double_of(x | bits_of(kTwo52)) - kTwo52;
 }
@@ -45,8 +45,8 @@ inline void philox_lanes(uint32_t (&words)[4][kLanes], uint32_t key0, uint32_t k
     }
 }
 
-/// log of u in [2^-32, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m - 1) / (m + 1)) by
-/// its series, whose next term is below 2^-55 of it.
+/// log of u in [2^-32, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1))
+/// by its series, whose next term is below 2^-55 of it.
 inline double log_of(double u) {
   const uint64_t root_half = bits_of(std::numbers::sqrt2 / 2);
   // Carries into the exponent from sqrt(2) on.
@@ -75,14 +75,14 @@ inline double cos_of(double t) {
   return sum;
 }
 
-/// Box-Muller: of two words of random bits two independent standard normal numbers.
+/// Box-Muller: turns two words of random bits into two independent standard normal numbers.
 inline void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&second)[kLanes],
                          double (&a)[kLanes], double (&b)[kLanes]) {
   for (int i = 0; i < kLanes; ++i) {
     const double u = (to_double(first[i]) + 1) * 0x1p-32;  // in (0, 1]
     const double radius = __builtin_sqrt(-2 * log_of(u));
-    // The angle is second / 2^32 of a turn: to the nearest quarter of a turn, then the rest, so that sine and
-    // cosine need their series only within an eighth.
+    // The angle is second / 2^32 of a turn. It is split into the nearest quarter of a turn and a rest, so
+    // that the series of sine and cosine are needed only within an eighth.
     const uint32_t quarter = (second[i] + (uint32_t{1} << 29)) >> 30;
     const auto rest = static_cast<int32_t>(second[i] - (quarter << 30));
     const double t = rest * (2 * std::numbers::pi * 0x1p-32);

@@ -21,11 +21,11 @@ constexpr CoefficientInfo kTable[] = {
     {"wave_weight", "of time", &C::wave_weight, 0, 1, 0.6, 0.4, 0.45534,
      "part of a product that tile and wave quantisation slow down"},
     {"misaligned_rate", "of rate", &C::misaligned_rate, 0.4, 1, 0.75, 0.15, 0.786078,
-     "products with a size that is no multiple of 64"},
+     "products with a size that is not a multiple of 64"},
     {"narrow_rate", "of gain", &C::narrow_rate, 0.2, 1, 0.7, 0.2, 0.8902,
      "what 8 and 4 bits reach of their data-sheet gain over 16"},
     {"vector_rate", "of fp32 rate", &C::vector_rate, 0.2, 1, 0.7, 0.2, 0.68199,
-     "products for the scores of heads whose size is no multiple of 8"},
+     "products for the scores of heads whose size is not a multiple of 8"},
     {"flash1_rate", "of rate", &C::flash1_rate, 0.1, 0.8, 0.45, 0.2, 0.307137,
      "first flash attention, forward"},
     {"flash2_rate", "of rate", &C::flash2_rate, 0.2, 0.95, 0.7, 0.15, 0.655906,
@@ -134,7 +134,7 @@ Coefficients read_coefficients(const std::string& path, const Coefficients& fitt
     const size_t blank = line.find(' ');
     const CoefficientInfo* info = find(line.substr(0, blank));
     if (!info)
-      fail(ErrorKind::kData, path, ":", i + 1, ": ", quote(line.substr(0, blank)), " is no coefficient");
+      fail(ErrorKind::kData, path, ":", i + 1, ": ", quote(line.substr(0, blank)), " is not a coefficient");
     const auto value = blank == line.npos ? std::nullopt : parse_double(trim(line.substr(blank)));
     if (!value || !(*value >= info->low && *value <= info->high))
       fail(ErrorKind::kData, path, ":", i + 1, ": ", quote(line), ": wanted a number from ", info->low,

@@ -150,7 +150,8 @@ const Accelerator* AcceleratorList::device(const std::string& wanted, const std:
     if (!only || device.memory > only->memory) only = &device;
   }
   if (alike > 1)
-    log("--gpu ", asked, ": ", only->name, ", of the ", alike, " that begin so the one with most memory");
+    log("--gpu ", asked, ": ", only->name, ", of the ", alike,
+        " that begin so, the one with the most memory");
   return only;
 }
 
@@ -161,7 +162,7 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
   while (const ShortName* const next = short_name(wanted)) {
     if (!passed.insert(next).second)
       fail(ErrorKind::kData, next->where, ": the short name ", quote(next->name), " stands for ",
-           quote(next->whole), ", which leads back to it; let one of them name a device");
+           quote(next->whole), ", which leads back to it; one of them must name a device");
     last = next;
     wanted = folded(next->whole);
   }
@@ -170,7 +171,7 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
     if (folded(one.name) == wanted) last = &one;  // of itself
   if (last)
     fail(ErrorKind::kData, last->where, ": the short name ", quote(last->name), " stands for ",
-         quote(last->whole), ", which is no device; known are ", join(names(), ", "));
+         quote(last->whole), ", which is not a device; known are ", join(names(), ", "));
   std::vector<std::string> all = names(), small = all;
   for (std::string& one : small) one = folded(one);
   const auto near = nearest(folded(name), small);

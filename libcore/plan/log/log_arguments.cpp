@@ -101,7 +101,7 @@ std::vector<std::string> LogArguments::words(const std::string& name) const {
 
 void LogArguments::unpriced(const std::string& name) const {
   fail(ErrorKind::kUsage, path_, ": ", name, " is ", quote(word(name)),
-       ", which is not priced: the comparison would be with another run");
+       ", which is not priced: the log would be compared with a different run");
 }
 
 void LogArguments::refuse(const char* name, const std::string& wanted) const {

@@ -159,7 +159,8 @@ MegatronLog parse_run_log(const std::string& text, const std::string& path) {
     most(log.reserved, number_after(line, "max reserved:"));
   }
   if (steps.empty())
-    fail(ErrorKind::kData, path, ": no line has \"", kStepTime, "\"; it is no training log of Megatron-LM");
+    fail(ErrorKind::kData, path, ": no line has \"", kStepTime,
+         "\"; it is not a training log of Megatron-LM");
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 5));
   log.seconds = quantile(std::move(steps), 0.5);
   return log;
@@ -198,7 +199,7 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   take_recompute(in, c);
   refuse_others(in, p, c);
   if (const auto rejection = complete(p, c))
-    fail(ErrorKind::kData, path, ": the run it names is not legal: ", rejection->rule, ", ",
+    fail(ErrorKind::kData, path, ": the run it describes is not legal: ", rejection->rule, ", ",
          rejection->reason);
   return run;
 }

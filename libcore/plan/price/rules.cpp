@@ -130,7 +130,7 @@ bool experts_by_ranks(const PlanProblem& p, const Candidate& c, std::string* rea
       }))
     return true;
   return broken_if(ranks % (c.expert * c.expert_tensor) != 0, reason, [&] {
-    return concat(p.machine.world, " devices are no multiple of expert-tensor ", c.expert_tensor,
+    return concat(p.machine.world, " devices are not a multiple of expert-tensor ", c.expert_tensor,
                   " * expert ", c.expert, " * pipeline ", c.pipeline, " = ",
                   c.expert_tensor * c.expert * c.pipeline, nearest_expert_ranks(experts, ranks, c));
   });
@@ -169,8 +169,8 @@ bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string*
   return lacks(p.model.dispatcher == Dispatcher::kAllGather,
                "--moe-token-dispatcher-type alltoall or flex") ||
          lacks(!p.half(), "--bf16 or --fp16") || lacks(p.model.predicted > 1, "--mtp-num-layers 1 at most") ||
-         lacks(p.model.shared_overlap, "that --moe-shared-expert-overlap is left out") ||
-         lacks(c.recompute == Recomputed::kFull, "that no layers are recomputed whole") ||
+         lacks(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
+         lacks(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
          lacks(c.expert == 1, "expert above 1") ||
          lacks(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
 }
@@ -216,7 +216,7 @@ bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
   const int ranks = c.tensor * c.pipeline * c.context;
   c.data = p.machine.world / ranks;
   return broken_if(p.machine.world % ranks != 0, reason, [&] {
-    return concat(p.machine.world, " devices are no multiple of tensor * pipeline * context = ", ranks,
+    return concat(p.machine.world, " devices are not a multiple of tensor * pipeline * context = ", ranks,
                   nearest_multiples(p.machine.world, ranks));
   });
 }
@@ -228,7 +228,7 @@ bool batch_by_data(const PlanProblem& p, Candidate& c, std::string* reason) {
   c.microbatches = c.global_batch / slice;
   const int64_t asked = p.global_batch > 0 ? p.global_batch : p.max_global_batch;
   return broken_if(c.microbatches == 0 || c.global_batch % slice != 0, reason, [&] {
-    return concat("global batch ", asked, " is no multiple of micro-batch ", c.micro_batch, " * data ",
+    return concat("global batch ", asked, " is not a multiple of micro-batch ", c.micro_batch, " * data ",
                   c.data, nearest_multiples(asked, slice));
   });
 }

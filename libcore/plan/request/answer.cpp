@@ -26,7 +26,7 @@ PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
 PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   const PlanCommand& command = request.command;
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
-    fail(ErrorKind::kUsage, "--simulate plays a step of this version's trainer, which has no option for ",
+    fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, which has no option for ",
          beyond);
   const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(command.plan.simulate));
   const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
@@ -61,9 +61,8 @@ std::string job_of(const Report& report, JobKind kind) {
   if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
   for (size_t i = 0; i < report.result.plans.size(); ++i)
     if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
-  fail(ErrorKind::kUsage, "--emit: of the ", report.result.plans.size(),
-       " best plans for this machine's processor this version's trainer runs none; of the first: ",
-       report.trainer.front().refusal);
+  fail(ErrorKind::kUsage, "--emit: this version's trainer runs none of the ", report.result.plans.size(),
+       " best plans for this machine's processor; the first: ", report.trainer.front().refusal);
 }
 
 /// The search, and all that the command asks about it.
@@ -100,7 +99,7 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   write_pages(request.command, report);
   if (found && plan.emit != JobKind::kNone) return {job_of(report, plan.emit), true};
   if (plan.json && !found)
-    log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
+    log("no plan fits; ", result.closest ? "\"closest\" holds the nearest one" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};
   if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
   return {plan_text(report), true};

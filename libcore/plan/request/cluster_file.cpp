@@ -74,7 +74,7 @@ void take_cluster_file(PlanCommand& command, GivenWorld& world) {
                                            [&](const auto& entry) { return option.key == entry.first; });
     if (found == std::end(known))
       fail(ErrorKind::kData, option.where, ": ", quote(option.key),
-           " says nothing about a cluster; known are gpu, world-size, local-world-size, link-domain, "
+           " does not describe a cluster; known are gpu, world-size, local-world-size, link-domain, "
            "network-gbps, device-memory-gb, gpu-hour-price");
     found->second(Line(option, command.gives(option.key)));
   }

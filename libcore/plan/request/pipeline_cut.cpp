@@ -36,7 +36,7 @@ std::vector<int> stages_of_list(const PlanCommand& command) {
   for (const std::string& word : split(join(command.parallel.pipeline_layers, ","), ',')) {
     const auto layers = parse_int(word);
     if (!layers || *layers < 1 || *layers > command.model.layers)
-      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers from 1 to ",
+      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is not a number of layers from 1 to ",
            command.model.layers, " (--num-layers)");
     stages.push_back(static_cast<int>(*layers));
   }

@@ -70,7 +70,7 @@ struct PlanOptions : PlanTarget {
     v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
       metavar("FILE"));
     v("search", search,
-      "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
+      "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
     v("attention-backend", attention_backend,
       "As --attention-kernel, in Megatron's words: unfused and local keep the scores, flash is flash2.",
@@ -86,7 +86,7 @@ struct PlanOptions : PlanTarget {
       "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act.", metavar("NAME"),
       default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
-      "Messages of an interleaved pipeline go beside other work.");
+      "Messages of an interleaved pipeline overlap with other work.");
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Keep and sum gradients in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
@@ -102,7 +102,7 @@ struct PlanOptions : PlanTarget {
     v("expert-tensor-parallel-size", expert_tensor, "Ranks that share the matrices of each expert.",
       between(1, 1024), default_text("searched"));
     v("overlap-moe-expert-parallel-comm", overlap_exchange,
-      "Tokens are on their way to their experts while another micro-batch is worked on.");
+      "Tokens travel to their experts while another micro-batch is computed.");
     v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
     v("num-distributed-optimizer-instances", optimizer_instances,
       "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
@@ -124,7 +124,7 @@ struct PlanOptions : PlanTarget {
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));
     v("simulate", simulate,
-      "Play one step of this version's trainer on these numbers of devices, each with its best plan, in "
+      "Simulate one step of this version's trainer on these numbers of devices, each with its best plan, in "
       "place "
       "of plans.",
       metavar("N,N"));

@@ -58,7 +58,7 @@ void refuse_unplanned(const PlanCommand& command) {
          ", whose layers all have experts; give --moe-ffn-hidden-size");
   if (command.gives("rampup-batch-size"))
     fail(ErrorKind::kUsage,
-         "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
+         "--rampup-batch-size: a plan is for one global batch; give --global-batch-size alone");
 }
 
 /// The batch that --gradient-accumulation-steps makes, once all sizes are known.
@@ -69,7 +69,7 @@ int64_t accumulated_batch(const PlanRequest& request) {
   const bool cut = fixed.tensor && fixed.pipeline && command.parallel.world > 0;
   if (!fixed.micro_batch || (!fixed.data && !cut))
     fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
-         ": a plan needs the batch of all ranks; give --global-batch-size, or --micro-batch-size, "
+         ": a plan needs the global batch; give --global-batch-size, or --micro-batch-size, "
          "--data-parallel-size and the sizes of the model's cut");
   const int data = fixed.data ? *fixed.data : command.parallel.world / command.parallel.model_ranks();
   return steps * *fixed.micro_batch * data;

@@ -23,7 +23,7 @@ struct PlanTarget {
     v("gpu", gpu, "Kind of device to plan for, or \"local\" for this machine's processor.", metavar("NAME"),
       offers(accelerator_names));
     v("device-memory-gb", memory_gb,
-      "Memory of a device in 1e9 bytes; a run that is not planned takes no more, or does not begin.",
+      "Memory of a device in 1e9 bytes; a run that is not planned and would need more does not begin.",
       positive(), default_text("$DEVICE_MEMORY_GB, else the device's; not planned: no limit"));
     v("max-global-batch-size", max_global_batch,
       "Use the largest global batch up to this that a plan allows.", at_least(1),

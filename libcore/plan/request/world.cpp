@@ -36,7 +36,7 @@ void tell_of_batch_job(const Environment& environment) {
   if (!tasks || environment("SLURM_STEP_ID")) return;
   const char* const local = environment("SLURM_NTASKS_PER_NODE");
   log("SLURM_NTASKS=", tasks,
-      " of the batch job is not taken, because srun starts its tasks and not this "
+      " of the batch job is not taken: srun starts its tasks, not this "
       "script; to plan for them give --world-size ",
       tasks, local ? concat(" --local-world-size ", local) : std::string());
 }

@@ -73,7 +73,8 @@ void set_sparse_layers(ModelShape& m, const Settings& s) {
   if (dense)
     for (const Json& layer : dense->as_array()) {
       if (!layer.is_int() || layer.as_int() < 0 || layer.as_int() >= m.layers)
-        s.refuse("\"mlp_only_layers\" holds ", layer.dump(), ", which is no layer of ", m.layers);
+        s.refuse("\"mlp_only_layers\" holds ", layer.dump(), ", which is not one of the ", m.layers,
+                 " layers");
       has[static_cast<size_t>(layer.as_int())] = 0;
     }
   m.layer_freq = layer_pattern(has);
@@ -191,9 +192,10 @@ ModelShape parse_hf_shape(const Json& json, const std::string& where) {
   else if (type == "gpt2" || type == "llama" || type == "qwen2" || type == "mistral")
     shape = parse_hf_config(json, where).config;
   else
-    s.refuse("\"model_type\" is ", quote(type),
-             "; planned are gpt2, llama, qwen2, mistral, mixtral, qwen2_moe, qwen3, qwen3_moe, gpt_oss, "
-             "deepseek_v2, deepseek_v3 and kimi_k2");
+    s.refuse(
+        "\"model_type\" is ", quote(type),
+        "; plans are made for gpt2, llama, qwen2, mistral, mixtral, qwen2_moe, qwen3, qwen3_moe, gpt_oss, "
+        "deepseek_v2, deepseek_v3 and kimi_k2");
   shape.finish();
   return shape;
 }

@@ -104,7 +104,7 @@ void check_balance(const ModelShape& m, Problems& problems) {
   const std::string held = m.balance.empty() ? "aux_loss" : join(m.balance, " ");
   problems.add("--moe-router-load-balancing-type ", held,
                m.loss_coeffs.empty() ? "" : concat(" with --moe-aux-loss-coeff ", join(m.loss_coeffs, " ")),
-               ": how unevenly tokens then spread is not known; give --moe-router-enable-expert-bias, "
+               ": how unevenly tokens would then spread is not known; give --moe-router-enable-expert-bias, "
                "--moe-expert-capacity-factor or --moe-router-force-load-balancing");
 }
 
@@ -229,7 +229,7 @@ void ModelShape::validate(Problems& problems) const {
   check_attention(*this, problems);
   if (unused_channels_ > 0)
     problems.add("--kv-channels ", unused_channels_,
-                 " changes nothing beside --multi-latent-attention; leave it out, or give --v-head-dim");
+                 " has no effect with --multi-latent-attention; leave it out, or give --v-head-dim");
 }
 
 int ModelShape::plain_layers(int count) const {

@@ -70,17 +70,17 @@ struct ModelShape : ModelConfig {
     v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, kWidest),
       default_text("ffn-hidden-size"));
     v("moe-shared-expert-intermediate-size", shared_ffn,
-      "Width of the experts that every token passes, all together; 0: there are none.", between(0, kWidest));
+      "Total width of the experts that every token passes; 0: there are none.", between(0, kWidest));
     v("moe-shared-expert-gate", shared_gate, "Gate the shared experts.");
     v("moe-layer-freq", layer_freq,
       "Which layers have experts: every N-th from the first, or a list of 0 and 1 such as "
       "([0]*3+[1]*58).",
       metavar("N|LIST"));
     v("moe-token-dispatcher-type", dispatcher,
-      "How tokens come to their experts; flex is DeepEP's, with one copy for each machine.");
-    v("moe-expert-capacity-factor", capacity, "Tokens that an expert takes at most, over the mean of all.",
+      "How tokens get to their experts; flex is DeepEP's, with one copy for each machine.");
+    v("moe-expert-capacity-factor", capacity, "Most tokens that an expert takes, as a multiple of the mean.",
       at_least(1), default_text("all are taken"));
-    v("moe-router-force-load-balancing", forced_balance, "Every expert gets as many tokens.");
+    v("moe-router-force-load-balancing", forced_balance, "Every expert gets equally many tokens.");
     v("moe-router-enable-expert-bias", expert_bias, "A bias in the router keeps the experts balanced.");
     v("moe-router-load-balancing-type", balance, "What keeps the experts balanced.",
       one_of({"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "quantile_balancing", "none"}),
@@ -94,18 +94,19 @@ struct ModelShape : ModelConfig {
       between(1, 1 << 16), default_text("one"));
     v("moe-router-group-topk", group_topk, "Groups that a token chooses; needs moe-router-num-groups.",
       between(1, 1 << 16), default_text("all"));
-    v("moe-enable-deepep", deepep, "What flex needs in Megatron-LM; printed with it in any case.");
+    v("moe-enable-deepep", deepep, "What flex needs in Megatron-LM; always printed with it.");
     v("moe-shared-expert-overlap", shared_overlap,
-      "Shared experts work while tokens are on their way to the others.");
+      "Shared experts compute while tokens travel to the others.");
     v("multi-latent-attention", latent_attention, "Attention with compressed keys and values (DeepSeek).");
     v("q-lora-rank", query_rank, "Width that its queries are compressed to; 0: they are not.",
       between(0, 1 << 20));
     v("kv-lora-rank", key_rank, "Width that its keys and values are compressed to.", between(1, 1 << 20));
     v("qk-head-dim", key_channels, "Channels of a head's queries and keys that are not rotated.",
       between(1, 1 << 16));
-    v("qk-pos-emb-head-dim", key_rotated, "Channels that are rotated beside them.", between(0, 1 << 16));
+    v("qk-pos-emb-head-dim", key_rotated, "Channels of a head's queries and keys that are rotated.",
+      between(0, 1 << 16));
     v("v-head-dim", value_channels, "Channels of a head's values.", between(1, 1 << 16));
-    v("mtp-num-layers", predicted, "Tokens that are predicted beside the next, each by a layer more.",
+    v("mtp-num-layers", predicted, "Tokens predicted beyond the next, each by an additional layer.",
       between(0, 64));
   }
   void finish();

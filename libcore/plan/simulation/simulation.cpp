@@ -182,7 +182,7 @@ SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) 
     case GroupRole::kOther:
       break;
   }
-  fail(ErrorKind::kInternal, "simulation: the group ", quote(name.text), " is none of a run's");
+  fail(ErrorKind::kInternal, "simulation: the group ", quote(name.text), " is not one of a run's");
 }
 
 std::unique_ptr<Communicator> SimulatedComm::split(const GroupName& name, int, int) {
@@ -262,7 +262,7 @@ std::vector<int> simulated_worlds(const std::string& list) {
     const auto devices = parse_int(trim(word));
     if (!devices || *devices < 1 || *devices > ParallelConfig::kMaxRanks)
       fail(ErrorKind::kUsage, "--simulate ", quote(list), ": ", quote(word),
-           " is no number of devices; wanted such as 64,1024,16384");
+           " is not a number of devices; wanted a list such as 64,1024,16384");
     worlds.push_back(static_cast<int>(*devices));
   }
   return worlds;

@@ -20,8 +20,9 @@ struct AddedToken {
   bool only_alone = false;          // "single_word": not beside a letter, a digit or the like
 };
 
-/// Finds added tokens in a text: the leftmost first, of those that start at one place the longest. (One that
-/// may not stand where it is hides others that begin in it, as in Hugging Face tokenizers.)
+/// Finds added tokens in a text: the leftmost first, and of those that start at one place the longest. As in
+/// Hugging Face tokenizers, a token that may not be used at its place still hides others that begin inside
+/// it.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -30,8 +31,8 @@ class AddedTokens {
   bool empty() const { return tokens_.empty(); }
 
   /// Calls `plain(std::string_view)` for the text between added tokens (never empty) and `special(int32_t
-  /// id)` for each of them, in order. As in Hugging Face tokenizers, white space that one token took along
-  /// can still begin the next one.
+  /// id)` for each token, in order. As in Hugging Face tokenizers, white space that one token has taken can
+  /// still begin the next one.
   template <class Plain, class Special>
   void split(std::string_view utf8, Plain&& plain, Special&& special) const {
     size_t from = 0;
@@ -45,12 +46,12 @@ class AddedTokens {
     if (from < utf8.size()) plain(utf8.substr(from));
   }
 
-  /// Everything that decides what is found.
+  /// Adds everything that decides what is found.
   void add_to(IdentityHash& hash) const;
 
  private:
   struct Found {
-    size_t begin, end;  // bytes, without white space around it
+    size_t begin, end;  // bytes, without the white space around the token
     const AddedToken* token;
   };
   /// The first token in `utf8` that starts at `from` or later.

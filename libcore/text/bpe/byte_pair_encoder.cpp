@@ -14,7 +14,7 @@ namespace megalith {
 
 namespace {
 
-/// Whether an id may stand for the rank of its merge, which saves a table: later merges must give greater
+/// Whether an id can stand for the rank of its merge, which saves a table: later merges must have greater
 /// ids.
 bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   const auto other = std::adjacent_find(merges.begin(), merges.end(),
@@ -46,9 +46,9 @@ void add(const TokenMerge& merge, uint32_t rank, std::span<Bucket> buckets) {
       }
 }
 
-/// Whether all ranks and ids in the slots are less than these. A difference has the highest bit set when it
-/// is less than zero: so there is no branch, for which slots are free is not foreseen, and no comparison of
-/// 64 bits, which x86-64 at its least has no vectors for.
+/// Whether all ranks and ids in the slots are below these limits. A difference is negative if its highest bit
+/// is set, so the loop needs no branch (which slots are free cannot be predicted) and no 64-bit comparison
+/// (baseline x86-64 has no vector instruction for it).
 bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
   constexpr uint64_t kLowRank = MergeTables::kNoRank - 1, kLowId = MergeTables::kNobody;
   uint64_t misfits = 0;
@@ -63,7 +63,7 @@ bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
   return misfits >> 63 == 0;
 }
 
-/// All but the ranks of two bytes.
+/// All arrays except byte_ranks.
 BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks) {
   check(merges);
   auto memory = std::make_shared<HugePages>(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket));
@@ -110,7 +110,7 @@ bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
   const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
   const auto is_id = [&](int32_t id) { return static_cast<uint32_t>(id) < ids; };
   const auto is_rank = [&](uint32_t rank) { return rank < ranks || rank == kNoRank; };
-  // Without one looking for a pair might never end.
+  // A lookup ends only at a bucket with a free slot.
   const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
   return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
          arrays.byte_ranks.size() == size_t{256} * 256 &&
@@ -139,9 +139,9 @@ void BytePairEncoder::each_slot(const Take& take) const {
       if (slot != MergeTables::kFree) take(slot & (kNoRank - 1), slot >> MergeTables::kRankBits);
 }
 
-/// Counts the ranks instead of comparing: other threads may wait for this. Few pairs share a rank.
+/// A counting sort by rank: other threads may wait for the result. Few pairs share a rank.
 std::vector<TokenMerge> BytePairEncoder::merges() const {
-  std::vector<uint32_t> ends(1);  // of each rank's pairs; first where they begin
+  std::vector<uint32_t> ends(1);  // of each rank's pairs; at first where they begin
   each_slot([&](uint64_t rank, uint64_t) {
     if (ends.size() < rank + 2) ends.resize(rank + 2);
     ++ends[rank + 1];
@@ -238,9 +238,9 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
   }
 }
 
-// The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not
-// exist are kNobody, which joins nothing, so that a step has no branch but the one that ends the loop: the
-// pairs of words seen for the first time follow no pattern that a processor could foresee.
+// Each symbol stays at the place of its first byte; the bits of `alive` say which are left. Neighbours that
+// do not exist are kNobody, which joins nothing, so that the only branch of a step is the one that ends the
+// loop: the pairs of words seen for the first time follow no pattern that a processor could predict.
 size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
   constexpr int kPlaceBits = 6;
   constexpr size_t kStep = 8;
@@ -250,8 +250,8 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   int32_t* const symbols = around.data() + 1;
   std::memcpy(symbols, ids, n * sizeof *ids);
   symbols[-1] = symbols[n] = kNobody;
-  // By place: the rank of this and the next symbol above the place, so that the smallest is also the
-  // leftmost.
+  // For each place, the rank of the pair of this and the next symbol in the high bits and the place in the
+  // low bits, so that the smallest value is also the leftmost.
   alignas(64) std::array<int32_t, kShort> steps;
   const auto step = [](uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
@@ -277,7 +277,7 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
     const auto gone = static_cast<size_t>(std::countr_zero(after));
     alive ^= uint64_t{1} << gone;
     const uint64_t rest = after & (after - 1), before = alive & ((uint64_t{1} << at) - 1);
-    // -1: nobody; so is the place n.
+    // -1 and n are the places of absent neighbours.
     const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
     const ptrdiff_t previous = 63 - std::countl_zero(before);
     const int32_t id = merged(joined);

@@ -18,23 +18,24 @@
 
 namespace megalith {
 
-/// What makes one merge come before another: its place in the list (merges.txt), or the id that it gives, so
-/// that all ways to one token are alike (tiktoken).
+/// What makes one merge come before another: its position in the list (merges.txt), or the id of the token
+/// that it makes, so that all ways to make one token rank alike (tiktoken).
 enum class MergeRanks : uint8_t { kOrder, kToken };
 
-/// Byte-pair encoding of one pretoken: starts with one id per byte, then joins the neighbours whose pair has
-/// the lowest rank, the leftmost first, until no pair has one. Const and thread-safe.
+/// Byte-pair encoding of one pretoken. Starts with one id per byte, then repeatedly joins the pair of
+/// neighbours with the lowest rank (the leftmost of equal ones) until no pair has a rank. Const and
+/// thread-safe.
 class BytePairEncoder {
  public:
   using Merge = TokenMerge;
   static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged together
-  /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
-  /// tokenizers). Throws kData when an id or the number of merges is beyond what fits (2^21, 2^22).
+  /// `merges` in the order of their rank; if a pair appears twice, the later one counts, as in Hugging Face
+  /// tokenizers. Throws kData when an id or the number of merges exceeds what fits (2^21, 2^22).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
                   std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
 
-  /// The merges as it works with them.
+  /// The merges in the form that the encoder uses.
   using Bucket = MergeTables::Bucket;
   struct Arrays {
     SharedArray<Bucket> buckets;       // a full one is continued in the next
@@ -44,24 +45,24 @@ class BytePairEncoder {
   const Arrays& arrays() const { return arrays_; }
   /// Reuses another instance's arrays, such as those of a mapped cache file; it must have the same byte_ids.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
-  /// Whether they may be given: all of their ids are less than `ids`, so that none leads beyond a table.
+  /// Whether these arrays can be used: all their ids are below `ids`, so that none leads beyond a table.
   static bool fit(const Arrays& arrays, size_t ids);
 
   ~BytePairEncoder();
   BytePairEncoder(BytePairEncoder&&) noexcept;
 
-  /// The merges, in the order of their ranks.
+  /// Adds the merges in the order of their ranks.
   void add_to(IdentityHash& hash) const;
 
-  /// Replaces `ids` by those of `bytes`.
+  /// Replaces `ids` with those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
 
-  /// Hands over the ids of `bytes`, in order, some at a time, so that memory is that of some windows whatever
-  /// the length (see LongMerge; more only where a token is made of more than 4096 ids).
+  /// Hands over the ids of `bytes` in order, a part at a time, so that memory stays that of a few windows
+  /// whatever the length (see LongMerge; more only if a token is made of more than 4096 ids).
   using TakeIds = LongMerge::TakeIds;
   void encode_long(std::string_view bytes, const TakeIds& take, size_t window = kWindow) const;
 
-  /// Fills out[i] with the ids of keys[i], each that of a short piece. Much faster than one after the other.
+  /// Fills out[i] with the ids of keys[i], each the key of a short piece. Much faster than one by one.
   void encode_short(std::span<const PieceKey> keys, MergedPiece* out) const;
 
  private:
@@ -77,9 +78,9 @@ class BytePairEncoder {
   }
   template <class Take>
   void each_slot(const Take& take) const;  // take(rank, pair)
-  /// In the order of their ranks, then of the pairs.
+  /// Ordered by rank, then by pair.
   std::vector<Merge> merges() const;
-  void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends their ids
+  void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends the ids before any merge
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
   const TokenReach& reach() const;
 
@@ -92,7 +93,7 @@ class BytePairEncoder {
   std::unique_ptr<Lazy> lazy_;
 };
 
-/// A long piece that comes in parts, so that it need not be in memory as a whole; see
+/// A long piece that arrives in parts, so that it need not be in memory as a whole; see
 /// BytePairEncoder::encode_long. Keeps a reference to `encoder`.
 class LongPiece {
  public:
@@ -101,7 +102,7 @@ class LongPiece {
 
   /// `bytes`: whole characters.
   void add(std::string_view bytes);
-  /// The piece ends here: hands over the ids that waited for what comes next. Nothing may be added then.
+  /// The piece ends here: hands over the ids that were held back. Nothing may be added afterwards.
   void finish();
 
  private:

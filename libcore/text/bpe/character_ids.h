@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// The ids with which a pretoken begins where a vocabulary is one of characters (SentencePiece's way): the
+/// The ids that a pretoken starts with if the vocabulary is one of characters (SentencePiece's way): the
 /// character's own, else those of its bytes, else the unknown token, else none. Same as Hugging Face
 /// tokenizers' BPE with "byte_fallback" and "unk_token".
 class CharacterIds {
@@ -17,26 +17,27 @@ class CharacterIds {
   struct Unknown {
     std::optional<int32_t> id;   // "unk_token"; without one, unknown characters are left out
     bool fuse = false;           // one for several unknown characters in a row
-    bool byte_fallback = false;  // tokens "<0x00>" to "<0xFF>" come first
+    bool byte_fallback = false;  // the tokens "<0x00>" to "<0xFF>" are tried before it
   };
   /// `tokens`: the text of each id.
   CharacterIds(const std::vector<std::string>& tokens, Unknown unknown);
 
-  /// Where in a pretoken one is.
+  /// The state between two parts of a pretoken.
   struct State {
     bool pending = false;  // an unknown token is to be written before the next known character
   };
-  /// Appends the ids of the next characters, `utf8` (valid, whole ones). The first time `state` is new.
+  /// Appends the ids of the next characters, `utf8` (valid, whole characters). `state` is new at the first
+  /// call.
   void append(std::string_view utf8, State& state, std::vector<int32_t>& ids) const;
   /// Appends what is left to be written at the end.
   void finish(State& state, std::vector<int32_t>& ids) const;
 
-  /// Replaces `ids` by those of `utf8` (valid) as a whole.
+  /// Replaces `ids` with those of `utf8` (valid) as a whole.
   void start(std::string_view utf8, std::vector<int32_t>& ids) const;
 
  private:
   int32_t id_of(uint32_t code_point) const;
-  /// Appends the bytes' ids; false unless all have one.
+  /// Appends the ids of the bytes if all have one; returns whether they have.
   bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
 
   std::vector<int32_t> of_character_;  // by code point; -1: none

@@ -11,11 +11,11 @@ namespace megalith {
 namespace {
 
 constexpr uint32_t kLongestToken = 1 << 12;
-/// How many times as large a window may become where looking ahead is expensive.
+/// How much larger a window may become where looking ahead is expensive.
 constexpr size_t kWidening = 16;
 
-/// The smallest of a fixed number of steps, in four chains of four lanes, because GCC makes no vector
-/// instructions of a plain loop.
+/// The smallest of a fixed number of steps, in four chains of four lanes: GCC does not vectorize a plain
+/// loop.
 template <size_t kCount>
 int32_t min_of(const int32_t* steps) {
   using Lanes = int32_t __attribute__((vector_size(16)));
@@ -40,7 +40,7 @@ void WindowMerge::run(std::span<const int32_t> ids, std::vector<Token>& tokens) 
   if (ids.empty()) return;
   if (ids.size() > kMaxIds)
     fail(ErrorKind::kData, "a text holds ", ids.size(),
-         " characters without a place where tokens are parted; at most ", kMaxIds, " can be merged");
+         " characters without a place where tokens must be split; at most ", kMaxIds, " can be merged");
   start(ids);
   while (true) {
     const int32_t best = min_of<kFan>(levels_[height_ - 1].steps.data());
@@ -67,9 +67,9 @@ void WindowMerge::start(std::span<const int32_t> ids) {
     for (size_t group = 0; group < levels_[level].steps.size() / kFan; ++group) renew(level, group);
 }
 
-/// Each level is filled up with steps that are none, so that min_of() sees whole groups.
+/// Each level is padded with steps that stand for no pair, so that min_of() sees whole groups.
 void WindowMerge::resize_levels() {
-  size_t count = symbols_.size();  // one step more, which is nobody's
+  size_t count = symbols_.size();  // one step more, which has no pair
   for (height_ = 0; height_ == 0 || count > 1; ++height_) {
     const size_t groups = (count + kFan - 1) / kFan;
     if (height_ == levels_.size()) levels_.emplace_back();
@@ -100,7 +100,7 @@ void WindowMerge::set_rank(uint32_t at) {
   levels_[0].steps[at] = step(rank, at);
 }
 
-/// The step in the level above for a group of kFan.
+/// Recomputes the step that stands for a group of kFan steps in the level above.
 void WindowMerge::renew(size_t level, size_t group) {
   const int32_t min_step = min_of<kFan>(&levels_[level].steps[group * kFan]);
   Level& above = levels_[level + 1];
@@ -112,8 +112,8 @@ void WindowMerge::renew_above(size_t place) {
   for (size_t level = 0; level + 1 < height_; ++level) renew(level, place /= kFan);
 }
 
-// The length of a token is that of its longest way of being made; how far an id reaches is the longest token
-// on whose left edge it can be. Both only grow from round to round, so the rounds end.
+// The length of a token is that of the longest way to make it. The reach of an id is the length of the
+// longest token that it can begin. Both only grow from round to round, so the rounds end.
 TokenReach::TokenReach(std::span<const TokenMerge> merges) {
   int32_t max_id = 0;
   for (const TokenMerge& merge : merges) max_id = std::max({max_id, merge.left, merge.right, merge.merged});
@@ -166,7 +166,7 @@ void LongMerge::finish() {
   hand_over(static_cast<uint32_t>(tokens_.size()));
 }
 
-/// How many of the tokens there are whatever follows, so that they can be handed over.
+/// How many of the tokens are certain whatever follows, so that they can be handed over.
 uint32_t LongMerge::final_tokens() {
   const auto end = static_cast<uint32_t>(ids_.size());
   auto settled = static_cast<uint32_t>(tokens_.size());
@@ -179,14 +179,15 @@ uint32_t LongMerge::final_tokens() {
   return settled;
 }
 
-/// How many of the first `tokens`, which are all that end at `end` or before, are tokens of what ends there.
+/// The first `tokens` tokens are all those that end at `end` or before. How many of them also begin the
+/// tokens of the ids up to `end` alone.
 uint32_t LongMerge::in_common(uint32_t tokens, uint32_t end) {
   if (begin_of(tokens) == end) return tokens;
   for (uint32_t back = 1; tokens > 0; back *= 4) {
     const uint32_t first = tokens - std::min(tokens, back), from = begin_of(first);
     merge_.run(std::span(ids_).subspan(from, end - from), part_);
     checked_ += end - from;
-    // The last two borders, one after the other in both.
+    // Looks for the last token that is the same in both.
     size_t i = tokens, j = part_.size();
     while (i > first && j > 0) {
       const uint32_t ours = tokens_[i - 1].end, theirs = from + part_[j - 1].end;

@@ -15,17 +15,17 @@ struct TokenMerge {
   int32_t left, right, merged;
 };
 
-/// Joins the neighbours of lowest rank, the leftmost first, until no pair has one. Needs 17 bytes of working
-/// memory an id; one thread at a time.
+/// Joins the pair of neighbours with the lowest rank, the leftmost of equal ones, until no pair has a rank.
+/// Needs 17 bytes of working memory an id. For one thread at a time.
 class WindowMerge {
  public:
   struct Token {
     int32_t id;
-    uint32_t end;  // in the ids that it is made of: after its last one
+    uint32_t end;  // among the ids that it is made of: after its last one
   };
   explicit WindowMerge(const MergeTables& tables) : tables_(tables) {}
 
-  /// Replaces `tokens` by those of `ids`. Throws kData for more than kMaxIds.
+  /// Replaces `tokens` with those of `ids`. Throws kData for more than kMaxIds.
   static constexpr size_t kMaxIds = UINT32_MAX - 1;
   void run(std::span<const int32_t> ids, std::vector<Token>& tokens);
 
@@ -36,11 +36,11 @@ class WindowMerge {
     int32_t id;
     uint32_t previous, next;
   };
-  /// The smallest of each kFan steps, so that the next merge is found in a few looks: a step is a rank above
-  /// a place within the kFan.
+  /// The minimum of each kFan steps of the level below, so that the next merge is found in a few looks. A
+  /// step is a rank in the high bits and a place among the kFan in the low ones.
   struct Level {
     std::vector<int32_t> steps;
-    std::vector<uint8_t> min_places;  // of each step the place in the level below that it comes from
+    std::vector<uint8_t> min_places;  // for each step, the place in the level below that it comes from
   };
   static int32_t step(uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kFanBits | static_cast<uint32_t>(place % kFan));
@@ -53,21 +53,21 @@ class WindowMerge {
   void renew_above(size_t place);
 
   const MergeTables tables_;
-  std::vector<Symbol> symbols_;  // a ring with nobody between its ends
-  std::vector<Level> levels_;    // first that of the symbols' pairs, last one of kFan steps
+  std::vector<Symbol> symbols_;  // a ring, with kNobody between its ends
+  std::vector<Level> levels_;    // from that of the symbols' pairs to one of kFan steps
   size_t height_ = 0;            // levels in use
 };
 
 /// How many ids tokens are made of.
 class TokenReach {
  public:
-  /// `merges`: all there are; fast where they come in the order of their ranks.
+  /// `merges`: all merges; fast if they are in the order of their ranks.
   explicit TokenReach(std::span<const TokenMerge> merges);
 
-  /// Whether of() says anything: not where a token has more than 2^12 ids, or is part of itself, because no
-  /// window would be long enough.
+  /// Whether of() is valid. It is not if a token has more than 2^12 ids or is part of itself: no window would
+  /// be long enough.
   bool bounded() const { return bounded_; }
-  /// No token that begins with `id` is made of more.
+  /// No token that begins with `id` is made of more ids.
   uint32_t of(int32_t id) const {
     return static_cast<size_t>(id) < reach_.size() ? reach_[static_cast<size_t>(id)] : 1;
   }
@@ -79,36 +79,35 @@ class TokenReach {
   bool bounded_ = true;
 };
 
-/// Merges a piece of any length in little memory: window by window, of which each begins where a token begins
-/// for certain, whatever comes after the window.
+/// Merges a piece of any length in little memory, window by window. Each window begins where a token
+/// certainly begins, whatever follows the window.
 ///
-/// Why that is so. What merging gives for a piece it gives for any run of the tokens by itself: no merge
-/// reached across the run's ends, and those within came in the same order. The other way round, tokens of
-/// which each two neighbours are what merging gives for the two together, are what it gives for all: the
-/// first merge across a border would have been the first for these two, too. So where the tokens of a text
-/// and of another one that goes on from a place within it have one token in common, the first text's tokens
-/// up to this one and the second's after it are those of the whole.
+/// Why this is correct. What merging makes of a piece, it also makes of any run of the piece's tokens alone:
+/// no merge reached across the run's ends, and those within came in the same order. Conversely, if merging
+/// any two neighbouring tokens alone gives just these two, merging all gives all of them: the first merge
+/// across a border would also have been the first for its two neighbours. So if a second text starts inside
+/// the first and goes beyond its end, and both have one token in common, the tokens of the whole are the
+/// first text's up to that token and the second's after it.
 ///
-/// Now the tokens of ids that go on after a window have a last border in it or at its end, at most as far
-/// from the end as the longest token that begins there reaches. For each place where it may be, the tokens
-/// before that place are found (only as far back as it takes to have one in common with the window's), and
-/// what all of them have in common is final.
+/// However the piece continues after a window, there is a last border inside the window or at its end, at
+/// most as far from the end as the longest token that begins there reaches. For each place where it may be,
+/// the tokens before that place are found (only as far back as needed to have one in common with the
+/// window's). What all of them have in common is final.
 class LongMerge {
  public:
   using TakeIds = std::function<void(std::span<const int32_t>)>;
-  /// Which tokens there are, by one BytePairEncoder, which must outlive the LongMerge.
+  /// The merges of one BytePairEncoder, which must outlive the LongMerge.
   struct Rules {
     MergeTables tables;
     const TokenReach& reach;
-    size_t window;  // ids merged together, or more if nothing settles
+    size_t window;  // ids merged at once; more if nothing settles
   };
-  /// `take` is given the tokens in order, some at a time.
+  /// `take` receives the tokens in order, some at a time.
   LongMerge(const Rules& rules, TakeIds take);
 
-  /// Append the ids with which the piece goes on. Settled ones vanish from the front, so that memory stays
-  /// bounded.
+  /// Append the next ids of the piece. Settled ids vanish from the front, so that memory stays bounded.
   std::vector<int32_t>& ids() { return ids_; }
-  /// Merges when there are enough ids.
+  /// Merges once there are enough ids.
   void advance();
   /// Merges the rest.
   void finish();
@@ -128,7 +127,7 @@ class LongMerge {
   std::vector<int32_t> ids_, out_;
   std::vector<Token> tokens_;  // of ids_
   std::vector<Token> part_;    // of some of them
-  size_t checked_ = 0;         // ids that were merged only to look
+  size_t checked_ = 0;         // ids that were merged only to look ahead
 };
 
 }  // namespace megalith

@@ -61,7 +61,7 @@ uint64_t MergeBorders::bytes_around(std::string_view piece, size_t at) {
   return around;
 }
 
-/// A bit of known_.
+/// The index of a bit of `known`.
 uint64_t MergeBorders::hash(uint64_t around, size_t way) const {
   const auto low = [](size_t bytes) { return (uint64_t{1} << (8 * bytes)) - 1; };
   const uint64_t mask = low(way / kBytes + 1) << (8 * kBytes) | low(way % kBytes + 1);

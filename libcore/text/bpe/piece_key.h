@@ -9,20 +9,20 @@
 
 namespace megalith {
 
-/// A short piece (1 to kLongest bytes) as two numbers, so that two are compared without a loop: its bytes,
-/// and in the top byte their number. A longer one has size kLongest + 1 and is no entry of any table.
+/// A short piece (1 to kLongest bytes) as two numbers, so that keys are compared without a loop: its bytes
+/// and, in the top byte, their number. The key of a longer piece has size kLongest + 1 and is in no table.
 struct PieceKey {
   static constexpr size_t kLongest = 15;
   uint64_t low, high;
   size_t size() const { return high >> kLengthShift; }
-  /// The piece; lasts as long as the key.
+  /// The piece, valid as long as the key.
   std::string_view bytes() const { return {reinterpret_cast<const char*>(this), size()}; }
 
   bool operator==(const PieceKey&) const = default;
 
   static constexpr int kLengthShift = 56;
 
-  /// The key of the `bytes` bytes at `at`, of which 16 must be readable, so that it needs no branch.
+  /// The key of the `bytes` bytes at `at`. 16 bytes must be readable there, so that no branch is needed.
   static PieceKey of(const char* at, size_t bytes) {
     PieceKey key;
     std::memcpy(&key, at, sizeof key);

@@ -10,13 +10,13 @@
 
 namespace megalith {
 
-/// What a BytePairEncoder knows, for the kernels that merge many short pieces at a time.
+/// The tables of a BytePairEncoder, for the kernels that merge many short pieces at a time.
 struct MergeTables {
-  // A pair's rank; greater than all others when it is not joined, so that it is never the smallest. Ranks
+  // The rank of a pair that is not joined. It is greater than all others, so it is never the smallest. Ranks
   // have 22 bits, ids 21.
   static constexpr int kIdBits = 21, kRankBits = 22;
   static constexpr uint32_t kNoRank = uint32_t{1} << kRankBits;
-  // A slot holds a pair above its rank. No id is kNobody, so no pair has a free slot's bits.
+  // A slot holds a pair in the bits above its rank. No id is kNobody, so no pair has the bits of a free slot.
   static constexpr int32_t kNobody = (1 << kIdBits) - 1;
   static constexpr uint64_t kFree = ~uint64_t{0};
   struct alignas(32) Bucket {
@@ -56,13 +56,13 @@ struct MergedPiece {
   std::array<int32_t, PieceKey::kLongest> ids;
 };
 
-/// Fills out[i] with the ids of keys[i], which is at most PieceKey::kLongest bytes long: what
-/// BytePairEncoder::encode gives. Several are merged side by side, so that the processor waits for the tables
-/// of one while it works on another.
+/// Fills out[i] with the ids of keys[i] (at most PieceKey::kLongest bytes), as BytePairEncoder::encode gives
+/// them. Several are merged side by side, so that the processor waits for the tables of one while it works on
+/// another.
 using MergePieces = void (*)(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
-/// The fastest of them for `isa`.
+/// The fastest implementation for `isa`.
 MergePieces merge_pieces(Isa isa);
 
 }  // namespace megalith

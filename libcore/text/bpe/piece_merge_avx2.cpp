@@ -23,7 +23,7 @@ struct Avx2 {
     for (size_t at = tables.place(pair);; at = (at + 1) & last) {
       const __m256i slots = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.buckets + at));
       const __m256i same = _mm256_cmpeq_epi64(_mm256_srli_epi64(slots, MergeTables::kRankBits), wanted);
-      // Picks the slot that is the pair's, or none; its low half holds the rank.
+      // Picks the pair's slot, or zero; its low half holds the rank.
       const __m256i mine = _mm256_and_si256(slots, same);
       __m128i two = _mm_or_si128(_mm256_castsi256_si128(mine), _mm256_extracti128_si256(mine, 1));
       two = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));

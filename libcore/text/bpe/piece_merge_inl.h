@@ -5,9 +5,9 @@
 
 #include "libcore/text/bpe/piece_merge.h"
 
-/// The merging of short pieces, for the files that are compiled for one instruction set. It calls no inline
-/// function from elsewhere that the compiler might not inline: the linker keeps one copy of those, and it
-/// must not be one that only some processors run.
+/// The merging of short pieces, for files that are compiled for one instruction set. It calls no inline
+/// function from elsewhere that the compiler might not inline: the linker keeps one copy of each, and it must
+/// not be one that only some processors can run.
 namespace megalith {
 namespace {
 
@@ -16,19 +16,19 @@ inline constexpr int kPlaceBits = 4;
 inline constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
 static_assert(PieceKey::kLongest < kPlaces);
 
-/// A piece that is being merged. The symbols stay where their first bytes are; a bit of `alive` says which
-/// are left. Neighbours that do not exist are kNobody, which joins nothing, so that a step has no branch but
-/// the one that ends the piece: the pairs of words seen for the first time follow no pattern that a processor
-/// could foresee.
+/// A piece that is being merged. Each symbol stays at the place of its first byte; the bits of `alive` say
+/// which are left. Neighbours that do not exist are kNobody, which joins nothing, so that the only branch of
+/// a step is the one that ends the piece: the pairs of words seen for the first time follow no pattern that a
+/// processor could predict.
 struct Lane {
-  /// By place: the rank of this and the next symbol above the place, so that the smallest is also the
-  /// leftmost.
+  /// For each place, the rank of the pair of this and the next symbol in the high bits and the place in the
+  /// low bits, so that the smallest value is also the leftmost.
   alignas(64) int32_t steps[kPlaces];
   int32_t around[kPlaces + 2];  // symbols, and kNobody on both sides
   uint32_t alive;
   size_t piece;
-  // What was joined last: its place, and that of its left neighbour (-1: none); its pairs with both
-  // neighbours, whose ranks are looked up later, so that their tables have time to come.
+  // The last join: its place, that of its left neighbour (-1: none), and its pairs with both neighbours.
+  // Their ranks are looked up later, so that their tables have time to arrive.
   uint32_t at;
   int previous;
   uint64_t left, right;
@@ -40,8 +40,8 @@ class PieceMerger {
   PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
       : tables_(tables), keys_(keys), count_(count), out_(out) {}
 
-  /// The tables are larger than the caches that other work leaves them. So first every lane says where it
-  /// will look, and only then one after the other waits for what it finds: all wait at the same time.
+  /// The tables are larger than the caches that other work leaves for them. So every lane first prefetches
+  /// what it will need, and only then do they read in turn: all waits overlap.
   void run() {
     size_t active = 0;
     while (active < kLanes && next_ < count_) start(lanes_[active++]);
@@ -94,7 +94,7 @@ class PieceMerger {
     const auto gone = static_cast<uint32_t>(__builtin_ctz(after));
     lane.alive ^= 1U << gone;
     const uint32_t rest = after & (after - 1), before = lane.alive & ((1U << at) - 1);
-    // Nobody's places are -1 and that of the piece's end, to which `rest` without a bit leads as well.
+    // The places of absent neighbours are -1 and the piece's end; `rest` without a bit leads to the latter.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
     const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
     symbols[at] = id;
@@ -112,7 +112,7 @@ class PieceMerger {
   void look_up(Lane& lane) {
     const uint32_t left = Simd::rank(tables_, lane.left), right = Simd::rank(tables_, lane.right);
     lane.steps[lane.at] = step_of(right, lane.at);
-    // Without one before it, the last place takes what nobody reads: it never holds a step.
+    // Without a left neighbour, the step goes to the last place, which is never read: it holds no step.
     lane.steps[static_cast<uint32_t>(lane.previous) & (kPlaces - 1)] =
         lane.previous >= 0 ? step_of(left, static_cast<uint32_t>(lane.previous)) : kNoStep;
   }

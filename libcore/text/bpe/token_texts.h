@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-/// The text of each id, end to end in one piece of memory, so that it can be used as mapped. Empty: no token
-/// has the id.
+/// The text of each id, end to end in one block of memory, so that a mapped file can be used as it is. An
+/// empty text: no token has the id.
 class TokenTexts {
  public:
   TokenTexts() = default;
@@ -20,11 +20,12 @@ class TokenTexts {
   /// `ends`: where each ends in `bytes`; see fit().
   TokenTexts(SharedArray<char> bytes, SharedArray<uint32_t> ends)
       : bytes_(std::move(bytes)), ends_(std::move(ends)) {}
-  /// Whether they may be given: ascending, the last at the end of the bytes, so that every text lies in them.
+  /// Whether these arrays can be used: `ends` ascends and its last element is the end of the bytes, so that
+  /// every text lies within them.
   static bool fit(const SharedArray<char>& bytes, const SharedArray<uint32_t>& ends);
 
   size_t size() const { return ends_.size(); }
-  /// Lasts as long as any copy, or until the id's change().
+  /// Valid as long as any copy, or until change() of the id.
   std::string_view operator[](size_t id) const {
     if (!changed_.empty())
       if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;
@@ -33,7 +34,7 @@ class TokenTexts {
   }
   void change(size_t id, std::string text) { changed_[id] = std::move(text); }
 
-  /// As they were made.
+  /// The arrays that it was made with.
   const SharedArray<char>& bytes() const { return bytes_; }
   const SharedArray<uint32_t>& ends() const { return ends_; }
 

@@ -6,7 +6,7 @@
 
 #include "libcore/json/json.h"
 
-/// The syntax tree of a chat template. See ChatTemplate for what there is of Jinja.
+/// The syntax tree of a chat template. ChatTemplate says which part of Jinja is supported.
 namespace megalith::jinja {
 
 struct Expr {
@@ -24,9 +24,10 @@ struct Expr {
     kAnd,         // children[0], children[1]
     kOr,          //
     kBinary,      // children[0] text children[1]
-    kComparison,  // children[0], then of each in `named` the sign and the other side, as in Python: a < b < c
+    kComparison,  // children[0]; then each of `named` is an operator and the next operand, as in Python: a <
+                  // b < c
     kCondition,   // children[0] if children[1] else children[2] (or kAbsent)
-    kFilter,      // children[0] | text(children[1…]), one for each parameter, absent ones are kAbsent
+    kFilter,      // children[0] | text(children[1…]), one child for each parameter, kAbsent if not given
     kTest,        // children[0] is text
     kMethod,      // children[0].text(children[1…]), likewise
     kCall,        // text(children…), likewise
@@ -45,7 +46,7 @@ struct Node {
     kOutput,    // exprs[0]
     kSet,       // names[0] (and .names[1]) = exprs[0]
     kSetBlock,  // names[0] = body
-    kIf,        // exprs[i] is the condition of bodies[i]; one body more is the else
+    kIf,        // exprs[i] is the condition of bodies[i]; an additional body is the else
     kFor,       // names in exprs[0] (if exprs[1]): bodies[0]; else bodies[1]
     kBreak,
     kContinue,
@@ -59,10 +60,10 @@ struct Node {
   std::vector<std::vector<Node>> bodies = {};
 };
 
-/// kData, with `name` and the line, for what is no Jinja and for what is none of this part of it.
+/// kData, with `name` and the line, for what is not Jinja, or not in the supported part.
 std::vector<Node> parse(const std::string& source, const std::string& name);
 
-/// The text of a template with these variables. kData as for ChatTemplate::render().
+/// The text of a template with these variables. kData as in ChatTemplate::render().
 std::string render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
 
 }  // namespace megalith::jinja

@@ -108,10 +108,10 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
     style.key_separator = text_of(pair[1], expr.line, "a separator");
   }
   if (const auto sorted = argument(expr, 4)) style.sort_keys = truth(*sorted);
-  return Json(dump_json(*json, style));  // eval() refuses what is cut
+  return Json(dump_json(*json, style));  // eval() refuses text that was cut
 }
 
-/// What int() or else float() reads in a text, if either does and it is a number.
+/// The number that int(), or else float(), reads in a text, if there is one.
 std::optional<Json> Renderer::number_in(const std::string& given, int line) const {
   std::string text = strip(given, std::nullopt, Side::kBoth);
   if (!is_ascii(text) || text.find('_') != std::string::npos)
@@ -123,7 +123,7 @@ std::optional<Json> Renderer::number_in(const std::string& given, int line) cons
   return Json(*number);
 }
 
-/// int(), int(float()), or else the argument.
+/// int(), else int(float()), else the argument.
 Value Renderer::to_integer(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"int\" of ", kind_of(value)));
@@ -166,18 +166,18 @@ Value Renderer::text_operation(const Expr& expr, const Json& value) {
   if (name == "replace") return replace_text(expr, text);
   if (name == "lower") return Json(lower(text));
   if (name == "upper" || name == "title" || name == "capitalize") {
-    if (!is_ascii(text))  // templates do this with roles
+    if (!is_ascii(text))  // templates do this to roles
       refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
     if (name == "upper") return Json(upper(text));
     if (name == "capitalize") return Json(capitalized(text));
     return Json(expr.kind == Expr::kFilter ? titled_as_jinja(text) : titled(text));
   }
   const Side side = name == "lstrip" ? Side::kLeft : name == "rstrip" ? Side::kRight : Side::kBoth;
-  return Json(strip(text, text_argument(expr, 1), side));  // trim and its kind
+  return Json(strip(text, text_argument(expr, 1), side));  // trim and its variants
 }
 
 Value Renderer::replace_text(const Expr& expr, const std::string& text) {
-  const auto part = [&](size_t i) {  // the filter makes a text of anything
+  const auto part = [&](size_t i) {  // the filter converts anything to text
     const Value value = *argument(expr, i);
     return expr.kind == Expr::kFilter ? printed(value, expr.line)
                                       : text_of(value, expr.line, "\"replace\": its argument");
@@ -208,7 +208,7 @@ bool Renderer::test(const Expr& expr) {
   if (t == "defined") return !is_undefined(value);
   if (t == "undefined") return is_undefined(value);
   const Test is = kTests.at(t);                     // the parser knows the same names
-  if (is_undefined(value)) return is == kIterable;  // it has nothing in it
+  if (is_undefined(value)) return is == kIterable;  // it is empty
   const Json* json = json_of(value);
   return json != nullptr && is(*json);
 }
@@ -273,7 +273,7 @@ Value Renderer::call(const Expr& expr) {
   return now(expr, text);
 }
 
-/// strftime_now: what C writes as Python does.
+/// strftime_now: the formats that C writes as Python does.
 Value Renderer::now(const Expr& expr, const std::string& format) const {
   constexpr std::string_view kSame = "aAbBcdeHIjmMpSUwWxXyY%-";
   for (size_t i = format.find('%'); i != std::string::npos; i = format.find('%', i + 2))

@@ -66,7 +66,7 @@ Value Renderer::member(const Value& value, const std::string& key, Access access
 }
 
 void Renderer::count_characters(const Json& text, int line) {
-  constexpr size_t kSlower = 16;  // than to copy them
+  constexpr size_t kSlower = 16;  // how much slower than copying
   count_step(line, kSlower * text.as_string().size());
 }
 
@@ -95,13 +95,13 @@ Value Renderer::item(const Value& value, const Value& index, int line) {
   return Json(std::string(all.character(at)));
 }
 
-/// The places that a slice of `size` entries takes: each `step` from `begin` on, before `end`.
+/// The indices that a slice of `size` entries takes: each `step` from `begin` on, before `end`.
 Renderer::Places Renderer::places_of(const Expr& slice, int64_t size) {
   const auto part = [&](size_t i) -> std::optional<int64_t> {
     if (slice.children[i].kind == Expr::kAbsent) return std::nullopt;
     return integer_of(eval(slice.children[i]), slice.line, "the bound");
   };
-  // Limits the step, because one beyond the end is as good as any other and does not overflow.
+  // Limits the step: any step beyond the end has the same effect, and this one does not overflow.
   const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
   if (step == 0) refuse(slice.line, "a slice of step 0");
   const int64_t min_bound = step > 0 ? 0 : -1, max_bound = step > 0 ? size : size - 1;
@@ -184,10 +184,10 @@ Value Renderer::value_of(const Expr& expr) {
 Json Renderer::json(const Expr& expr) {
   const Value value = eval(expr);
   if (const Json* json = json_of(value)) return *json;
-  refuse(expr.line, concat(kind_of(value), " cannot stand here"));
+  refuse(expr.line, concat(kind_of(value), " is not allowed here"));
 }
 
-/// The value, of a collection whose others take `bytes`.
+/// Returns `value` as an entry of a collection whose other entries take `bytes`.
 Json Renderer::add_to(size_t& bytes, Json value, int line) const {
   bytes += measure(&value, line);
   if (bytes > Extent::kMaxBytes) refuse_size(line);
@@ -280,8 +280,8 @@ void Renderer::refuse_operands(const std::string& sign, const Value& left, const
 
 namespace {
 
-/// What a sign makes of two integers (false: the result is too large; null: it makes no integer of them), and
-/// of other numbers.
+/// What an operator makes of two integers (false: the result is too large; null: the result is not an
+/// integer), and of other numbers.
 struct Operation {
   std::string_view sign;
   bool (*integers)(int64_t a, int64_t b, int64_t& out);
@@ -289,7 +289,7 @@ struct Operation {
   bool divides = false;
 };
 
-// Python rounds quotients down. The least number has no negative, hence no division by -1.
+// Python rounds quotients down. The lowest integer has no negative, so nothing is divided by -1 here.
 bool floor_quotient(int64_t a, int64_t b, int64_t& out) {
   if (b == -1) return false;
   out = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kDeepest = 100;         // nesting of expressions and of blocks
 constexpr size_t kLongestTag = 2000;  // tokens; a chain of operators is as deep as it is long
 
-/// A word, number, string or sign within a tag, or a whole piece of text.
+/// A word, number, string or operator inside a tag, or a whole piece of text.
 struct Token {
   enum Kind { kText, kName, kInteger, kNumber, kString, kSign, kOutput, kBlock, kEnd } kind = kEnd;
   std::string text;
@@ -28,7 +28,7 @@ struct Token {
 
 // ---- lexer
 
-/// Cuts a template into texts and tags, with the white space that tags take away.
+/// Splits a template into texts and tags, and drops the white space that tags strip.
 class Lexer {
  public:
   Lexer(std::string_view source, const std::string& name) : source_(source), name_(name) {
@@ -55,7 +55,7 @@ class Lexer {
 
   char peek(size_t i) const { return i < source_.size() ? source_[i] : '\0'; }
 
-  /// The text up to a tag, without what the tags around it take.
+  /// Adds the text up to a tag, without what the tags around it strip.
   void add_text(size_t end) {
     std::string_view text = source_.substr(at_, end - at_);
     const int line = line_;
@@ -74,7 +74,7 @@ class Lexer {
     at_ = end;
   }
 
-  /// What "{%-" and lstrip_blocks take away before a tag.
+  /// Drops what "{%-" and lstrip_blocks strip before a tag.
   std::string_view without_end(std::string_view text, size_t tag, bool begins_line) const {
     const char mark = peek(tag + 2);
     if (mark == '-') return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
@@ -95,7 +95,7 @@ class Lexer {
     int depth = 0;
     const size_t begin = tokens_.size();
     while (!ends_here(close, depth)) {
-      if (tokens_.size() - begin > kLongestTag) refuse(name_, line, "a tag too long to be a template's");
+      if (tokens_.size() - begin > kLongestTag) refuse(name_, line, "a tag that is too long");
       if (at_ >= source_.size()) refuse(name_, line, "a tag that does not end");
       const char c = source_[at_];
       if (c == '\n') ++line_;
@@ -107,7 +107,7 @@ class Lexer {
     tokens_.push_back({Token::kEnd, {}, line_});
   }
 
-  /// Whether the tag is closed here; moves after it.
+  /// Whether the tag ends here; if so, moves past its end.
   bool ends_here(char close, int depth) {
     if (depth > 0) return false;
     const size_t at = at_ + (peek(at_) == '-' || peek(at_) == '+' ? 1 : 0);
@@ -182,7 +182,7 @@ class Lexer {
     tokens_.push_back({Token::kString, std::move(text), line});
   }
 
-  /// As Python's, at a backslash; leaves at_ at its last character.
+  /// Python's escapes. Starts at the backslash and leaves at_ at the last character of the escape.
   void add_escape(std::string& text) {
     static constexpr std::string_view kMarks = "ntr\\'\"bfav\n";
     static constexpr std::string_view kMeant = "\n\t\r\\'\"\b\f\a\v";
@@ -204,7 +204,7 @@ class Lexer {
   }
   static bool is_octal(char c) { return c >= '0' && c <= '7'; }
 
-  /// The character whose number stands at at_.
+  /// The character whose number is at at_.
   void add_code(std::string& text, size_t digits, int base) {
     uint32_t code = 0;
     for (size_t i = 0; i < digits; ++i) {
@@ -272,8 +272,8 @@ class Parser {
 
   // ---- blocks
 
-  /// Nodes up to a block whose name is one of `ends`, which is then in closing_ and its tag begun; or to the
-  /// end of the template, with closing_ empty.
+  /// The nodes up to a block whose name is one of `ends`: its name is then in closing_, and its tag is half
+  /// read. Without such a block, the nodes up to the end of the template, with closing_ empty.
   std::vector<Node> nodes(const std::vector<std::string_view>& ends) {
     if (++depth_ > kDeepest) refuse(name_, line(), "blocks nested too deeply");
     std::vector<Node> out;
@@ -387,9 +387,9 @@ class Parser {
     return node;
   }
 
-  // ---- expressions, the loosest first
+  // ---- expressions, from the loosest binding to the tightest
 
-  /// The parts are moved, never copied: a chain of n operators would be copied n times.
+  /// The parts are moved, never copied: copying would take a chain of n operators n times.
   template <class... Parts>
   Expr make(Expr::Kind kind, std::string text, Parts... parts) const {
     Expr out{.kind = kind, .line = line(), .text = std::move(text)};
@@ -468,7 +468,7 @@ class Parser {
     return chain({"*", "//", "/", "%"}, [&] { return unary(); });
   }
 
-  /// Filters come after the sign, because it binds more.
+  /// Filters apply after the sign: the sign binds tighter.
   Expr unary() { return filters(with_sign()); }
   Expr with_sign() {
     const bool negative = is_sign("-");
@@ -495,7 +495,7 @@ class Parser {
       } else if (accept_sign("[")) {
         value = item(std::move(value));
       } else if (is_sign("(")) {
-        if (value.kind != Expr::kName) refuse(name_, line(), "a call of what is no function");
+        if (value.kind != Expr::kName) refuse(name_, line(), "a call of something other than a function");
         value.kind = Expr::kCall;
         arguments(value);
         arrange("function", value, find_function(value.text));
@@ -523,7 +523,7 @@ class Parser {
     return out;
   }
 
-  /// "(a, b, name=c)" after what takes it.
+  /// "(a, b, name=c)" after a filter, test, method or function.
   void arguments(Expr& call) {
     want_sign("(");
     while (!accept_sign(")")) {
@@ -556,7 +556,7 @@ class Parser {
     for (const auto& [name, value] : space.named)
       if (name.starts_with('_')) refuse_member(name);
   }
-  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers
+  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers refuses it
     refuse(name_, line(), concat("a namespace with the member ", quote(name)));
   }
 
@@ -591,7 +591,7 @@ class Parser {
     ++at_;
     switch (found.kind) {
       case Token::kString: {
-        std::string text = found.text;  // neighbours are one, as in Python
+        std::string text = found.text;  // adjacent literals are joined, as in Python
         while (token().kind == Token::kString) text += tokens_[at_++].text;
         return literal(std::move(text));
       }
@@ -614,7 +614,7 @@ class Parser {
     unexpected("an expression");
   }
 
-  /// An expression, or a tuple, which is a list here.
+  /// An expression in parentheses, or a tuple, which becomes a list.
   Expr parenthesis() {
     if (is_sign(")")) return list(")", Expr::kList);
     Expr inner = expression();

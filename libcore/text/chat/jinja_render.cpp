@@ -8,8 +8,8 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr size_t kMaxSteps = 2'000'000;          // of a template that never ends
-constexpr size_t kBytesAStep = size_t{4} << 10;  // as long as a step lasts, about
+constexpr size_t kMaxSteps = 2'000'000;          // for a template that never ends
+constexpr size_t kBytesAStep = size_t{4} << 10;  // copying so many takes about as long as a step
 constexpr size_t kMaxKept = 4 * kMaxText;        // bytes of all variables and open blocks
 
 }  // namespace
@@ -44,7 +44,7 @@ size_t Renderer::measure(const Json* json, int line) const {
 
 void Renderer::count_step(int line, size_t bytes) {
   steps_ += 1 + bytes / kBytesAStep;
-  if (steps_ > kMaxSteps || out_.size() > kMaxText) refuse(line, "the template does not come to an end");
+  if (steps_ > kMaxSteps || out_.size() > kMaxText) refuse(line, "the template does not end");
 }
 
 void Renderer::count_kept(size_t bytes, int line) {
@@ -104,7 +104,7 @@ void Renderer::set(const Node& node, Value value) {
   const Value target = look_up(node.names[0]);
   const Namespace* space = std::get_if<Namespace>(&target);
   if (space == nullptr)
-    refuse(node.line, concat(quote(node.names[0]), " is no namespace, so it has no member to set"));
+    refuse(node.line, concat(quote(node.names[0]), " is not a namespace, so it has no member to set"));
   const Json* json = json_of(value);
   if (json == nullptr) refuse(node.line, concat("a namespace cannot hold ", kind_of(value)));
   count_kept(measure(json, node.line), node.line);

@@ -7,7 +7,7 @@
 
 namespace megalith::jinja {
 
-/// One rendering. What is not supported is refused with kData, by the template's name and line.
+/// One rendering. What is not supported fails with kData, the template's name and the line.
 class Renderer {
  public:
   Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
@@ -26,14 +26,14 @@ class Renderer {
   const std::string& text_of(const Value& value, int line, const std::string& what) const;
   int64_t integer_of(const Value& value, int line, const std::string& what) const;
   [[noreturn]] void refuse_size(int line) const;
-  /// Bytes that a value takes, about; refuses one that no prompt needs. nullptr: none, as of a namespace,
-  /// whose members were counted when they were set.
+  /// About how many bytes a value takes. Refuses a value larger than any prompt needs. nullptr counts as
+  /// nothing: the members of a namespace were counted when they were set.
   size_t measure(const Json* json, int line) const;
-  /// A step, in which `bytes` were copied or made.
+  /// Counts a step that copied or made `bytes` bytes.
   void count_step(int line, size_t bytes = 0);
-  /// Variables and open blocks hold so much more.
+  /// Counts `bytes` more bytes in variables and open blocks.
   void count_kept(size_t bytes, int line);
-  /// Sets a variable, so that the value's bytes count from now on, and no more those of what it had.
+  /// Sets a variable: from now on its new value's bytes count and those of its old one no longer do.
   void keep(Value& place, Value value, int line);
   void close_scope(int line);
 
@@ -44,32 +44,31 @@ class Renderer {
   Flow capture(const Node& node);
   Flow choose(const Node& node);
   void bind(const Node& node, const Json& entry);
-  /// What the loop goes over, without what its condition leaves out.
+  /// What the loop iterates over, without what its condition excludes.
   Json::Array loop_entries(const Node& node);
   Flow loop(const Node& node);
 
   // Values (jinja_eval.cpp).
   Value look_up(const std::string& name) const;
   std::string printed(const Value& value, int line) const;
-  /// What a loop over a value goes through.
+  /// What a loop over a value iterates over.
   Json::Array entries(const Value& value, int line);
-  /// Counts an operation that goes through a text character by character, so that a template cannot take
-  /// endless time.
+  /// Counts an operation that visits a text character by character, so that a template cannot run forever.
   void count_characters(const Json& text, int line);
   std::vector<uint32_t> begins_of(const Json& text, int line);
-  /// value.key, which is an attribute first, or value["key"], which is a member first.
+  /// value.key tries the attribute first, value["key"] the member.
   enum class Access { kAttribute, kMember };
   Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line);
-  /// A list, or a text by its characters, of which the beginnings are found once so that each item costs the
-  /// same. It refers to the value that it is of.
+  /// A list, or a text by its characters. The beginnings of the characters are found once, so that each
+  /// access costs the same. Refers to the value that it was made from.
   struct Sequence {
     std::string_view character(int64_t at) const {
       const auto i = static_cast<size_t>(at);
       return std::string_view(json.as_string()).substr(begins[i], begins[i + 1] - begins[i]);
     }
     const Json& json;
-    std::vector<uint32_t> begins;  // of characters; of a text alone
+    std::vector<uint32_t> begins;  // of characters; for a text only
     int64_t size;
   };
   Sequence sequence_of(const Value& value, int line, const char* what);
@@ -79,7 +78,7 @@ class Renderer {
   Places places_of(const Expr& slice, int64_t size);
   /// Python's slices.
   Value slice(const Expr& expr);
-  /// Refuses values that are too large, so that whatever is done with one is bounded.
+  /// Refuses values that are too large, so that whatever is done with a value is bounded.
   Value eval(const Expr& expr);
   Value value_of(const Expr& expr);
   Json json(const Expr& expr);
@@ -95,9 +94,8 @@ class Renderer {
                                     int line) const;
   Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
 
-  // Filters, tests, methods and functions (jinja_calls.cpp).
-  // The arguments of a call (see arrange_arguments), where they are given. Those of text_argument and
-  // integer_argument may be None, too.
+  // Filters, tests, methods and functions (jinja_calls.cpp). The arguments of a call (see arrange_arguments),
+  // if they are given; text_argument and integer_argument also accept None.
   std::optional<Value> argument(const Expr& expr, size_t i);
   std::optional<std::string> text_argument(const Expr& expr, size_t i);
   std::optional<int64_t> integer_argument(const Expr& expr, size_t i);
@@ -110,7 +108,7 @@ class Renderer {
   int64_t length(const Value& value, int line);
   Value items(const Value& value, int line) const;
   Value join(const Json::Array& all, const std::string& separator, int line) const;
-  /// What filters and methods do alike with a text.
+  /// The operations on texts that are both filters and methods.
   Value text_operation(const Expr& expr, const Json& value);
   Value replace_text(const Expr& expr, const std::string& text);
   bool test(const Expr& expr);

@@ -8,7 +8,7 @@
 namespace megalith::jinja {
 namespace {
 
-// Parameters as jinja2 3.1, transformers (tojson) and Python declare them, up to the last that is supported.
+// Parameters as jinja2 3.1, transformers (tojson) and Python declare them, up to the last supported one.
 constexpr std::array kFilters = {
     Signature{"trim", 0, {"chars"}},
     Signature{"length"},
@@ -49,7 +49,7 @@ constexpr std::array kMethods = {
 };
 constexpr std::array kFunctions = {
     Signature{"raise_exception", 1, {"message"}},
-    Signature{"namespace"},  // whose named arguments are its members
+    Signature{"namespace"},  // its named arguments become its members
     Signature{"range", 1, {"start", "stop", "step"}, false},
     Signature{"strftime_now", 1, {"format"}},
 };
@@ -121,7 +121,7 @@ std::string arrange_arguments(Expr& call, size_t first, const Signature& signatu
   call.named.clear();
   for (size_t i = 0; i < signature.needed; ++i)
     if (call.children[first + i].kind == Expr::kAbsent)
-      return concat("lacks its argument ", quote(signature.parameters[i]));
+      return concat("is missing its argument ", quote(signature.parameters[i]));
   return {};
 }
 

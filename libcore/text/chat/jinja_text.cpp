@@ -120,7 +120,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
-/// Each character upper where begins(the one before it, or nullptr), else lower.
+/// Each character in upper case if begins(the character before it, or nullptr), else in lower case.
 template <class Begins>
 std::string cased(std::string_view text, const Begins& begins) {
   std::string out;

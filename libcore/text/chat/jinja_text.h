@@ -8,7 +8,8 @@
 
 #include "libcore/json/json.h"
 
-/// What Python does with texts, as templates ask for it. UTF-8; places are characters, never bytes.
+/// Python's operations on texts, as far as templates need them. Texts are UTF-8; positions count characters,
+/// never bytes.
 namespace megalith::jinja {
 
 /// Arguments of json.dumps.
@@ -20,26 +21,26 @@ struct JsonStyle {
 };
 constexpr int64_t kMaxIndent = 1000;
 constexpr size_t kMaxText = size_t{64} << 20;  // bytes of a text that a template makes
-/// Cut somewhere after kMaxText bytes.
+/// The result is cut somewhere after kMaxText bytes.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
 std::string python_float(double value);
 
 enum class Side { kLeft, kRight, kBoth };
-/// The byte at which each character of `text` begins, and at last where it ends; 32 bits each, so `text` must
-/// be shorter than 4 GiB.
+/// The byte at which each character of `text` begins, and finally the end of the text. 32 bits each, so
+/// `text` must be shorter than 4 GiB.
 std::vector<uint32_t> character_begins(std::string_view text);
-/// str.strip() and its kind; without `characters`: of white space.
+/// str.strip() and its variants; without `characters`, strips white space.
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
-/// str.split(); without `separator` (which is not empty): at runs of white space. At most `max` cuts; below
-/// 0: all.
+/// str.split(); without `separator` (which must not be empty), splits at runs of white space. At most `max`
+/// cuts; below 0: all.
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
                                int64_t max);
-/// Where `part` begins in `text`, or npos. Never slower than the two are long together.
+/// Where `part` begins in `text`, or npos. Takes at most time proportional to the sum of both lengths.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(); at most `max` times, below 0: all. Cut somewhere after kMaxText bytes, because the renderer
-/// refuses such a text anyway.
+/// str.replace(); at most `max` times, below 0: all. The result is cut somewhere after kMaxText bytes: the
+/// renderer refuses such a text anyway.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);
@@ -48,6 +49,6 @@ std::string lower(std::string_view text);  // str.lower()
 std::string upper(std::string_view text);            // str.upper()
 std::string capitalized(std::string_view text);      // str.capitalize()
 std::string titled(std::string_view text);           // str.title()
-std::string titled_as_jinja(std::string_view text);  // the filter: what stands after an apostrophe is small
+std::string titled_as_jinja(std::string_view text);  // the filter: what follows an apostrophe is lower case
 
 }  // namespace megalith::jinja

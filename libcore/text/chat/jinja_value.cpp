@@ -37,7 +37,7 @@ bool equal(const Json::Object& x, const Json& y) {
          });
 }
 
-/// As Python compares: True is 1, 1 is 1.0, and members have no order.
+/// Compares as Python does: True equals 1, 1 equals 1.0, and members have no order.
 bool equal(const Json& x, const Json& y) {
   if (x.is_bool()) return equal(Json(int{x.as_bool()}), y);
   if (y.is_bool()) return equal(x, Json(int{y.as_bool()}));

@@ -13,30 +13,30 @@
 namespace megalith::jinja {
 
 struct Undefined {};
-using Namespace = std::shared_ptr<std::map<std::string, Json>>;  // shared: what is set in it is seen under
-                                                                 // each of its names
+using Namespace =
+    std::shared_ptr<std::map<std::string, Json>>;  // shared: all names of a namespace see what is set in it
 
-/// Undefined, a namespace, or a value as in JSON (None is null).
+/// Undefined, a namespace, or a JSON value (None is null).
 using Value = std::variant<Undefined, Json, Namespace>;
 
 bool is_undefined(const Value& value);
-/// nullptr: undefined, or a namespace.
+/// nullptr if the value is undefined or a namespace.
 const Json* json_of(const Value& value);
 bool is_text(const Value& value);
 /// As Python's bool().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
-/// About how many bytes a value takes and how deeply it is nested, so that a template cannot take all memory
-/// or the stack; counted until one of the two is beyond kMaxBytes or kDeepest.
+/// About how many bytes a value takes and how deeply it is nested, so that a template cannot exhaust memory
+/// or the stack. Counting stops once either exceeds kMaxBytes or kDeepest.
 struct Extent {
   static constexpr size_t kMaxBytes = kMaxText;
-  static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may be
+  static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may have
   size_t bytes = 0;
   int depth = 0;
   bool too_much() const { return bytes > kMaxBytes || depth > kDeepest; }
 };
 Extent extent_of(const Json& json);
-/// "a list": for messages.
+/// "a list", for messages.
 std::string kind_of(const Value& value);
 /// The characters of a text, as Python's indices and loops see them.
 std::vector<std::string> characters_of(std::string_view text);

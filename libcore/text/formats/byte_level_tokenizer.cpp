@@ -13,12 +13,12 @@ namespace {
 
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
 constexpr size_t kEnds = 2048;                 // pretokens found at once
-/// Bytes that are encoded at once, about; a longer pretoken is a giant.
+/// About how many bytes are encoded at once; a longer pretoken is a giant.
 constexpr size_t kLongText = size_t{1} << 16;
 
 constexpr size_t kSeedsAtOnce = 1024;
 
-/// Where this thread looks first for its working memory.
+/// The index at which this thread first looks for its working memory.
 size_t thread_number() {
   static std::atomic<size_t> next{0};
   thread_local size_t number = next++;
@@ -33,14 +33,14 @@ struct ByteLevelTokenizer::Scratch {
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
 
-  /// Gives back what an unusually long text took.
+  /// Frees what an unusually long text took.
   void trim() {
     ids.clear();
     encoder.trim();
   }
 };
 
-/// A Scratch for the length of one call.
+/// A Scratch for the duration of one call.
 class ByteLevelTokenizer::Lease {
  public:
   explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
@@ -100,14 +100,14 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       eod_(model.eod),
       rule_names_(std::move(model.rules)),
       hash_(model.tables ? std::move(model.tables->hash) : "") {
-  // Without a normalizer one group is as good as the other, and two groups would need two searches, one after
-  // the other.
+  // Without a normalizer both groups mean the same, and two groups would need two searches.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) {
     rule_names_ += "; whole tokens first";
     for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
       rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-    // Not in parts, because the table's ids of such a token as a whole pretoken are not those of a part.
+    // Not in parts: the table has the ids of such a token as a whole pretoken, which differ from those as a
+    // part.
     if (!rules_.whole.empty()) rules_.cut_in_parts = false;
   }
   seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
@@ -156,10 +156,10 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   return seeds;
 }
 
-// Threads that begin at the same time share the work, so that none waits for another. Without seeds 4 MB of
+// Threads that begin at the same time share the work, so that none waits for another. Without seeds, 4 MB of
 // English take 9 % more processor time, 150 MB 2.6 %.
 void ByteLevelTokenizer::help_to_seed() const {
-  constexpr size_t kAhead = 24;  // lines on their way, because adding to a line ends with waiting for it
+  constexpr size_t kAhead = 24;  // cache lines prefetched ahead, since adding to a line would wait for it
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
     const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
     for (size_t i = 0; i < seeds.size(); ++i) {
@@ -231,8 +231,8 @@ void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, S
   }
 }
 
-/// Where few pretokens make much text: encodes it in parts, which it cuts off `ends`, so that ids are handed
-/// over before there are many.
+/// For texts whose few pretokens are long: encodes the text in parts, which it cuts off `ends`, so that ids
+/// are handed over before they become many.
 void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, std::span<uint32_t> ends,
                                      Sink sink) const {
   while (!ends.empty()) {
@@ -250,7 +250,8 @@ void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, st
   }
 }
 
-/// In parts between borders, whose pieces may be known; one without borders is merged in windows.
+/// Encodes a giant in parts between borders, whose pieces may be known. A giant without borders is merged in
+/// windows.
 void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoken, Sink sink) const {
   const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
   if (const auto found = rules_.whole.find(pretoken); found != rules_.whole.end())

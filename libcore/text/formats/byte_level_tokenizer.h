@@ -17,44 +17,45 @@
 
 namespace megalith {
 
-/// What a ByteLevelTokenizer works out of its model.
+/// What a ByteLevelTokenizer computes from its model.
 struct ByteLevelTables {
   TokenTexts tokens;
   BytePairEncoder::Arrays merges;
   MergeBorders::Arrays borders;
   SharedArray<PieceSeed> seeds;   // see seeds()
   std::vector<int32_t> unmerged;  // see unmerged()
-  std::string hash;               // as hash() gives it
+  std::string hash;               // the result of hash()
 };
 
-/// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
+/// Everything a byte-level BPE tokenizer is made of. Filled by the readers of the file formats (gpt2_files.h,
 /// hf_json.h).
 struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
-  std::array<int32_t, 256> byte_ids{};     // with which a pretoken begins
-  std::optional<CharacterIds> characters;  // instead, where tokens are text and not bytes
+  std::array<int32_t, 256> byte_ids{};     // that a pretoken starts with
+  std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
-  bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
-  std::vector<bool> literal;   // tokens not written in the byte alphabet: no pretoken is one; empty: none is
+  bool ignore_merges = false;  // a pretoken that is a token becomes that token, whatever merging would give
+  std::vector<bool> literal;   // tokens that are not written in the byte alphabet and so match no pretoken;
+                               // empty: there are none
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
   std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
-  std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
-  std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
-  int32_t eod = -1;                          // -1: the files name none
-  // What another tokenizer worked out of the same model (a kept one), so that tokens, characters, merges,
-  // ranks and literal need not be looked at.
+  std::vector<AddedToken> raw_added;         // looked for first, in the original text
+  std::vector<AddedToken> normalized_added;  // looked for in the rest, after the normalizer
+  int32_t eod = -1;                          // -1: the files do not name one
+  // What another tokenizer computed from the same model and kept, so that tokens, characters, merges, ranks
+  // and literal need not be looked at.
   std::optional<ByteLevelTables> tables;
 };
 
-/// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
-/// pretokenizer.h and byte_pair_encoder.h; same ids as Hugging Face tokenizers' BPE with the ByteLevel
-/// pre-tokenizer without prefix space).
+/// GPT-2's way: added tokens are cut out, the rest is split into pretokens, and each pretoken is merged by
+/// rank (see pretokenizer.h and byte_pair_encoder.h). Gives the same ids as Hugging Face tokenizers' BPE with
+/// the ByteLevel pre-tokenizer without prefix space.
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
-  /// A tokenizer of a model without `characters`.
+  /// The tables of a tokenizer whose model has no `characters`.
   ByteLevelTables tables() const;
   ~ByteLevelTokenizer() override;
 
@@ -68,21 +69,22 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name() const override { return name_; }
   std::string hash() const override;
 
-  /// A pretoken that comes in parts and is none of the tokens that are taken whole.
+  /// A pretoken that arrives in parts and is not one of the tokens that are taken whole.
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
-  /// The short pieces that are put into the token cache at the beginning: tokens that are the ids of their
-  /// own text, which not every token is.
+  /// The short pieces that the token cache holds from the start: tokens whose text encodes to just their own
+  /// id, which is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
-  /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
-  /// looking for them costs little.
+  /// If merges are ignored for whole tokens: the tokens that merging would not give, in ascending order. They
+  /// are few, so looking for them costs little.
   std::vector<int32_t> unmerged() const;
 
  private:
   struct Scratch;
   class Lease;
 
-  /// Where ids go: to the end of `ids`, which is handed to `take` (if any) and emptied whenever it is long.
+  /// Where ids go: they are appended to `ids`, which is handed to `take` (if there is one) and cleared
+  /// whenever it is long.
   struct Sink {
     IdBuffer& ids;
     const TakeIds* take = nullptr;
@@ -100,20 +102,20 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name_;
   TokenTexts tokens_;
   PieceRules rules_;
-  mutable std::optional<TokenCache> memory_;  // by all threads
+  mutable std::optional<TokenCache> memory_;  // shared by all threads
   FindPretokens find_pretokens_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;
-  // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
-  // calls wait for nobody.
+  // Working memory of threads that are not encoding right now. A call takes one (or makes one) and puts it
+  // back, so calls never wait for each other.
   static constexpr size_t kIdle = 64;
   struct alignas(64) Idle {
     std::atomic<Scratch*> scratch;
   };
   mutable std::array<Idle, kIdle> idle_{};
-  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or will have soon
+  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or soon will have
 };
 
 }  // namespace megalith

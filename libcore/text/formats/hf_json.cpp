@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's blank
 
-/// All that tokenizers 0.22 writes.
+/// All members that tokenizers 0.22 writes.
 constexpr std::array kMembers = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
                                  "pre_tokenizer", "post_processor", "decoder", "model"};
 constexpr std::array kModelMembers = {"type",
@@ -34,7 +34,7 @@ constexpr std::array kModelMembers = {"type",
                                       "vocab",
                                       "merges"};
 
-/// "eos_token" of tokenizer_config.json beside the file, else the usual text.
+/// "eos_token" of the tokenizer_config.json next to the file, else the usual text.
 std::string end_of_text(const std::string& tokenizer_json) {
   const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
   if (!file_exists(path.string())) return kEndOfText;
@@ -55,7 +55,7 @@ void check_model(const JsonCursor& model) {
     if (const auto affix = model.find(key); affix && !affix->text().empty()) affix->refuse("none (null)");
 }
 
-/// Each is "left right" (until tokenizers 0.19) or ["left", "right"].
+/// Each merge is "left right" (until tokenizers 0.19) or ["left", "right"].
 std::vector<BytePairEncoder::Merge> read_merges(const JsonCursor& merges, const Vocabulary& vocabulary) {
   if (!merges.json().is_array()) merges.refuse("a list");
   std::vector<BytePairEncoder::Merge> out;
@@ -85,7 +85,7 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
     const std::string& text = entry.at("content").text();
     if (text.empty()) entry.at("content").refuse("a text");
     const int64_t written = entry.at("id").integer();
-    entry.must_flag("special");  // decides nothing here
+    entry.must_flag("special");  // has no effect here
     const int32_t id = added.add({.text = text,
                                   .takes_space_before = entry.must_flag("lstrip"),
                                   .takes_space_after = entry.must_flag("rstrip"),
@@ -95,7 +95,7 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
       odd = concat(quote(text), " has id ", written, " there; Hugging Face takes ", id, " for it");
   }
   if (odds > 0)
-    warn(list.file(), ": added token ", odd, ", and so is done here",
+    warn(list.file(), ": added token ", odd, ", and so does Megalith",
          odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
 }
 
@@ -110,8 +110,8 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
   return out;
 }
 
-/// Whether no merge goes from another character on to a mark, so that a text may be cut before each run of
-/// marks.
+/// Whether no merge joins another character with a mark after it, so that a text may be cut before each run
+/// of marks.
 bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
   const std::string mark = kMark;
   if (model.ignore_merges || std::find(texts.begin(), texts.end(), mark) == texts.end()) return false;
@@ -127,12 +127,12 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_
   std::vector<SplitPattern> patterns = pretokenizer.patterns;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
     patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
-  // Not a rule of the file, but allowed because merging gives the same ids for the parts.
+  // Not a rule of the file, but allowed: merging gives the same ids for the parts.
   if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// The same for a model of characters, where only marks can cut.
+/// The same for a model of characters, which only marks can cut.
 std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
   if (!pretokenizer.patterns.empty()) return std::nullopt;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
@@ -148,7 +148,7 @@ std::string names(const HfPretokenizer& pretokenizer) {
   return join(names, "; ");
 }
 
-/// All but the model.
+/// Reads everything but the model.
 HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, bool around) {
   HfParts parts;
   parts.normalizer = read_hf_normalizer(root);
@@ -162,7 +162,7 @@ HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, 
 struct Source {
   std::string path;  // of tokenizer.json
   const HfSettings& settings;
-  bool in_folder;  // that was named: then nobody would write to a FIFO of this path
+  bool in_folder;  // the folder was named, so nobody would write to a FIFO at this path
 
   std::string text() const { return in_folder ? read_own_file(path) : read_file(path); }
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
@@ -201,7 +201,7 @@ void read_model(const Source& source, const JsonCursor& root, const HfPretokeniz
   parts.texts = TokenTexts(texts);
 }
 
-/// Whether a ByteLevelTokenizer does everything, GPT-2's way.
+/// Whether a ByteLevelTokenizer alone does everything, GPT-2's way.
 bool needs_only_its_model(const HfParts& parts) {
   const auto& steps = parts.decoder.steps();
   return parts.normalizer.empty() && !parts.metaspace && parts.around.before.empty() &&
@@ -225,7 +225,7 @@ Made make(HfParts parts) {
   return {std::move(tokenizer), core};
 }
 
-// What is kept of a byte-level tokenizer.json, so that later runs need not parse it: all of it but the model
+// What is kept of a byte-level tokenizer.json, so that later runs need not parse it: everything but the model
 // as JSON, the texts of the tokens, and the model.
 
 std::string pack_parts(const Json& root, const HfParts& parts) {

@@ -9,7 +9,8 @@
 namespace megalith {
 namespace {
 
-/// The stages of one kind: none, one, or those of Sequences, in order. `list` is the Sequence's member.
+/// The stages of one kind, in order: none, one, or those of nested Sequences. `list` is the Sequence's
+/// member.
 void flatten(const std::optional<JsonCursor>& stage, const char* list, std::vector<JsonCursor>& out) {
   if (!stage) return;
   if (stage->type() != "Sequence") {
@@ -19,7 +20,8 @@ void flatten(const std::optional<JsonCursor>& stage, const char* list, std::vect
   for (const JsonCursor& part : stage->at(list).list()) flatten(part, list, out);
 }
 
-/// No model needs more; each may make a text longer, and each pattern cuts within those before it.
+/// No model needs more. Each stage may lengthen a text, and each pattern cuts within the pieces of those
+/// before it.
 constexpr size_t kMaxStages = 32;
 
 std::vector<JsonCursor> stages(const JsonCursor& root, const char* member, const char* list) {
@@ -54,7 +56,7 @@ SplitPattern read_split(const JsonCursor& stage) {
     regex->refuse(
         "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
   const std::string behavior = stage.at("behavior").text();
-  // "Removed" may stand where the matches cover every text, because nothing is between them to be removed.
+  // "Removed" is allowed if the matches cover every text: then nothing between them is removed.
   const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
   if (behavior != "Isolated" && !keeps_matches)
     stage.refuse(
@@ -208,7 +210,7 @@ TokenDecoder read_hf_decoder(const JsonCursor& root) {
   std::vector<TokenDecoder::Step> steps;
   for (const JsonCursor& stage : stages(root, "decoder", "decoders"))
     steps.push_back(read_decoder_step(stage));
-  // An empty sequence needs a step, because it joins tokens by nothing, unlike no decoder.
+  // An empty sequence needs a step: it joins tokens by nothing, unlike a missing decoder.
   if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
   return TokenDecoder(std::move(steps));
 }

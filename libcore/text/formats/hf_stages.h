@@ -12,9 +12,14 @@
 
 namespace megalith {
 
-/// The Metaspace pre-tokenizer: blanks become `mark`, one is put before a text that has none there.
+/// The Metaspace pre-tokenizer: blanks become `mark`, and one is put before a text that does not begin with
+/// one.
 struct Metaspace {
-  enum class Prepend : uint8_t { kNever, kFirst, kAlways };  // kFirst: only where the whole text begins
+  enum class Prepend : uint8_t {
+    kNever,
+    kFirst,
+    kAlways
+  };  // kFirst: only at the beginning of the whole text
   std::string mark;
   Prepend prepend = Prepend::kAlways;
   bool split = true;  // a pretoken begins at each mark
@@ -31,8 +36,8 @@ struct HfTemplate {
   std::vector<int32_t> before, after;
 };
 
-// What stands around the model in a tokenizer.json: each reads the member of the file's object, and throws
-// kData with its cursor for whatever cannot be done here.
+// The stages around the model in a tokenizer.json. Each function reads one member of the file's object and
+// throws kData, with its cursor, for what is not supported.
 Normalizer read_hf_normalizer(const JsonCursor& root);
 HfPretokenizer read_hf_pretokenizer(const JsonCursor& root);
 HfTemplate read_hf_post_processor(const JsonCursor& root);

@@ -9,8 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Added tokens stay with the model where it can look for them itself, because that saves a pass over the
-/// text.
+/// Whether the model can look for added tokens itself, which saves a pass over the text.
 bool model_finds_added(const HfParts& parts) {
   return parts.normalizer.empty() && !parts.metaspace;
 }
@@ -28,7 +27,7 @@ std::vector<AddedToken> added_for(const HfParts& parts, const std::vector<AddedT
   return model_finds_added(parts) ? std::vector<AddedToken>{} : tokens;
 }
 
-/// Added tokens that are looked for in normalized text are normalized themselves, and so are decoded.
+/// Added tokens that are looked for in normalized text are normalized themselves, and decoded in that form.
 HfParts with_normal_tokens(HfParts parts) {
   Normalizer::Scratch scratch;
   for (AddedToken& token : parts.model.normalized_added) {
@@ -38,8 +37,8 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
-/// The normalizer for the rest of a text whose beginning went through `all`. Nothing where that depends on
-/// what is before, so that such a text must be normalized as a whole.
+/// The normalizer for the rest of a text whose beginning went through `all`. Nothing if it depends on what
+/// precedes, so that such a text must be normalized as a whole.
 std::optional<Normalizer> continued(const Normalizer& all) {
   std::vector<Normalizer::Step> steps;
   for (const Normalizer::Step& step : all.steps()) {
@@ -86,13 +85,13 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
 
 namespace {
 
-constexpr size_t kLongText = size_t{1} << 20;  // taken bit by bit, where that can be done
+constexpr size_t kLongText = size_t{1} << 20;  // longer texts are encoded in parts, if possible
 constexpr size_t kBit = size_t{1} << 16;
 
 }  // namespace
 
-/// A normalized text that comes bit by bit: whole pretokens go to `text`, one of more than kLongText bytes is
-/// merged as it comes.
+/// A normalized text that arrives in parts. Whole pretokens go to `text`; a pretoken of more than kLongText
+/// bytes is merged as it arrives.
 class HfTokenizer::Stream {
  public:
   Stream(const HfTokenizer& owner, std::function<void(std::string_view)> text, Tokenizer::TakeIds ids)
@@ -138,14 +137,14 @@ class HfTokenizer::Stream {
     if (cuts_.each) return true;
     return at == 0 ? !after_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
   }
-  /// Where in what is held, which goes on with a giant, a pretoken begins; all when nowhere.
+  /// Where a pretoken begins in held_, which continues a giant; its size if none does.
   size_t first_cut() const {
     if (cuts_.mark.empty()) return held_.size();
     size_t at = held_.find(cuts_.mark);
     while (at != std::string::npos && !begins(at)) at = held_.find(cuts_.mark, at + cuts_.mark.size());
     return std::min(at, held_.size());
   }
-  /// Where the last pretoken begins, if not at the start.
+  /// Where the last pretoken of held_ begins, if not at the start.
   size_t last_cut() const {
     if (cuts_.mark.empty()) return 0;
     size_t at = held_.rfind(cuts_.mark);
@@ -157,7 +156,8 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  /// Not encoded yet, because its end is not known: part of one giant, or from where a pretoken begins.
+  /// Not encoded yet, since its end is not known: part of one giant, or text from the beginning of a pretoken
+  /// on.
   std::string held_;
   bool after_mark_ = false;
   std::optional<LongPiece> giant_;
@@ -254,7 +254,7 @@ void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
 }  // namespace
 
 std::string HfTokenizer::hash() const {
-  // The decoder changes no ids. Where nothing else is around the model, neither does this class.
+  // The decoder does not change ids. If nothing else is around the model, neither does this class.
   if (normalizer_.empty() && !metaspace_ && around_.before.empty() && around_.after.empty())
     return core_.hash();
   IdentityHash hash;

@@ -13,28 +13,27 @@
 
 namespace megalith {
 
-/// Where the pretokens of a text begin: at its start, and at each `mark` or each run of them. No mark: the
-/// text is one pretoken.
+/// Where the pretokens of a text begin: at its start, and at each `mark` or each run of marks. Without a mark
+/// the text is one pretoken.
 struct MarkCuts {
   std::string mark;
   bool each = false;
 };
 
-/// What a tokenizer.json has beside its model.
+/// A tokenizer.json: its model and everything around it.
 struct HfParts {
-  ByteLevelModel model;  // its added tokens too
+  ByteLevelModel model;  // with its added tokens
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
-  std::optional<MarkCuts> cuts;  // nothing: pretokens begin elsewhere, or some are taken whole
+  std::optional<MarkCuts> cuts;  // empty: pretokens begin elsewhere, or some are taken whole
   HfTemplate around;
   TokenDecoder decoder;
   TokenTexts texts;  // as the file writes them
 };
 
-/// Hugging Face's way through a text: added tokens are cut out, the rest is normalized, added tokens that are
-/// "normalized" are cut out of it, and what is left goes through pre-tokenizer and model; ids of the
-/// post-processor stand around the whole. A long text that need not be normalized in one go is taken bit by
-/// bit.
+/// Encodes a text as Hugging Face does: added tokens are cut out, the rest is normalized, "normalized" added
+/// tokens are cut out of that, and what is left goes through pre-tokenizer and model; the post-processor's
+/// ids go around the whole. A long text is encoded in parts unless it must be normalized as a whole.
 class HfTokenizer : public Tokenizer {
  public:
   explicit HfTokenizer(HfParts parts);
@@ -54,25 +53,26 @@ class HfTokenizer : public Tokenizer {
 
  private:
   struct Ready {};
-  HfTokenizer(Ready, HfParts parts);  // whose added tokens are normalized
+  HfTokenizer(Ready, HfParts parts);  // the added tokens of `parts` are already normalized
 
   class Stream;
 
-  /// Calls `text` for each piece that the model encodes, normalized, and `ids` with those that are made here.
+  /// Calls `text` for each normalized piece that the model encodes, and `ids` with the ids that are made
+  /// here.
   template <class Text, class Ids>
   void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
   template <class Text, class Ids>
   void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
-    bool begins;  // at the beginning of a piece
-    bool first;   // which is the first of the whole text
+    bool begins;  // whether it is the beginning of a piece
+    bool first;   // and that piece is the first of the whole text
   };
   std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
 
   AddedTokens raw_added_, normalized_added_;
-  ByteLevelTokenizer core_;  // with the added tokens when nothing is normalized
+  ByteLevelTokenizer core_;  // with the added tokens if nothing is normalized
   Normalizer normalizer_;
-  std::optional<Normalizer> continued_;  // of a text whose beginning is normalized; nothing: cannot be
+  std::optional<Normalizer> continued_;  // for a text whose beginning is normalized; empty: not possible
   std::optional<Metaspace> metaspace_;
   std::optional<MarkCuts> cuts_;
   HfTemplate around_;

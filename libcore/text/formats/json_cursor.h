@@ -10,9 +10,9 @@
 
 namespace megalith {
 
-/// A value in a tokenizer.json and the way to it ("pre_tokenizer.pretokenizers[0].pattern"), which begins
-/// every complaint about it, so that a user finds the place in a file of megabytes. Refers to the document
-/// and the file's name.
+/// A value in a tokenizer.json and its path ("pre_tokenizer.pretokenizers[0].pattern"). The path begins every
+/// complaint about it, so that a user finds the place in a file of megabytes. Refers to the document and the
+/// file's name.
 class JsonCursor {
  public:
   JsonCursor(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
@@ -20,23 +20,23 @@ class JsonCursor {
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
 
-  /// kData: what is here is unsupported or wrong.
+  /// kData: the value is unsupported or wrong.
   [[noreturn]] void refuse(const std::string& wanted) const;
 
-  /// A member that must be there; and one that may be absent or null.
+  /// A member that must exist; and one that may be absent or null.
   JsonCursor at(const char* key) const;
   std::optional<JsonCursor> find(const char* key) const;
   std::vector<JsonCursor> list() const;  // the elements of an array
 
   const std::string& text() const;
   int64_t integer() const;
-  /// The member `key`: `absent` when it is not there.
+  /// The member `key`, or `absent` if there is none.
   bool flag(const char* key, bool absent) const;
-  bool must_flag(const char* key) const;  // kData when it is not there
+  bool must_flag(const char* key) const;  // kData if it is absent
   std::string text(const char* key, const char* absent) const;
-  /// Refuses an object with another member than these: one that is misspelt would else change ids in silence.
+  /// Refuses an object with members other than these: a misspelt one would otherwise change ids silently.
   void only(std::span<const char* const> known) const;
-  /// "type"; empty when it is no object or has none.
+  /// "type"; empty if this is not an object or has no type.
   std::string type() const;
 
  private:

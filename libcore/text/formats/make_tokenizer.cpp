@@ -100,7 +100,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
   }
   const auto close = nearest(files.type, names);
   fail(ErrorKind::kUsage, "--tokenizer-type ", quote(files.type), " is not known",
-       close ? "; did you mean " + *close : "", "; there are ", join(names, ", "));
+       close ? "; did you mean " + *close : "", "; wanted one of ", join(names, ", "));
 }
 
 }  // namespace megalith

@@ -10,8 +10,8 @@ void NullTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) con
   for (const std::string& word : split(utf8, ' ')) {
     const auto id = parse_int(word);
     if (!id || *id < 0 || *id > size_)
-      fail(ErrorKind::kData, "NullTokenizer: ", quote(word), " is no id; wanted numbers from 0 to ", size_,
-           " with one blank between them");
+      fail(ErrorKind::kData, "NullTokenizer: ", quote(word), " is not an id; wanted numbers from 0 to ",
+           size_, " with one blank between them");
     ids.push_back(static_cast<int32_t>(*id));
   }
 }

@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// Megatron's NullTokenizer: a text is ids in decimal with one blank between them. `size` ids and the end of
-/// a document, `size`. encode() throws kData for anything else.
+/// Megatron's NullTokenizer: a text is a list of decimal ids, separated by single blanks. There are `size`
+/// ids, and `size` itself ends a document. encode() throws kData for anything else.
 class NullTokenizer : public Tokenizer {
  public:
   explicit NullTokenizer(int size) : size_(size) {}

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The version of what is kept. It must go up whenever the form of the files, or the hash or another value in
-/// them, changes, because older files would else be read as new ones.
+/// The version of the kept files. It must go up whenever their format changes, or the hash or another value
+/// in them does: otherwise older files would be read as new ones.
 constexpr int kPackedVersion = 6;
 
 struct PackedAdded {
@@ -22,7 +22,7 @@ struct PackedAdded {
   uint32_t flags;  // lstrip, rstrip, single_word
 };
 
-/// Texts of these sizes in `bytes`; nothing when they are not all of it.
+/// Cuts `bytes` into texts of these sizes; nothing if they do not add up to all of it.
 std::optional<std::vector<std::string>> cut(std::string_view bytes, std::span<const uint32_t> sizes) {
   if (std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}) != bytes.size()) return std::nullopt;
   std::vector<std::string> texts;
@@ -63,8 +63,7 @@ std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
   return tokens;
 }
 
-/// Whether every id in the model is one of its tokens. Checked because the file may be damaged, and ids are
-/// used as indices.
+/// Whether every id in the model is one of its tokens. The file may be damaged, and ids are used as indices.
 bool ids_fit(const ByteLevelModel& model) {
   const ByteLevelTables& tables = *model.tables;
   const size_t size = tables.tokens.size();

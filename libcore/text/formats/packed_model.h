@@ -17,9 +17,9 @@
 
 namespace megalith {
 
-/// Puts arrays of plain numbers one after the other, each after its number of elements, at multiples of
-/// kAlignment, so that a later run can use them where the file is mapped: building a tokenizer's tables anew
-/// took 4 ms, verifying the file's hash takes 0.3.
+/// Stores arrays of plain numbers one after the other, each after its number of elements and at a multiple of
+/// kAlignment, so that a later run can use them in the mapped file. Rebuilding a tokenizer's tables took 4
+/// ms; verifying the file's hash takes 0.3.
 class Packer {
  public:
   static constexpr size_t kAlignment = 64;
@@ -34,7 +34,7 @@ class Packer {
   void add(std::string_view text) { add(std::span<const char>(text)); }
   std::string take() { return std::move(out_); }
 
-  /// Zeros that stand before an array's number of elements.
+  /// Zeros before an array's number of elements.
   static size_t padding(size_t bytes_before) {
     return (2 * kAlignment - (bytes_before + sizeof(uint64_t)) % kAlignment) % kAlignment;
   }
@@ -43,10 +43,10 @@ class Packer {
   std::string out_;
 };
 
-/// Takes out what a Packer put in, in the same order.
+/// Reads what a Packer wrote, in the same order.
 class Unpacker {
  public:
-  /// `owner` keeps what is unpacked.
+  /// `owner` keeps the packed bytes alive.
   Unpacker(std::string_view packed, std::shared_ptr<const void> owner)
       : rest_(packed), size_(packed.size()), owner_(std::move(owner)) {}
 
@@ -57,7 +57,7 @@ class Unpacker {
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
-  /// The next array where it lies, if it is aligned as T needs.
+  /// The next array in place, if it is aligned as T requires.
   template <class T>
   SharedArray<T> shared() {
     const std::string_view bytes = take(sizeof(T));
@@ -65,14 +65,14 @@ class Unpacker {
     if (!whole_) return {};
     return {{reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)}, owner_};
   }
-  /// As long as what is unpacked.
+  /// Valid as long as the packed bytes.
   std::string_view text() { return take(1); }
 
-  /// Whether all was there, and nothing is left.
+  /// Whether everything was there and nothing is left.
   bool whole() const { return whole_ && rest_.empty(); }
 
  private:
-  /// The bytes of the next array, of elements of `size` bytes; empty when it is not whole.
+  /// The bytes of the next array, with elements of `size` bytes; empty if it is incomplete.
   std::string_view take(size_t size);
 
   std::string_view rest_;
@@ -82,23 +82,23 @@ class Unpacker {
 };
 
 void pack(const TokenTexts& texts, Packer& out);
-/// Nothing when they are damaged.
+/// Nothing if they are damaged.
 std::optional<TokenTexts> unpack_texts(Unpacker& in);
 
-/// Packs a model with `tables`, all but `find_pretokens`, because a function cannot be kept. kInternal when
-/// it has no tables.
+/// Packs a model with `tables`, except for `find_pretokens`: a function cannot be kept. kInternal if it has
+/// no tables.
 void pack(const ByteLevelModel& model, Packer& out);
-/// Nothing when the parts do not fit together.
+/// Nothing if the parts do not fit together.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
-/// Where what is made of `files` under `settings` is kept: their contents decide. Nothing when they are small
-/// (they are read as fast as what would be kept of them) or no regular files (they can be read once only).
-/// Throws kNoInput, kIo. `kind`: which reader makes it ("gpt2"); the version is put after it.
+/// The file that keeps what is computed from `files` under `settings`; their contents decide its name.
+/// Nothing if they are small (reading them is as fast) or not regular files (which can be read only once).
+/// Throws kNoInput, kIo. `kind` says which reader makes it ("gpt2"); the version is appended.
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
                                     std::span<const std::string> settings);
 
-/// The tokenizer of the kept model, or of what `read` reads, which then is kept for later runs. `find` is
-/// given to a kept one.
+/// The tokenizer of the kept model, or else of what `read` reads, which is then kept for later runs. A kept
+/// model is given `find`.
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
                                                    const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read);

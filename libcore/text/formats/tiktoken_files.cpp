@@ -23,7 +23,8 @@ using Tokens = std::vector<std::string>;  // bytes, in the order of their ranks
 
 std::string decode_token(std::string_view base64, const std::string& where) {
   auto bytes = decode_base64(base64);
-  if (!bytes || bytes->empty()) fail(ErrorKind::kData, where, ": ", quote(base64), " is no token in base64");
+  if (!bytes || bytes->empty())
+    fail(ErrorKind::kData, where, ": ", quote(base64), " is not a token in base64");
   return std::move(*bytes);
 }
 
@@ -74,10 +75,10 @@ std::string pattern_of(const std::string& name) {
     return R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
   if (name == "v2")
     return R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; there are v1 and v2");
+  fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; wanted v1 or v2");
 }
 
-/// All special tokens by id: the user's, or the seven, then numbered ones.
+/// All special tokens by id: the user's, or the seven default ones, then numbered ones.
 Tokens special_tokens(const TikTokenSettings& settings) {
   Tokens names = settings.special;
   if (names.empty()) names.assign(kSpecialTokens.begin(), kSpecialTokens.end());
@@ -87,13 +88,13 @@ Tokens special_tokens(const TikTokenSettings& settings) {
          ", the number of special tokens that are named");
   for (const char* needed : kSpecialTokens)
     if (std::find(names.begin(), names.end(), needed) == names.end())
-      fail(ErrorKind::kUsage, "--tokenizer-special-tokens lacks ", quote(needed), "; TikTokenizer needs ",
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens has no ", quote(needed), "; TikTokenizer needs ",
            join(Tokens(kSpecialTokens.begin(), kSpecialTokens.end()), " "));
   while (names.size() < count) names.push_back(concat("<SPECIAL_", names.size(), ">"));
   std::unordered_set<std::string_view> known;
   for (const std::string& name : names)
     if (!known.insert(name).second)
-      fail(ErrorKind::kUsage, "--tokenizer-special-tokens: ", quote(name), " stands twice among the ", count,
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens: ", quote(name), " appears twice among the ", count,
            " special tokens");
   return names;
 }
@@ -111,15 +112,15 @@ void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tok
   model.literal.resize(model.tokens.size(), false);
 }
 
-/// Adds every way to make a token of two others. The token's rank decides, because tiktoken joins whatever
-/// gives the lowest one.
+/// Adds every way to make a token of two others. A merge's rank is that of the token it makes: tiktoken joins
+/// whatever gives the lowest one.
 void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const std::string& path) {
   std::unordered_map<std::string_view, int32_t> ids;
   ids.reserve(tokens.size());
   for (size_t rank = 0; rank < tokens.size(); ++rank) {
     const int32_t id = static_cast<int32_t>(rank) + special;
     if (!ids.emplace(tokens[rank], id).second)
-      fail(ErrorKind::kData, path, ": token ", rank, ", ", quote(tokens[rank]), ", stands twice");
+      fail(ErrorKind::kData, path, ": token ", rank, ", ", quote(tokens[rank]), ", appears twice");
   }
   for (size_t byte = 0; byte < 256; ++byte) {
     const auto found = ids.find(std::string(1, static_cast<char>(byte)));

@@ -10,20 +10,20 @@ namespace megalith {
 
 struct TikTokenSettings {
   std::string pattern = "v2";  // "v1" or "v2", Megatron's two
-  // Ids before those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
+  // How many ids precede those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
   int special_tokens = 1000;
   int vocab_size = 0;  // special tokens included; 0: Megatron's 131072, or all of a base64 file
-  /// The first special tokens, in order, among them the seven; empty: those.
+  /// The first special tokens, in order; the seven must be among them. Empty: just the seven.
   std::vector<std::string> special = {};
 };
 
 /// Reads tiktoken's ranks as Megatron does: a JSON list of {"rank", "token_bytes" in base64, "token_str"}, or
-/// tiktoken's own form, "base64 rank" a line. The first vocab_size - special_tokens tokens are taken; their
-/// ids are shifted by special_tokens. </s> ends a document; special tokens are found as text. Form and rules:
-/// docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
+/// tiktoken's own form, "base64 rank" a line. The first vocab_size - special_tokens tokens are taken, with
+/// their ids shifted by special_tokens. </s> ends a document; special tokens are found as text. Format and
+/// rules: docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
 
-/// The tokenizer of such a file. What was made of a large one is kept, so that later runs start at once
+/// The tokenizer of such a file. What is computed from a large one is kept, so that later runs start at once
 /// (io/cache/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
                                                             const TikTokenSettings& settings);

@@ -39,7 +39,7 @@ std::optional<char> byte_of(const std::string& token) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
   };
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  // The first may be a plus, because Rust's from_str_radix takes one.
+  // The first digit may be a plus: Rust's from_str_radix accepts one.
   const int high = token[3] == '+' ? 0 : digit(token[3]);
   const int low = digit(token[4]);
   if (high < 0 || low < 0) return std::nullopt;

@@ -6,13 +6,13 @@
 
 namespace megalith {
 
-/// The decoders of Hugging Face tokenizers that are done here: each takes the tokens of a text and makes
-/// others, or other texts, of them; in the end they are joined. Without any, tokens are joined by blanks.
+/// The supported decoders of Hugging Face tokenizers. Each step turns the tokens of a text into other tokens;
+/// finally they are joined. Without any step, tokens are joined by blanks.
 class TokenDecoder {
  public:
-  struct ByteLevel {};     // GPT-2's byte alphabet, all tokens at once
+  struct ByteLevel {};     // GPT-2's byte alphabet, applied to all tokens at once
   struct ByteFallback {};  // runs of "<0x41>" become the text of these bytes, or one U+FFFD for each
-  struct Fuse {};          // all become one
+  struct Fuse {};          // joins all tokens to one
   struct Replace {         // in each token
     std::string from, to;
   };
@@ -20,7 +20,7 @@ class TokenDecoder {
     std::string content;
     size_t start = 0, stop = 0;
   };
-  struct Metaspace {  // `mark` becomes a blank; in the first token it goes when `drop_first`
+  struct Metaspace {  // `mark` becomes a blank; in the first token it is dropped if `drop_first`
     std::string mark;
     bool drop_first = false;
   };
@@ -30,7 +30,7 @@ class TokenDecoder {
   explicit TokenDecoder(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
   const std::vector<Step>& steps() const { return steps_; }
-  /// The text of tokens as a vocabulary writes them. Bytes that form no valid UTF-8 become U+FFFD.
+  /// The text of tokens as the vocabulary writes them. Bytes that form no valid UTF-8 become U+FFFD.
   std::string decode(std::vector<std::string> tokens) const;
 
  private:

@@ -26,7 +26,7 @@ void refuse_other_files(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     if (std::find(kFiles.begin(), kFiles.end(), name) == kFiles.end())
       fail(ErrorKind::kUsage, folder, ": holds ", quote(name),
-           ", which is no part of a tokenizer; give a folder of its own");
+           ", which is not part of a tokenizer; give a separate folder");
   }
 }
 
@@ -78,7 +78,7 @@ Json model(const TrainedBpe& trained) {
                       {"merges", std::move(merges)}};
 }
 
-/// The ids of the special tokens, in their order; models have hundreds of thousands of them.
+/// The ids of the special tokens, in order. Models may have hundreds of thousands of them.
 std::vector<int64_t> special_ids(const TrainedBpe& trained) {
   std::unordered_map<std::string_view, int64_t> ids;
   for (size_t id = 0; id < trained.tokens.size(); ++id)
@@ -126,7 +126,7 @@ std::string tokenizer_config(const TrainedBpe& trained) {
   for (const auto& [role, token] : roles.as_object()) config.set(role, token);
   Json decoder = Json::object();
   const std::vector<int64_t> ids = special_ids(trained);
-  // Without set(), which looks for the name among all before it.
+  // Without set(), which would search all earlier names.
   for (size_t i = 0; i < ids.size(); ++i)
     decoder.as_object().emplace_back(std::to_string(ids[i]), added_token(trained.special_tokens[i]));
   config.set("added_tokens_decoder", std::move(decoder));

@@ -8,12 +8,12 @@
 namespace megalith {
 
 /// The files of a trained tokenizer, by name: vocab.json and merges.txt (GPT2BPETokenizer), tokenizer.json
-/// (the bytes that Hugging Face tokenizers writes), tokenizer_config.json and special_tokens_map.json
+/// (the same bytes as Hugging Face tokenizers writes), tokenizer_config.json and special_tokens_map.json
 /// (transformers). The first special token ends a document.
 std::map<std::string, std::string> tokenizer_texts(const TrainedBpe& trained);
 
-/// Writes them as a folder that appears whole. A folder that holds nothing else is replaced. Throws kUsage
-/// when it holds other files, kIo.
+/// Writes them to a folder that appears only when complete. An existing folder that holds nothing else is
+/// replaced. Throws kUsage if it holds other files; kIo.
 void write_tokenizer(const std::string& folder, const TrainedBpe& trained);
 
 }  // namespace megalith

@@ -26,7 +26,7 @@ void Vocabulary::add(const std::string& token, int64_t id) {
     fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, ", wanted 0 to ",
          std::numeric_limits<int32_t>::max());
   const auto [at, is_new] = ids_.emplace(token, static_cast<int32_t>(id));
-  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " stands twice");
+  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " appears twice");
   const auto [other, is_free] = tokens_.emplace(at->second, &at->first);
   if (!is_free)
     fail(ErrorKind::kData, place_, ": id ", id, " belongs to two tokens, ", quote(*other->second), " and ",
@@ -52,7 +52,7 @@ BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::str
 }
 
 std::vector<std::string> Vocabulary::texts() const {
-  constexpr int32_t kMax = (1 << 21) - 1;  // a number that a model could have rows for
+  constexpr int32_t kMax = (1 << 21) - 1;  // more rows than any model has
   std::vector<std::string> texts;
   for (const auto& [id, token] : tokens_) {
     if (id > kMax)
@@ -87,7 +87,7 @@ int32_t AddedTokenList::add(AddedToken token, bool normalized) {
   token.id = known.value_or(static_cast<int32_t>(next_));
   next_ = std::max(next_, int64_t{token.id} + 1);
   if (const auto old = listed_.find(token.id); old != listed_.end()) {
-    const auto [group, at] = old->second;  // their order means nothing
+    const auto [group, at] = old->second;  // their order does not matter
     listed_[group->back().id].at = at;
     std::swap((*group)[at], group->back());
     group->pop_back();

@@ -13,31 +13,31 @@
 
 namespace megalith {
 
-/// Tokens of a byte-level vocabulary as its files write them (in GPT-2's byte alphabet, see byte_alphabet.h)
-/// and their ids.
+/// The tokens of a byte-level vocabulary, as its files write them (in GPT-2's byte alphabet, see
+/// byte_alphabet.h), and their ids.
 class Vocabulary {
  public:
-  /// From {"token": id, …}. `place` begins every message (a file name). Throws kData: a value that is no id,
-  /// or one id twice.
+  /// From {"token": id, …}. `place` (a file name) begins every message. Throws kData for a value that is not
+  /// an id, or an id that appears twice.
   Vocabulary(const Json& object, std::string place);
 
-  /// Adds a token. Throws kData when it, or the id, is there already.
+  /// Adds a token. Throws kData if it or its id already exists.
   void add(const std::string& token, int64_t id);
 
   std::optional<int32_t> find(const std::string& token) const;
   size_t size() const { return ids_.size(); }  // tokens
 
-  /// What begins a message; a function, because it is slow to make and seldom wanted.
+  /// Returns the beginning of a message. A function, since it is slow to make and rarely needed.
   using Where = std::function<std::string()>;
-  /// The merge of `left` and `right`. kData with `where`: one of the two or the joined token is unknown.
+  /// The merge of `left` and `right`. kData with `where` if either or the joined token is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
 
-  /// The text of each id up to the max; empty where no token has it. Throws kData when that is more than
-  /// any model has.
+  /// The text of each id up to the largest; empty if no token has it. Throws kData if there are more than any
+  /// model has.
   std::vector<std::string> texts() const;
 
-  /// Fills tokens, literal and byte_ids of `model`. Throws kData as texts() does, or when one of the 256
-  /// bytes has no token.
+  /// Fills tokens, literal and byte_ids of `model`. Throws kData as texts() does, or if one of the 256 bytes
+  /// has no token.
   void fill(ByteLevelModel& model) const;
 
  private:
@@ -48,16 +48,16 @@ class Vocabulary {
   std::unordered_map<int32_t, const std::string*> tokens_;  // into the keys of ids_
 };
 
-/// Adds special tokens to a vocabulary as Hugging Face does. Both live longer.
+/// Adds special tokens to a vocabulary as Hugging Face does. Both arguments must outlive it.
 class AddedTokenList {
  public:
   AddedTokenList(Vocabulary& vocabulary, ByteLevelModel& model)
       : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
 
-  /// `token`, whose id is filled: that of the vocabulary, else the next free one. Of two with one id the
-  /// later one counts. kData when another token has that id. Returns the id.
+  /// Adds `token` and returns its id, which it also fills in: that of the vocabulary, else the next free one.
+  /// Of two tokens with one id the later one counts. kData if another token has that id.
   int32_t add(AddedToken token, bool normalized);
-  /// One that is found in the text as it is.
+  /// Adds a token that is found in the original text.
   void add_special(const std::string& text) { add({.text = text}, false); }
 
  private:

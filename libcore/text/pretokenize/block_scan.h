@@ -7,11 +7,11 @@
 
 #include "libcore/text/unicode/char_traits.h"
 
-/// What the kernels that find pretokens by 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
+/// What the kernels that find pretokens in 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
 namespace megalith {
 
-/// What the kernels know of a byte. The class is that of the character which it begins (or is);
-/// kScanMixedLead has none, because characters of more than one class begin with the byte.
+/// What the kernels know of a byte. The class is that of the character that it begins (or is). kScanMixedLead
+/// has no class: characters of more than one class begin with that byte.
 enum BlockFlag : uint8_t {
   kScanLetter = 1,
   kScanNumber = 2,
@@ -23,10 +23,11 @@ enum BlockFlag : uint8_t {
   kScanContinuation = 128  // 0x80 to 0xBF
 };
 
-/// What of_kind() knows besides of the letters of a cased pattern; one without any is of both cases.
+/// What of_kind() says in addition about the letters of a cased pattern; a letter without flags has no case
+/// and counts as both.
 enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
 
-/// Which characters are letters, numbers and spaces for a pattern; the rest are signs.
+/// Which characters are letters, numbers and spaces for a pattern; all others are signs.
 class BlockClasses {
  public:
   explicit BlockClasses(KindSet letters, bool cased = false);
@@ -44,7 +45,7 @@ class BlockClasses {
 /// \p{L}, \p{N} and \s.
 const BlockClasses& plain_classes();
 
-/// What a kernel does with a text whose first pretoken has more bytes than its ends can tell. Throws kData.
+/// What a kernel calls if the first pretoken of a text is too long for its ends to be stored. Throws kData.
 [[noreturn]] size_t refuse_endless_piece(std::string_view utf8, std::span<uint32_t> ends);
 
 }  // namespace megalith

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// Blocks by AVX2.
+/// Block operations with AVX2.
 class Avx2 {
  public:
   explicit Avx2(const uint8_t*) {}  // ASCII has the same classes in all patterns
@@ -34,8 +34,8 @@ class Avx2 {
             .slash = join(low.is('/'), high.is('/'))};
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more, because it writes whole
-  /// groups (tzcnt is defined for 0, the compiler's builtin is not).
+  /// Writes `at` plus the index of each set bit of `bits`, and up to 8 more values: it writes whole groups
+  /// (tzcnt is defined for 0, the compiler's builtin is not).
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const int count = __builtin_popcountll(bits);
     for (int done = 0; done < count; done += 8)
@@ -49,7 +49,7 @@ class Avx2 {
   struct Half {
     explicit Half(const char* at) : bytes(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))) {}
     __m256i is(char c) const { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(c)); }
-    /// Bytes from `first` on, `count` of them.
+    /// Which bytes are in [first, first + count).
     static __m256i in_range(__m256i bytes, char first, char count) {
       const __m256i from = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first));
       const __m256i last = _mm256_set1_epi8(static_cast<char>(count - 1));

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// Blocks by AVX-512 with VBMI2.
+/// Block operations with AVX-512 and VBMI2.
 class Avx512 {
  public:
   explicit Avx512(const uint8_t* flags) {
@@ -39,12 +39,11 @@ class Avx512 {
             .slash = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('/'))};
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more, because it writes whole
-  /// vectors.
+  /// Writes `at` plus the index of each set bit of `bits`, and up to 16 more values: it writes whole vectors.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const __m512i places = _mm512_maskz_compress_epi8(bits, iota());
     const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
-    // maskz: without, GCC 12 warns of its own headers.
+    // maskz: without it, GCC 12 warns about its own headers.
     const auto store = [&](size_t i, __m128i sixteen) {
       _mm512_storeu_si512(out + 16 * i, _mm512_add_epi32(base, _mm512_maskz_cvtepu8_epi32(0xFFFF, sixteen)));
     };

@@ -6,9 +6,9 @@
 
 #include "libcore/text/pretokenize/block_scan.h"
 
-/// The reading of a text by blocks, for the files that are compiled for one instruction set; needs BMI2. It
-/// calls no inline function from elsewhere that the compiler might not inline: the linker keeps one copy of
-/// those, and it must not be one that only some processors run.
+/// Reads a text in blocks, for files that are compiled for one instruction set; needs BMI2. It calls no
+/// inline function from elsewhere that the compiler might not inline: the linker keeps one copy of each, and
+/// it must not be one that only some processors can run.
 namespace megalith {
 namespace {
 
@@ -18,30 +18,30 @@ inline constexpr size_t kBlock = 64;
 struct Block {
   uint64_t letter = 0, number = 0, space = 0;
   uint64_t line_end = 0, blank = 0, apostrophe = 0;
-  uint64_t mixed = 0;         // while it is read
+  uint64_t mixed = 0;         // only while it is read
   uint64_t continuation = 0;  // not the first byte of its character
-  uint64_t valid = 0;         // the text reaches so far
-  // For cased patterns alone: letters by their case (the first byte of those that have one, all bytes of the
-  // others), and slashes.
+  uint64_t valid = 0;         // not beyond the end of the text
+  // For cased patterns only: letters by their case (only the first byte of letters that have one, all bytes
+  // of the others), and slashes.
   uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
   uint64_t sign() const { return valid & ~(letter | number | space); }
   uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
 };
 
-/// What is found of a block's ASCII for cased patterns.
+/// What the ASCII bytes of a block are for cased patterns.
 struct AsciiCase {
   uint64_t ascii, upper, slash;
 };
 
-/// What stands before each byte: `bits` moved up, with the block before as `carry`.
+/// What precedes each byte: `bits` moved up by one, with `carry` from the block before.
 inline uint64_t after(uint64_t bits, uint64_t carry) {
   return bits << 1 | carry;
 }
 
-/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8
-/// give some code point and no error, because the caller checks texts.
+/// The character outside ASCII that begins at `at`; 4 bytes must be readable. Bytes that are not UTF-8 give
+/// some code point and no error: the caller checks texts.
 inline uint32_t code_point(const char* at) {
-  // Bits of the first 2, 3 or 4 bytes that make the code point, the first byte on top.
+  // The bits of the first 2, 3 or 4 bytes that make up the code point, with the first byte on top.
   static constexpr uint32_t kBits[16] = {0, 0, 0, 0, 0,          0,          0,          0,
                                          0, 0, 0, 0, 0x1F3F0000, 0x1F3F0000, 0x0F3F3F00, 0x073F3F3F};
   uint32_t bytes;
@@ -58,8 +58,7 @@ class BlockReader {
 
   std::string_view text() const { return text_; }
 
-  /// The block at `at`, in the text. Blocks must be read in order, because each takes over the last character
-  /// of the one before.
+  /// The block at `at`. Blocks must be read in order: each takes over the last character of the one before.
   Block read(size_t at) {
     const size_t left = text_.size() - at;
     if (left >= kBlock + 3) [[likely]]
@@ -69,7 +68,7 @@ class BlockReader {
     return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
   }
 
-  /// BlockFlags of the character at `at`, which then is the place after it.
+  /// BlockFlags of the character at `at`; moves `at` past it.
   uint8_t next_class(const char*& at, const char* end) const {
     const auto lead = static_cast<uint8_t>(*at);
     size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -91,7 +90,8 @@ class BlockReader {
   Block finish(const char* at, uint64_t valid) {
     Block out = simd_.classify(at);
     Cases cases;  // of mixed leads
-    // The bytes of a character have the class of its first one; `last_` holds that of the block before.
+    // All bytes of a character have the class of its first one; `last_` holds the class that the block before
+    // ended with.
     if ((out.continuation | out.mixed) != 0) {
       for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
         const int i = __builtin_ctzll(mixed);
@@ -152,7 +152,7 @@ class BlockReader {
   Last last_;
 };
 
-/// First bytes of spaces that a character other than a space follows.
+/// The first bytes of spaces that a character other than a space follows.
 inline uint64_t before_no_space(const Block& block, const Block& next) {
   const auto down = [](uint64_t here, uint64_t then, int n) { return here >> n | then << (64 - n); };
   const uint64_t here = block.valid & ~block.space, then = next.valid & ~next.space;
@@ -165,17 +165,17 @@ inline uint64_t before_no_space(const Block& block, const Block& next) {
   return found;
 }
 
-/// Where the pretokens end of the text that `reader` reads, as FindPretokens; `scan.find(block, next, at)`
-/// gives where they begin. `endless` is asked instead when the first is too long.
+/// Writes where the pretokens of the text end that `reader` reads, as FindPretokens does; `scan.find(block,
+/// next, at)` says where they begin. If the first pretoken is too long, `endless` is called instead.
 template <class Simd, bool kCased, class Scan>
 size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
-  // The loop ends here, so that two more blocks' starts always have room.
+  // The loop ends here, so that there is always room for the starts of two more blocks.
   const size_t enough = ends.size() - 2 * kBlock;
   size_t count = 0;
   Block block = reader.read(0);
-  uint64_t kept = ~uint64_t{1};  // the text's beginning ends nothing
+  uint64_t kept = ~uint64_t{1};  // nothing ends at the text's beginning
   for (size_t at = 0;; at += kBlock, kept = ~uint64_t{0}) {
     const bool last = utf8.size() - at <= kBlock;
     const Block next = last ? Block{} : reader.read(at + kBlock);

@@ -13,19 +13,19 @@ struct TwoBlocks {
   void set(int i) { (i < 64 ? here : next) |= uint64_t{1} << (i % 64); }
 };
 
-/// Finds where pretokens begin, block by block.
+/// Finds where pretokens begin, one block after the other.
 class Gpt2Starts {
  public:
   explicit Gpt2Starts(std::string_view utf8) : text_(utf8.data()), end_(text_ + utf8.size()) {}
 
-  /// In `block`, at `at` in the text, before `next`.
+  /// The starts in `block`, which is at `at` in the text and before `next`.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t other = block.sign();
     const uint64_t same = (block.letter & (block.letter << 1 | letter_)) |
                           (block.number & (block.number << 1 | number_)) | (other & (other << 1 | other_));
     // A word, or a U+0020 and a word.
     uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
-    // A run of spaces. Its last one stands apart where something follows, because \s+(?!\S) leaves it.
+    // A run of spaces. Its last space is separate if something follows: \s+(?!\S) leaves it.
     const uint64_t ends_run = before_no_space(block, next);
     starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
     starts = with_contractions(starts, block.apostrophe, at) & block.valid;
@@ -38,7 +38,7 @@ class Gpt2Starts {
   }
 
  private:
-  /// Contractions ('s, 'll) are pretokens of their own where one begins with an apostrophe.
+  /// Contractions ('s, 'll) are separate pretokens where one begins with an apostrophe.
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
     TwoBlocks inside{.next = 0}, after{.next = 0};
     inside.here = inside_;
@@ -55,7 +55,7 @@ class Gpt2Starts {
     return (starts & ~inside.here) | after.here;
   }
 
-  /// Bytes of the contraction at `at`, or 0.
+  /// Length of the contraction at `at`, or 0.
   int contraction(const char* at) const {
     const char first = end_ - at > 1 ? at[1] : '\0';
     if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;

@@ -42,7 +42,7 @@ const char* run_end(const char* at, const char* end, KindSet kinds) {
   return at;
 }
 
-/// Bytes of the contraction at `at` ('s 't 're 've 'm 'll 'd), or 0.
+/// Length of the contraction at `at` ('s 't 're 've 'm 'll 'd), or 0.
 size_t contraction(const char* at, const char* end) {
   if (end - at < 2 || *at != '\'') return 0;
   const char first = at[1];
@@ -53,7 +53,7 @@ size_t contraction(const char* at, const char* end) {
 }
 
 /// The end of the pretoken that a run of spaces at `begin` gives: \s+(?!\S) leaves the last space to what
-/// follows, unless it is the only one (then \s+) or the text ends.
+/// follows, unless it is the only one (then \s+ matches) or the text ends.
 const char* spaces_end(const char* begin, const char* end) {
   const char* last = begin;
   const char* at = begin;

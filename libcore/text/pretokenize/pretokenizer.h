@@ -11,13 +11,13 @@
 
 namespace megalith {
 
-/// The ways in which byte-level tokenizers cut a text into pretokens. Every byte belongs to exactly one.
+/// How byte-level tokenizers split a text into pretokens. Every byte belongs to exactly one.
 enum class PretokenPattern : uint8_t { kGpt2 };
 
 /// Finds the first pretokens of `utf8` (not empty): writes where each ends (bytes from the beginning) to
-/// `ends` (room for kMinEnds at least) and returns how many there are, at least one. What comes after the
-/// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text,
-/// because the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
+/// `ends` (room for at least kMinEnds) and returns how many it found, at least one. The pretokens after the
+/// last end are found by another call, with the text from there on. `utf8` must reach to the end of the text:
+/// the pattern may look ahead. Thread-safe. Throws kData if a pretoken has 4 GiB or more.
 using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
 constexpr size_t kMinEnds = 256;
 
@@ -26,18 +26,18 @@ FindPretokens pretokenizer(PretokenPattern pattern);
 
 /// Length in bytes of the pretoken at the start of `utf8` (not empty), by GPT-2's pattern
 ///   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-/// as a regex engine finds it: the first alternative that matches. This is the definition that the vector
-/// kernels are held against.
+/// as a regex engine finds it: the first alternative that matches. This is the definition against which the
+/// vector kernels are tested.
 size_t gpt2_pretoken(std::string_view utf8);
 
-/// A FindPretokens made of a function that finds one, `first(std::string_view utf8)`.
+/// A FindPretokens made of `first(std::string_view utf8)`, which finds one pretoken.
 template <class First>
 size_t find_one_by_one(const First& first, std::string_view utf8, std::span<uint32_t> ends) {
   size_t count = 0, at = 0;
   while (count < ends.size() && at < utf8.size()) {
     const size_t end = at + first(utf8.substr(at));
     if (end > UINT32_MAX) {
-      if (count > 0) break;  // with a new beginning it fits
+      if (count > 0) break;  // it fits when measured from a new beginning
       fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
            UINT32_MAX, " can be encoded");
     }

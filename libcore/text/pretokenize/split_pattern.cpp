@@ -25,7 +25,7 @@ Char char_at(const char* at, const Window& text) {
   return {c.value, char_traits(c.value), c.bytes};
 }
 
-/// The end of the characters from `at` on for which `joins` is true; at most `max_count` of them.
+/// The end of the characters from `at` on for which `joins` is true, at most `max_count` of them.
 template <class Joins>
 const char* run_end(const char* at, const Window& text, Joins&& joins, size_t max_count = SIZE_MAX) {
   for (; max_count > 0 && text.has(at); --max_count) {
@@ -41,8 +41,8 @@ const char* run_end(const char* at, const Window& text, KindSet kinds, size_t ma
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, max_count);
 }
 
-/// The same for any number of them, with a short way for ASCII, because most are. It may skip asking for
-/// stops, since after ASCII a window stops at no ASCII of such a kind.
+/// The same for any number of characters of some kinds, with a fast path for ASCII, the usual case. It need
+/// not ask for stops: after ASCII, a window does not stop at ASCII of such a kind.
 const char* run_end(const char* at, const Window& text, KindSet kinds) {
   if (!text.has(at)) return at;
   for (const char* const end = text.end(); at < end; ++at) {
@@ -63,7 +63,7 @@ constexpr KindSet kUpperSide = KindSet::of(CharKind::kUpper, CharKind::kLetter, 
 constexpr KindSet kLowerSide = KindSet::of(CharKind::kLower, CharKind::kLetter, CharKind::kMark);
 constexpr KindSet kBothSides = KindSet::of(CharKind::kLetter, CharKind::kMark);
 
-/// How a word may be written: its letters, and whether upper case may follow lower case in it.
+/// How a word may be spelt: which letters it has, and whether upper case may follow lower case in it.
 enum class Words { kPlain, kWithMarks, kCased };
 enum class Contractions { kNone, kFirst, kAfterWords };
 
@@ -73,14 +73,14 @@ enum class Contractions { kNone, kFirst, kAfterWords };
 struct Rules {
   Contractions contractions;
   Words words;
-  KindSet no_lead;  // what may not stand before the letters of a word, besides \r and \n
-  size_t digits;    // of one number; 0: numbers are not looked for
+  KindSet no_lead;  // what must not precede the letters of a word, besides \r and \n
+  size_t digits;    // most digits of one number; 0: numbers are not looked for
   KindSet signs;
   bool slash_tail = false;      // "/" belongs to the tail of signs too
-  bool sign_with_word = false;  // first of all: an ASCII sign and the ASCII letters after it
+  bool sign_with_word = false;  // tried first: an ASCII sign and the ASCII letters after it
 };
 
-/// (?i:'s|'t|'re|'ve|'m|'ll|'d), where "s" stands for U+017F too.
+/// (?i:'s|'t|'re|'ve|'m|'ll|'d), where "s" also stands for U+017F.
 const char* contraction_end(const char* at, const Window& text) {
   if (!text.has(at) || *at != '\'' || !text.has(at + 1)) return at;
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -93,7 +93,7 @@ const char* contraction_end(const char* at, const Window& text) {
 
 /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
 const char* lower_word_end(const char* at, const Window& text) {
-  const char* last_both = nullptr;  // after the last character that both sets have
+  const char* last_both = nullptr;  // after the last character that is in both sets
   const char* const upper = run_end(at, text, [&](const Char& c) {
     if (!kUpperSide.has(c.kind())) return false;
     at += c.bytes;
@@ -102,7 +102,7 @@ const char* lower_word_end(const char* at, const Window& text) {
   });
   const char* const lower = run_end(upper, text, kLowerSide);
   if (lower > upper) return lower;
-  // As a regex engine backtracks: the first set gives back until the second finds one.
+  // Backtracks as a regex engine does: the first set gives characters back until the second finds one.
   return last_both ? last_both : nullptr;
 }
 
@@ -112,7 +112,8 @@ const char* upper_word_end(const char* at, const Window& text) {
   return upper > at ? run_end(upper, text, kLowerSide) : nullptr;
 }
 
-/// The first of `ends`(after a lead character, without one) that finds a word; nullptr: none does.
+/// The word that `word_end` finds after a lead character, else the one without it; nullptr if there is
+/// neither.
 template <class End>
 const char* led_word_end(const char* at, const char* after_lead, const Window& text, End&& word_end) {
   if (after_lead)
@@ -157,7 +158,7 @@ const char* spaces_end(const char* at, const Window& text) {
     return true;
   });
   if (line_end) return line_end;
-  return text.has(end) && last > begin ? last : end;  // the last one leads what follows
+  return text.has(end) && last > begin ? last : end;  // the last one belongs to what follows
 }
 
 constexpr bool is_ascii_letter(uint32_t c) {
@@ -173,7 +174,7 @@ const char* sign_word_end(const char* at, const Window& text) {
   return end > at + 1 ? end : at;
 }
 
-/// One match of the family; `at` when there is none.
+/// One match of the family; `at` if there is none.
 const char* match(const Rules& rules, const char* at, const Window& text) {
   if (rules.sign_with_word)
     if (const char* const end = sign_word_end(at, text); end > at) return end;
@@ -199,9 +200,8 @@ constexpr Rules kNemotron = {Contractions::kNone, Words::kPlain, kLetters | kNum
 constexpr Rules kDeepSeek3 = {
     Contractions::kNone, Words::kWithMarks, kLetters | kSigns, 0, kSigns, false, true};
 
-// DeepSeek-V3's third pattern gets only numbers, in which it finds nothing, runs of Han and Kana, and the
-// rest, because the two before it, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, cut these
-// apart.
+// DeepSeek-V3 has two patterns, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, before this third
+// one. They split off numbers and runs of Han and Kana, in which the third finds nothing.
 bool is_han_or_kana(uint32_t c) {
   return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
 }
@@ -213,7 +213,7 @@ bool ends_rest(const char* at, const char* end) {
   return kNumbers.has(c.kind()) || is_han_or_kana(c.value);
 }
 
-/// By the three patterns, each in the pieces of the one before it.
+/// By the three patterns, each within the pieces of the one before.
 size_t first_deepseek3_pretoken(std::string_view utf8) {
   const char* const begin = utf8.data();
   const char* const end = begin + utf8.size();
@@ -234,7 +234,7 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
 }
 
 const char* gpt2_match(const char* at, const Window& text) {
-  constexpr std::ptrdiff_t kLooksAhead = 8;  // bytes at most, after the end of a pretoken
+  constexpr std::ptrdiff_t kLooksAhead = 8;  // most bytes that a pattern reads after the end of a pretoken
   const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
   if (text.end() - end < kLooksAhead) text.has(text.end());
   return end;
@@ -248,7 +248,7 @@ size_t first_pretoken(std::string_view utf8) {
 
 struct Known {
   const char* name;
-  const char* regex;  // ends of lines as \r and \n
+  const char* regex;  // with line ends written as \r and \n
   const char* (*match)(const char*, const Window&);
   FindPretokens (*find)();  // the fastest on this processor; nullptr: matches do not cover every text
 };
@@ -286,7 +286,7 @@ const std::vector<Known>& known_patterns() {
       {"tekken",  // and Megatron's "v2" for tiktoken
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kTekken>, find_in_blocks<kTekken, WordPattern::kTekken>},
-      {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] ends at the last end of a line too
+      {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] also ends at the last line end
        R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
        match_by<kNemotron>, find_in_blocks<kNemotron, WordPattern::kNemotron>},
       {"deepseek-v3",
@@ -301,7 +301,7 @@ class CharSet {
  public:
   bool has(const Char& c) const { return c.value < ascii_.size() ? ascii_[c.value] : holds(c); }
 
-  /// Takes a set from the front of `regex`; false: it begins with none that is known.
+  /// Takes a set from the front of `regex`; false if it does not begin with a known one.
   bool take(std::string_view& regex) {
     if (!take_kind(regex) && !take_list(regex)) return false;
     for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = holds({c, char_traits(c), 1});
@@ -353,7 +353,7 @@ class CharSet {
   static std::optional<uint32_t> take_char(std::string_view& regex) {
     if (regex.empty()) return std::nullopt;
     if (regex[0] != '\\') {
-      if (regex[0] == '[' || regex[0] == '&') return std::nullopt;  // sets in sets: other rules
+      if (regex[0] == '[' || regex[0] == '&') return std::nullopt;  // sets in sets have other rules
       const CodePoint c = code_point_at(regex);
       regex.remove_prefix(c.bytes);
       return c.value;
@@ -371,7 +371,7 @@ class CharSet {
   std::vector<std::pair<uint32_t, uint32_t>> ranges_;
 };
 
-/// A SplitPattern::skip to the first character for which `begins` is true.
+/// A SplitPattern::skip that goes to the first character for which `begins` is true.
 template <class Begins>
 auto skip_to(Begins begins) {
   return [begins](const char* at, const Window& text) {
@@ -386,7 +386,7 @@ auto skip_to(Begins begins) {
 
 /// \s+$: spaces before the end of a line or text.
 const char* spaces_at_end(const char* at, const Window& text) {
-  const char* line = at;  // the last end of a line in the spaces
+  const char* line = at;  // the last line end among the spaces
   const char* const begin = at;
   const char* const end = run_end(at, text, [&](const Char& c) {
     if (!kSpaces.has(c.kind())) return false;
@@ -398,7 +398,7 @@ const char* spaces_at_end(const char* at, const Window& text) {
   return text.has(end) ? line : end;
 }
 
-/// How often a set may match: once, "+" or "{1,3}"; nothing when `repeat` says something else.
+/// How often a set may match: once, "+" or "{1,3}"; nothing if `repeat` is something else.
 std::optional<size_t> max_of(std::string_view repeat) {
   if (repeat.empty()) return 1;
   if (repeat == "+") return SIZE_MAX;
@@ -407,7 +407,7 @@ std::optional<size_t> max_of(std::string_view repeat) {
   return static_cast<size_t>(repeat[3] - '0');
 }
 
-/// One set of characters, perhaps with a space before it: \s?[…]+
+/// One set of characters, perhaps after a space: \s?[…]+
 std::optional<SplitPattern> set_pattern(std::string_view regex) {
   const std::string name(regex);
   if (regex == "\\s+$")
@@ -433,23 +433,23 @@ std::optional<SplitPattern> set_pattern(std::string_view regex) {
   return SplitPattern{.name = name, .match = match, .skip = skip_to(begins)};
 }
 
-/// Cuts a window by patterns that follow each other.
+/// Splits a window by patterns that are applied one after the other.
 class Cutting {
  public:
   Cutting(const std::vector<SplitPattern>& patterns, const char* begin, std::span<uint32_t> ends)
       : patterns_(patterns), begin_(begin), ends_(ends) {}
 
-  /// The number of pretokens whose ends are sure.
+  /// The number of pretokens whose ends are certain.
   size_t cut(const Window& text) {
     cut(0, begin_, text);
     return count_;
   }
 
  private:
-  /// False: stop, as there is no more room or what follows is not sure.
+  /// Returns false to stop: there is no more room, or what follows is not certain.
   bool cut(size_t pattern, const char* at, const Window& text) {
     if (pattern == patterns_.size()) return take(text);
-    const char* gap = at;  // what no match holds begins here
+    const char* gap = at;  // where the text since the last match begins
     const auto& skip = patterns_[pattern].skip;
     while (at < text.end()) {
       if (skip && (at = skip(at, text)) == text.end()) break;
@@ -466,7 +466,7 @@ class Cutting {
     }
     return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
   }
-  /// What is not sure begins at `at`, because the gap before it may go on there.
+  /// From `at` on nothing is certain, and the gap before it may continue there.
   bool cut_gap(size_t pattern, const char* gap, const char* at) {
     if (gap < at) cut(pattern + 1, gap, Window(at, true));
     return false;
@@ -483,7 +483,7 @@ class Cutting {
   size_t count_ = 0;
 };
 
-/// The longest beginning of `utf8` of at most `bytes` that cuts no character.
+/// The longest beginning of `utf8` of at most `bytes` bytes that splits no character.
 std::string_view beginning(std::string_view utf8, size_t bytes) {
   return bytes >= utf8.size() ? utf8 : utf8.substr(0, character_begin(utf8, bytes));
 }
@@ -509,7 +509,7 @@ FirstPretoken first_cased_pretoken(WordPattern pattern) {
 }
 
 std::optional<SplitPattern> split_pattern(std::string_view regex) {
-  std::string written;  // files write ends of lines as they are, or escaped
+  std::string written;  // files write line ends literally or escaped
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex)

@@ -10,19 +10,19 @@ namespace {
 struct WordRules {
   int digits;  // of one number: 1 or 3
   bool contractions;
-  bool cased = false;  // then contractions stand after words
+  bool cased = false;  // then contractions come after words
 };
 
-/// Finds where pretokens begin in one block after the other. Where a match begins depends on little:
+/// Finds where pretokens begin, one block after the other. Where a match begins depends on little:
 /// - letters: at the first of a run, unless a gap or a single sign before it leads the run;
 /// - a number: at the first of a run, and after each `digits` of them;
-/// - signs: at the first of a run, unless a U+0020 stands before it; ends of lines (and, of a cased pattern,
-///   slashes among them) after it belong to it;
-/// - spaces: at the first of a run (that is no such end of a line); after the run's last end of a line; and
-///   the last one, when it ends no line and a character that is no space follows.
-/// In a cased pattern a word also begins at upper case after lower case. What stands before tells too little
-/// of upper case after a letter of no case, and of a mark after a sign (which may take it): there the
-/// definition is asked (see settle()).
+/// - signs: at the first of a run, unless a U+0020 precedes it; line ends after it (and, in a cased pattern,
+///   slashes among them) belong to it;
+/// - spaces: at the first of a run (unless it is such a line end); after the run's last line end; and at the
+///   last one, if it is no line end and a character other than a space follows.
+/// In a cased pattern a word also begins at upper case after lower case. Two cases depend on more than the
+/// character before: upper case after a letter without case, and a mark after a sign (which may take it). For
+/// these the definition is asked (see settle()).
 template <class Simd, const WordRules& kRules>
 class WordStarts {
  public:
@@ -33,7 +33,7 @@ class WordStarts {
         end_(text_ + reader.text().size()),
         first_pretoken_(first_pretoken) {}
 
-  /// In `block`, at `at` in the text, before `next`.
+  /// The starts in `block`, which is at `at` in the text and before `next`.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t tail = find_tail(block), sign = block.sign() & ~tail, gap = block.gap();
     const uint64_t sign_starts = sign & ~after(sign, sign_) & ~after(block.blank, blank_);
@@ -59,7 +59,7 @@ class WordStarts {
   }
 
  private:
-  /// What stands after the characters that begin at `starts`.
+  /// What follows the characters that begin at `starts`.
   uint64_t leads(uint64_t starts, uint64_t continuation) {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
@@ -75,7 +75,7 @@ class WordStarts {
     const uint64_t runs = numbers & ~after(numbers, number_);
     const uint64_t before = number_;
     number_ = numbers >> 63;
-    // Most numbers are short and lie in one block.
+    // Most numbers are short and lie within one block.
     if (((numbers & block.continuation) | (numbers & numbers << 1 & numbers << 2 & numbers << 3) |
          (numbers & 1 & before)) == 0) [[likely]] {
       if (number_ != 0) digits_ = __builtin_clzll(~numbers) % kRules.digits;
@@ -91,14 +91,14 @@ class WordStarts {
     return starts;
   }
 
-  /// Ends of lines after signs.
+  /// Line ends after signs.
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
     uint64_t first = (block.line_end & after(block.sign(), sign_)) | (joins & tail_);
-    // Adding the first bit of a run clears the run, because the carry goes through it.
+    // Adding the first bit of a run clears the run: the carry passes through it.
     if constexpr (!kRules.cased) return joins & ~(joins + first);
     uint64_t tail = 0;
-    /// One at a time, because a slash in a tail is none that begins one.
+    /// One at a time: a slash inside a tail does not begin another one.
     while (first != 0) {
       tail |= joins & ~(joins + (first & (~first + 1)));
       first &= ~tail;
@@ -119,11 +119,11 @@ class WordStarts {
     return starts;
   }
 
-  /// Picks the gaps that an end of a line follows, of those that begin at `runs`, all in this block.
+  /// Of the gaps that begin at `runs`, all in this block, picks those that a line end follows.
   uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
     const uint64_t gap = block.gap();
     uint64_t ends = ~gap & after(gap, gap_);  // what follows each gap
-    if (gap_ != 0) ends &= ends - 1;          // the first is of a gap that began before
+    if (gap_ != 0) ends &= ends - 1;          // the first belongs to a gap that began in an earlier block
     uint64_t found = _pdep_u64(_pext_u64(block.line_end, ends), runs);
     if (gap >> 63 != 0) {
       const uint64_t last = uint64_t{1} << (63 - __builtin_clzll(runs));
@@ -132,10 +132,10 @@ class WordStarts {
     return found;
   }
 
-  /// Whether the gap that reaches to `at`, where `next` lies, ends before an end of a line.
+  /// Whether the gap that reaches to `at`, where `next` begins, is followed by a line end.
   bool line_end_follows(const Block& next, size_t at) const {
     if (~next.gap() != 0) {
-      const uint64_t end = ~next.gap() & (next.gap() + 1);  // the lowest bit that is no gap
+      const uint64_t end = ~next.gap() & (next.gap() + 1);  // the lowest bit that is not a gap
       return (next.line_end & end) != 0;
     }
     const char* place = text_ + at + kBlock;
@@ -145,8 +145,8 @@ class WordStarts {
     return (kind & kScanLineEnd) != 0;
   }
 
-  /// The starts in the block at `at`. Asks the definition of the doubtful ones, because what stands before
-  /// them tells too little, and joins contractions to the words that end before `apostrophes`.
+  /// The starts in the block at `at`. Asks the definition about the doubtful ones, which depend on more than
+  /// the character before, and joins contractions to the words that end before `apostrophes`.
   uint64_t settle(uint64_t starts, uint64_t doubtful, uint64_t apostrophes, size_t at) {
     if (settled_ >= at && at > 0) starts = pass(starts, 0, at, at);
     for (uint64_t left = doubtful | apostrophes; left != 0; left &= left - 1) {
@@ -172,9 +172,9 @@ class WordStarts {
     return starts;
   }
 
-  /// A pretoken ends at settled_, so of the starts in the block at `at` those before it that are not in
-  /// `kept` are none. Where an end of a line or a slash stands before it, or `place` lies after it, what
-  /// follows is asked for, too.
+  /// A pretoken ends at settled_, so starts before it in the block at `at` are dropped unless they are in
+  /// `kept`. If a line end or a slash precedes settled_, or settled_ is before `place`, the definition is
+  /// also asked for the next pretoken.
   uint64_t pass(uint64_t starts, uint64_t kept, size_t at, size_t place) {
     while (settled_ - at < kBlock) {
       const uint64_t bit = uint64_t{1} << (settled_ - at);
@@ -190,7 +190,7 @@ class WordStarts {
 
   size_t pretoken_size(size_t place) const {
     const size_t size = first_pretoken_({text_ + place, static_cast<size_t>(end_ - text_) - place});
-    return size > 0 ? size : 1;  // of what is no UTF-8
+    return size > 0 ? size : 1;  // for bytes that are not UTF-8
   }
 
   /// Another pretoken begins after a contraction ('s, 'll).
@@ -206,7 +206,7 @@ class WordStarts {
     return starts | here;
   }
 
-  /// Bytes of the contraction at `at`, or 0; (?i:s) is U+017F too.
+  /// Length of the contraction at `at`, or 0; (?i:s) includes U+017F.
   int contraction(const char* at) const {
     const char first = end_ - at > 1 ? lower(at[1]) : '\0';
     if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
@@ -224,7 +224,7 @@ class WordStarts {
   uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
   uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;
-  size_t settled_ = 0;            // a pretoken begins here, and what was found before it holds
+  size_t settled_ = 0;            // a pretoken begins here, and what was found before it is final
   size_t last_start_ = 0;         // in the blocks before
   uint64_t contraction_end_ = 0;  // bits of ends of contractions that began in the block before
   int digits_ = 0;                // of the number at the end of the block before

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One file of a model: each line, and where it is, to `take`.
+/// One file of a model. Calls `take` with each line and its place.
 class ModelFile {
  public:
   ModelFile(const std::string& folder, const char* name, IdentityHash& hash)
@@ -56,8 +56,8 @@ void read_words(ModelFile file, PunktParameters::Words& words) {
   file.each_line([&](std::string_view line) { words.emplace(line); });
 }
 
-/// Where NLTK looks, in its order. Its third group is of the Python that it runs in, instead of which the
-/// active environment is taken here, then the usual places.
+/// Where NLTK looks, in its order. NLTK's third group belongs to the Python that runs it; here the active
+/// environment is taken instead, then the usual places.
 std::vector<std::string> data_folders() {
   std::vector<std::string> folders;
   const std::string home = environment("HOME");
@@ -76,14 +76,14 @@ std::vector<std::string> data_folders() {
   return folders;
 }
 
-/// What is there instead of the model, for the message; empty: nothing.
+/// What exists instead of the model, for the message; empty: nothing.
 std::string near_miss(const std::string& tokenizers, const std::string& language) {
   for (const std::string& name :
        {std::string("punkt_tab.zip"), "punkt/" + language + ".pickle", "punkt/PY3/" + language + ".pickle"}) {
     const std::string path = tokenizers + name;
     if (!file_exists(path)) continue;
-    return name.ends_with(".zip") ? path + " is there, but packed: unpack it; "
-                                  : path + " is there, but only punkt_tab models can be read; ";
+    return name.ends_with(".zip") ? path + " exists, but is packed: unpack it; "
+                                  : path + " exists, but only punkt_tab models can be read; ";
   }
   return "";
 }
@@ -115,7 +115,7 @@ PunktParameters read_punkt_parameters(const std::string& folder) {
 std::string find_punkt_folder(const std::string& language) {
   if (language.empty() || language.find_first_of("/.\\") != std::string::npos)
     fail(ErrorKind::kUsage, "--lang ", quote(language),
-         " is no name of a language; wanted one as in \"english\"");
+         " is not the name of a language; wanted one such as \"english\"");
   const std::vector<std::string> folders = data_folders();
   std::string instead;
   for (const std::string& folder : folders) {

@@ -8,24 +8,25 @@
 
 namespace megalith {
 
-/// Lets sets of strings be asked by std::string_view.
+/// Lets sets of strings be searched for a std::string_view.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-/// What a Punkt model has learned of a language (Kiss and Strunk, Unsupervised Multilingual Sentence Boundary
-/// Detection, 2006), as in the files of NLTK's punkt_tab. Words are in lower case, numbers "##number##".
+/// What a Punkt model has learned about a language (Kiss and Strunk, Unsupervised Multilingual Sentence
+/// Boundary Detection, 2006), as in the files of NLTK's punkt_tab. Words are in lower case, numbers are
+/// "##number##".
 struct PunktParameters {
   using Words = std::unordered_set<std::string, TextHash, std::equal_to<>>;
   Words abbreviations;      // without their last period
   Words sentence_starters;  // words that often begin a sentence
-  Words collocations;       // "first\tsecond": words around a period that ends no sentence
+  Words collocations;       // "first\tsecond": words around a period that does not end a sentence
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> contexts;  // see OrthoContext
   std::string hash;  // SHA-256 of what was read: names the model
 };
 
-/// Where a word was seen in training, and in which case: flags of PunktParameters::contexts.
+/// Where a word occurred in training, and in which case: flags of PunktParameters::contexts.
 enum OrthoContext : uint32_t {
   kBeginsUpper = 2,
   kInsideUpper = 4,
@@ -38,12 +39,12 @@ enum OrthoContext : uint32_t {
 };
 
 /// Reads collocations.tab, sent_starters.txt, abbrev_types.txt and ortho_context.tab of `folder`. Throws
-/// kNoInput for a missing file, kData for a line that is none of its file's.
+/// kNoInput for a missing file, kData for a line that does not have its file's form.
 PunktParameters read_punkt_parameters(const std::string& folder);
 
-/// The folder tokenizers/punkt_tab/LANGUAGE below one of those where NLTK looks: of NLTK_DATA, of the user,
-/// of the Python environment and of the system. Throws kUsage for a name that is no language's, kNoInput when
-/// there is none, with the folders and the command that fetches it.
+/// The folder tokenizers/punkt_tab/LANGUAGE below one of the folders where NLTK looks: those of NLTK_DATA, of
+/// the user, of the Python environment and of the system. Throws kUsage if `language` is not the name of a
+/// language, kNoInput if there is no such folder, with the folders and the command that fetches it.
 std::string find_punkt_folder(const std::string& language);
 
 }  // namespace megalith

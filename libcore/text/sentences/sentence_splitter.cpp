@@ -14,10 +14,10 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kPartCharacters = 1'000'000;  // of Megatron's Encoder.split
+constexpr size_t kPartCharacters = 1'000'000;  // as in Megatron's Encoder.split
 constexpr std::string_view kNumber = "##number##";
 
-/// What Punkt's patterns ask of ASCII characters.
+/// What Punkt's patterns need to know about ASCII characters.
 enum AsciiTrait : uint8_t {
   kBlank = 1,       // \s
   kEnds = 2,        // may end a sentence
@@ -56,7 +56,8 @@ size_t character_bytes(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/// A position in text, up to its end. Lengths are of the one character there; 0: it is none such.
+/// A text up to its end. Each function gives the length of the one character at a position; 0: it is not of
+/// that kind.
 struct Reader {
   std::string_view text;
 
@@ -95,7 +96,7 @@ struct Reader {
   }
 };
 
-/// Where str.rstrip() ends.
+/// The size that str.rstrip() leaves.
 size_t stripped_size(std::string_view text) {
   const Reader reader{text};
   size_t end = text.size();
@@ -114,15 +115,16 @@ bool is_blank_line(std::string_view line) {
   return true;
 }
 
-/// A place where a sentence may end, and what decides it.
+/// A place where a sentence may end, and what decides whether it does.
 struct Candidate {
-  size_t begin = 0, end = 0;        // what the pattern matches: ends after the period (and blanks, if kept)
-  size_t context_end = 0;           // what was looked at after it
-  std::optional<size_t> next = {};  // the next word, where blanks stand before it
+  size_t begin = 0,
+         end = 0;          // of the pattern's match: ends after the period (and the blanks, if they are kept)
+  size_t context_end = 0;  // end of what was looked at after it
+  std::optional<size_t> next = {};  // the next word, if blanks precede it
 };
 
-/// Punkt's _period_context_fmt: a period (or ? or !), and after it a character that is in no word, or blanks
-/// and a word.
+/// Punkt's _period_context_fmt: a period (or ? or !), and after it a character that is never part of a word,
+/// or blanks and a word.
 std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   for (size_t at = from; at + 1 < in.text.size(); ++at) {
     if (!ascii_has(in.text[at], kEnds)) continue;
@@ -135,8 +137,8 @@ std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   return std::nullopt;
 }
 
-/// The same with Megatron's CustomLanguageVars: the match is the word up to its last period that has
-/// something after it, with the blanks that follow.
+/// The same with Megatron's CustomLanguageVars: the match is the word up to its last period that something
+/// follows, with the blanks after it.
 std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
   while (true) {
     const size_t begin = in.skip_blanks(from);
@@ -153,12 +155,12 @@ std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
   }
 }
 
-/// A word of a context, as Punkt's word tokenizer cuts it.
+/// A word of a context, as Punkt's word tokenizer splits it.
 struct Word {
   std::string_view text;
-  std::string lower;  // its type, when it is no number
+  std::string lower;  // its type, unless it is a number
   bool number = false;
-  bool period = false;  // ends with one
+  bool period = false;  // ends with a period
   bool ends_sentence = false, abbreviation = false, ellipsis = false;
 
   std::string_view type() const { return number ? kNumber : std::string_view(lower); }
@@ -166,7 +168,7 @@ struct Word {
     const std::string_view whole = type();
     return whole.size() > 1 && whole.ends_with('.') ? whole.substr(0, whole.size() - 1) : whole;
   }
-  /// Its type where it may begin a sentence.
+  /// Its type if it may begin a sentence.
   std::string_view type_as_next() const { return ends_sentence ? type_without_period() : type(); }
   PunktChar first() const { return punkt_char(code_point_at(text).value); }
   bool is_initial() const {
@@ -175,8 +177,8 @@ struct Word {
   }
 };
 
-/// Bytes of \.\.+ or --+ or three or more periods with single blanks between them, which NLTK takes for one
-/// word; 0: none.
+/// Length of \.\.+ or --+ or three or more periods with single blanks between them, which NLTK takes for one
+/// word; 0: there is none.
 size_t ellipsis_or_dash(const Reader& in, size_t at) {
   const char c = in.text[at];
   if ((c != '-' && c != '.') || at + 1 == in.text.size()) return 0;
@@ -246,12 +248,13 @@ bool is_number(std::string_view word) {
 
 enum class Starts { kYes, kNo, kUnknown };
 
-/// Decides whether a sentence ends within a context. Kept for many, so that its memory is allocated once.
+/// Decides whether a sentence ends within a context. Reused for many contexts, so that its memory is
+/// allocated once.
 class BoundaryClassifier {
  public:
   explicit BoundaryClassifier(const PunktParameters& parameters) : parameters_(parameters) {}
 
-  /// Punkt's text_contains_sentbreak: one ends at a word that is not the last.
+  /// Punkt's text_contains_sentbreak: whether a sentence ends at a word that is not the last.
   bool finds_end(std::string_view context) {
     bool first = true;
     for (std::string_view rest = context; !rest.empty();) {
@@ -270,7 +273,7 @@ class BoundaryClassifier {
   }
 
  private:
-  /// What the word alone tells (NLTK's first pass).
+  /// What the word alone says (NLTK's first pass).
   void look_at(std::string_view text, Word& word) const {
     word.text = text;
     word.number = is_number(text);
@@ -293,7 +296,7 @@ class BoundaryClassifier {
     return dash != std::string_view::npos && parameters_.abbreviations.contains(whole.substr(dash + 1));
   }
 
-  /// What the word and the next one tell together (NLTK's second pass).
+  /// What the word and the next one say together (NLTK's second pass).
   bool ends_before_next() {
     if (!word_.period) return word_.ends_sentence;
     const std::string_view type = word_.type_without_period(), next = next_.type_as_next();
@@ -307,7 +310,7 @@ class BoundaryClassifier {
     return word_.ends_sentence;
   }
 
-  /// Whether the next word, whose type is `next`, does not begin a sentence after an initial or a number.
+  /// Whether the sentence continues after an initial or a number with the next word, whose type is `next`.
   bool goes_on(bool initial, std::string_view next) {
     const Starts starts = starts_sentence(next_);
     if (starts != Starts::kUnknown) return starts == Starts::kNo;
@@ -327,7 +330,7 @@ class BoundaryClassifier {
     return found == parameters_.contexts.end() ? 0 : found->second;
   }
 
-  /// By its case, here and elsewhere.
+  /// Judges by its case, here and in training.
   Starts starts_sentence(const Word& word) const {
     if (word.text.size() == 1 && std::string_view(";:,.!?").find(word.text[0]) != std::string_view::npos)
       return Starts::kNo;
@@ -342,9 +345,8 @@ class BoundaryClassifier {
   std::string pair_;
 };
 
-/// The candidates with the text that decides about each: from the word before it to what follows it. Where
-/// these texts overlap ("!!!"), only the last candidate counts, because NLTK takes a single one of
-/// overlapping matches.
+/// The candidates, each with the text that decides about it: from the word before it to what follows it.
+/// Where these texts overlap ("!!!"), only the last candidate counts: NLTK takes one of overlapping matches.
 class Contexts {
  public:
   Contexts(std::string_view text, SentenceSplitter::Blanks blanks) : in_{text}, blanks_(blanks) {}
@@ -372,7 +374,7 @@ class Contexts {
   std::string_view context(size_t begin, const Candidate& candidate) const {
     return in_.text.substr(begin, candidate.context_end - begin);
   }
-  /// After the last ASCII blank of [from, to), but for one at `from`, because NLTK takes that for none.
+  /// After the last ASCII blank of [from, to). A blank at `from` does not count, as in NLTK.
   std::optional<size_t> after_last_blank(size_t from, size_t to) const {
     for (size_t at = to; at > from + 1; --at)
       if (ascii_has(in_.text[at - 1], kBlank)) return at;
@@ -383,7 +385,7 @@ class Contexts {
   SentenceSplitter::Blanks blanks_;
 };
 
-/// Takes cuts in order and gives closing quotes and brackets that stand after one to the sentence before it.
+/// Takes cuts in order and assigns closing quotes and brackets after a cut to the sentence before it.
 class Realigner {
  public:
   Realigner(std::string_view text, const SentenceSplitter::TakeSentence& take) : text_(text), take_(take) {}

@@ -8,21 +8,20 @@
 
 namespace megalith {
 
-/// Cuts text into sentences exactly as NLTK 3.10's PunktSentenceTokenizer does with the same parameters; the
-/// rules are Kiss and Strunk's (2006), their details NLTK's. Immutable: one may serve several threads.
+/// Splits text into sentences exactly as NLTK 3.10's PunktSentenceTokenizer does with the same parameters.
+/// The rules are Kiss and Strunk's (2006), their details NLTK's. Immutable: several threads may share one.
 class SentenceSplitter {
  public:
-  /// What follows a sentence: dropped when it is blanks, or kept with it, which is what Megatron's
-  /// --keep-newlines does (by another pattern for what may end a sentence, so the cuts may differ as well).
+  /// The blanks after a sentence: dropped, or kept with it as Megatron's --keep-newlines does (which uses
+  /// another pattern for where a sentence may end, so the cuts may differ as well).
   enum class Blanks { kDrop, kKeep };
   SentenceSplitter(PunktParameters parameters, Blanks blanks);
 
   using TakeSentence = std::function<void(std::string_view)>;
-  /// Hands over the sentences of `utf8` (valid) in order; none is empty. They lie in it. Needs time and
-  /// memory linear in the text, and no memory for the sentences.
+  /// Passes the sentences of `utf8` (valid) to `take` in order; none is empty. They are views of `utf8`.
+  /// Needs time and memory linear in the text, and no memory for the sentences.
   void split(std::string_view utf8, const TakeSentence& take) const;
-  /// The same in parts of a million characters, each cut alone, because Megatron's preprocess_data.py does
-  /// so.
+  /// The same in parts of a million characters, each split on its own, as Megatron's preprocess_data.py does.
   void split_in_parts(std::string_view utf8, const TakeSentence& take) const;
 
   const PunktParameters& parameters() const { return parameters_; }

@@ -4,9 +4,9 @@
 
 namespace megalith {
 
-/// What the patterns of tokenizers tell apart, in terms of general categories of Unicode 16.0.
+/// What the patterns of tokenizers distinguish, in terms of general categories of Unicode 16.0.
 enum class CharKind : uint8_t {
-  kOther = 0,    // C* (controls, unassigned, private), Z* that are no white space (there are none)
+  kOther = 0,    // C* (controls, unassigned, private), Z* that are not white space (there are none)
   kSpace,        // \s: White_Space
   kNumber,       // N*
   kUpper,        // Lu, Lt
@@ -35,12 +35,12 @@ class KindSet {
   uint16_t bits_;
 };
 
-/// How NFC takes a code point (of Hugging Face tokenizers 0.23, whose NFC is that of an old Unicode: what
-/// came later stays as it is).
+/// How NFC treats a code point. As in Hugging Face tokenizers 0.23, whose NFC is that of an old Unicode:
+/// later characters are unchanged.
 enum class Composition : uint8_t {
   kNone = 0,     // neither changes nor takes part in a change
-  kMayLead = 1,  // may join with what follows, or is itself joined of parts
-  kChanges = 2,  // may change, or join or pass what stands before it
+  kMayLead = 1,  // may combine with what follows, or is itself composed of parts
+  kChanges = 2,  // may change, or combine with or move before what precedes it
 };
 
 /// One byte for each code point: see tools/make_unicode_tables.
@@ -49,9 +49,9 @@ class CharTraits {
   explicit constexpr CharTraits(uint8_t bits) : bits_(bits) {}
   constexpr CharKind kind() const { return static_cast<CharKind>(bits_ & 15); }
   constexpr Composition composition() const { return static_cast<Composition>((bits_ >> 4) & 3); }
-  /// \w of the regex engine that looks beside "single_word" tokens.
+  /// \w of the regex engine that checks the neighbours of "single_word" tokens.
   constexpr bool is_word() const { return bits_ & 0x40; }
-  /// A number for the Digits pre-tokenizer (of a newer Unicode than \p{N}).
+  /// A number for the Digits pre-tokenizer (from a newer Unicode than \p{N}).
   constexpr bool is_digit() const { return bits_ & 0x80; }
 
  private:
@@ -61,7 +61,7 @@ class CharTraits {
 extern const uint16_t kTraitBlockOf[0x110000 / 64];
 extern const uint8_t kTraits[];
 
-/// ASCII needs no look at kTraitBlockOf, because the first blocks are its own.
+/// ASCII needs no lookup in kTraitBlockOf: the first blocks are its own.
 inline CharTraits ascii_traits(unsigned char c) {
   return CharTraits(kTraits[c]);
 }
@@ -72,7 +72,7 @@ inline CharTraits char_traits(uint32_t code_point) {
   return CharTraits(kTraits[kTraitBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
 }
 
-/// Python's str.isspace(), and what strip() takes: four separators more than White_Space.
+/// Python's str.isspace(), and what strip() removes: four separators more than White_Space.
 inline bool is_python_space(uint32_t code_point) {
   return (code_point >= 0x1C && code_point <= 0x1F) || char_traits(code_point).kind() == CharKind::kSpace;
 }

@@ -13,8 +13,8 @@
 namespace megalith {
 namespace {
 
-// The first byte of U+0300, so that a lower byte need not be looked up: no character before changes or joins
-// what stands before it.
+// The first byte of U+0300. Characters with a lower first byte need not be looked up: none of them changes or
+// combines with what precedes it.
 constexpr unsigned char kFirstThatMayChange = 0xCC;
 
 /// The first character at `from` or after it that may change, or the end.
@@ -31,7 +31,7 @@ size_t find_change(std::string_view utf8, size_t from) {
   return utf8.size();
 }
 
-/// Where the character that takes part in the change at `at` begins: the one before it, if it may.
+/// Where the character begins that takes part in the change at `at`: the one before it, if it may.
 size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   if (at == from) return at;
   const size_t begin = from + character_begin(utf8.substr(from), at - 1 - from);
@@ -40,7 +40,7 @@ size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   return leads ? begin : at;
 }
 
-/// The end of the characters that may change, from `at` on.
+/// The end of the run of characters that may change, from `at` on.
 size_t changes_end(std::string_view utf8, size_t at) {
   while (at < utf8.size()) {
     const CodePoint c = code_point_at(utf8.substr(at));
@@ -62,7 +62,7 @@ void append_nfc(std::string_view part, std::string& out) {
       &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, Free> owner(composed);
   if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (bytes < 0)  // not UTF-8, which callers rule out
+  if (bytes < 0)  // not UTF-8, which callers exclude
     out += part;
   else
     out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(bytes));
@@ -73,7 +73,7 @@ void append_nfc(std::string_view part, std::string& out) {
 std::string_view to_nfc(std::string_view utf8, std::string& storage) {
   storage.clear();
   bool changed = false;
-  size_t copied = 0;  // of utf8, to storage, once something changed
+  size_t copied = 0;  // bytes of utf8 that are in storage, once something has changed
   std::string part;
   for (size_t at = find_change(utf8, 0); at < utf8.size();) {
     const size_t begin = lead_of(utf8, copied, at);

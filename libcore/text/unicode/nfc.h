@@ -5,9 +5,9 @@
 
 namespace megalith {
 
-/// Unicode's canonical composition (NFC) of `utf8` (valid) as Hugging Face tokenizers 0.23 makes it:
-/// characters that its Unicode does not know stay as they are (see Composition in char_traits.h). Returns
-/// `utf8` itself when it changes nothing, else a view of `storage`, which is overwritten.
+/// Unicode's canonical composition (NFC) of `utf8` (valid) as in Hugging Face tokenizers 0.23: characters
+/// that its Unicode does not know are unchanged (see Composition in char_traits.h). Returns `utf8` itself if
+/// nothing changes, otherwise a view of `storage`, which is overwritten.
 std::string_view to_nfc(std::string_view utf8, std::string& storage);
 
 }  // namespace megalith

@@ -18,7 +18,7 @@ std::string_view apply_step(const Normalizer::Prepend& step, std::string_view ut
   return out;
 }
 
-/// Stops when there are more than `max_bytes` bytes.
+/// Stops when the result has more than `max_bytes` bytes.
 std::string_view apply_step(const Normalizer::Replace& step, std::string_view utf8, std::string& out,
                             size_t max_bytes) {
   size_t found = utf8.find(step.from);
@@ -38,7 +38,8 @@ std::string_view apply_step(const Normalizer::Replace& step, std::string_view ut
 
 std::string_view Normalizer::apply(std::string_view utf8, Scratch& scratch) const {
   const size_t given = utf8.size();
-  const size_t max_bytes = 64 * given + (size_t{1} << 16);  // a few rounds of doubling would fill any memory
+  const size_t max_bytes =
+      64 * given + (size_t{1} << 16);  // without a limit, a few rounds of doubling would fill any memory
   for (const Step& step : steps_) {
     const std::string_view next =
         std::visit([&](const auto& s) { return apply_step(s, utf8, scratch.next, max_bytes); }, step);

@@ -7,8 +7,7 @@
 
 namespace megalith {
 
-/// The normalizers of Hugging Face tokenizers that are done here, in order. A text without characters stays
-/// so.
+/// The supported normalizers of Hugging Face tokenizers, in order. An empty text stays empty.
 class Normalizer {
  public:
   struct Nfc {};
@@ -26,11 +25,11 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   const std::vector<Step>& steps() const { return steps_; }
 
-  /// Room for the text between steps; one for each thread.
+  /// Memory for the text between steps; each thread needs its own.
   struct Scratch {
     std::string text, next;
   };
-  /// The normalized text: `utf8` itself, or a view of `scratch`, good until its next use.
+  /// The normalized text: `utf8` itself, or a view of `scratch` that is valid until its next use.
   std::string_view apply(std::string_view utf8, Scratch& scratch) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Code points first, first + step, … last become lower case when `added` is added.
+/// Code points first, first + step, … last become lower case by adding `added`.
 struct LowerRun {
   uint32_t first, last, step;
   int32_t added;
@@ -29,8 +29,7 @@ uint32_t lower(uint32_t code_point) {
   return static_cast<uint32_t>(static_cast<int32_t>(code_point) + run->added);
 }
 
-/// Whether the first character that a sigma does not look past is cased; `backwards` from the end of the
-/// text.
+/// Whether the first character that a sigma does not skip is cased; `backwards` from the end of the text.
 bool sees_cased(std::string_view utf8, bool backwards) {
   while (!utf8.empty()) {
     const size_t at = backwards ? character_begin(utf8, utf8.size() - 1) : 0;
@@ -65,7 +64,7 @@ void append_lower(std::string_view utf8, std::string& out) {
                            ? kFinalSigma
                            : kSigma);
     else if (c.value == kDottedCapitalI)
-      out += "i\xCC\x87";  // with a dot above of its own
+      out += "i\xCC\x87";  // with a separate dot above
     else
       append_utf8(out, lower(c.value));
     at += c.bytes;

@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// The code point at the start of `utf8` (not empty) and its length in bytes. A byte that starts no whole
-/// sequence is taken alone, as U+FFFD; nothing is read beyond the end. Overlong forms and surrogates are not
-/// looked for, because the caller passes valid UTF-8.
+/// The code point at the start of `utf8` (not empty) and its length in bytes. A byte that does not start a
+/// whole sequence counts alone, as U+FFFD; nothing is read beyond the end. Overlong forms and surrogates are
+/// not checked: the caller passes valid UTF-8.
 struct CodePoint {
   uint32_t value;
   size_t bytes;

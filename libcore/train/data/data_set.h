@@ -9,22 +9,22 @@
 
 namespace megalith {
 
-/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get); throws when there is
-/// none of that number. Called from several threads at a time.
+/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get); throws when no sample
+/// has that number. Called from several threads at a time.
 using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 
-/// The samples of a data set, and what is known of each before it is read. Functions are called from several
-/// threads at a time.
+/// The samples of a data set, and what is known about each before it is read. Functions are called from
+/// several threads at a time.
 struct SampleSource {
   SampleReader read;
-  /// Rows that a sample fills, at most seq_length; the reader need not write the others. A micro-batch is as
-  /// long as its longest sample. Empty: all of them are full.
+  /// Number of rows that a sample fills, at most seq_length; the reader need not write the others. A
+  /// micro-batch is as long as its longest sample. Empty: every sample is full.
   std::function<int64_t(int64_t index)> length = {};
-  /// Labels of a sample that count in the loss. Given, the loss of a step is the mean over all of its labels
-  /// that count; else the mean over its micro-batches of each one's mean.
+  /// Number of a sample's labels that count in the loss. If given, a step's loss is the mean over all of its
+  /// counted labels; otherwise the mean over its micro-batches of each one's mean.
   std::function<int64_t(int64_t index)> counted = {};
-  /// Which example a sample is, for who knows something of each example; -1: it is empty, because a step had
-  /// to be filled up.
+  /// Which example a sample is, for callers that know something about each example; -1: an empty sample that
+  /// fills up a step.
   std::function<int64_t(int64_t index)> example = {};
 
   SampleSource() = default;
@@ -34,12 +34,12 @@ struct SampleSource {
       : read(std::move(reader)) {}
 };
 
-/// One split. Empty (size 0): there is none.
+/// One split. Size 0: there is none.
 struct DataSet {
   SampleSource read = {};
   int64_t size = 0;   // samples
-  int64_t epoch = 0;  // samples of an epoch; 0: not known
-  /// Each evaluation reads its first samples instead of the next ones.
+  int64_t epoch = 0;  // samples of an epoch; 0: unknown
+  /// Each evaluation reads the first samples again instead of the next ones.
   bool from_the_beginning = false;
 };
 struct DataSets {

@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// Floating-point operations that a model takes for so many samples, forward and backward, as Megatron counts
-/// them (training.py: num_floating_point_operations): the matrix products, a causal attention whole, nothing
-/// for recomputation. `padded_vocab`: rows of the head.
+/// Floating-point operations of a model for this many samples, forward and backward, as Megatron counts them
+/// (training.py: num_floating_point_operations): the matrix products, full instead of causal attention, no
+/// recomputation. `padded_vocab`: rows of the head.
 double model_flops(const ModelConfig& model, int64_t padded_vocab, int64_t samples);
 
 }  // namespace megalith

@@ -85,7 +85,7 @@ std::string_view cut_line(std::string_view text) {
 
 namespace {
 
-/// The next line would be added to it, and neither could be read.
+/// The next line would be appended to it, and neither could be read.
 std::string without_cut_line(std::string path) {
   constexpr uint64_t kLongest = uint64_t{1} << 20;
   std::error_code error;

@@ -16,30 +16,30 @@ struct StepFigures {
   int64_t iteration = 0;         // from 1
   int64_t consumed_samples = 0;  // after this step
   double loss = 0;               // mean over the global batch's tokens, nats
-  double learning_rate = 0;      // after this step, as Megatron logs it: what the next step will use
-  double grad_norm = 0;          // before clipping; of a skipped step NaN or infinite
+  double learning_rate = 0;      // after this step, as Megatron logs it: the rate of the next step
+  double grad_norm = 0;          // before clipping; NaN or infinite if the step was skipped
   double loss_scale = 1;         // after this step
   double seconds = 0;
   int64_t samples = 0;  // of this step
   int64_t tokens = 0;
-  int64_t seen_tokens = 0;  // of all steps up to this one
-  double flops = 0;  // of the model, over all ranks (see model_flops); of short samples as of long ones
-  uint64_t peak_memory = 0;  // bytes that this process has held at most
+  int64_t seen_tokens = 0;   // of all steps up to this one
+  double flops = 0;          // of the model, over all ranks (see model_flops), in proportion to the tokens
+  uint64_t peak_memory = 0;  // the most bytes that this process has held
   bool skipped = false;      // no update: loss or gradient was not finite
 };
 
 /// Megatron's line about the steps since the last line:
 ///  iteration       10/     100 | consumed samples:          160 | elapsed time per iteration (ms): 123.4 | …
-/// The loss is the mean over the steps that were not skipped (left out when there was none); grad norm and
-/// learning rate are the last step's. Ours alone, at the end: tokens/s, TFLOP/s of all ranks, with
-/// --log-throughput the share of what the machine can do (MFU), and the process's memory.
+/// The loss is the mean over the steps that were not skipped (left out if all were); grad norm and learning
+/// rate are the last step's. Our additions follow at the end: tokens/s, TFLOP/s of all ranks, with
+/// --log-throughput the share of the machines' peak (MFU), and the process's memory.
 class TrainLine {
  public:
   struct About {
     int64_t iterations = 0;
     int ranks = 1;
     bool throughput = false;   // Megatron's "throughput per GPU", for each rank, and MFU
-    double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: not known, no MFU
+    double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: unknown, no MFU
   };
   explicit TrainLine(const About& about) : about_(about) {}
   void add(const StepFigures&);
@@ -56,15 +56,14 @@ class TrainLine {
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
 /// on test set".
 std::string evaluation_line(std::string_view where, double loss);
-/// exp(loss), with Megatron's bound of exp(20).
+/// exp(loss), at most exp(20) as in Megatron.
 double perplexity(double loss);
 
-/// The beginning of one of our lines that a run which was killed left at the end of `text`; empty: there is
-/// none.
+/// The incomplete line of ours that a killed run left at the end of `text`; empty if there is none.
 std::string_view cut_line(std::string_view text);
 
-/// A file of JSON objects, one a line, appended to what is there, so that a resumed run goes on in the same
-/// file; a cut line at its end goes. Each line is in the file when write() returns. Throws kIo.
+/// A file of JSON objects, one per line. Appends, so that a resumed run continues the same file; an
+/// incomplete last line is removed. Each line is in the file when write() returns. Throws kIo.
 class JsonLines {
  public:
   explicit JsonLines(std::string path);
@@ -75,17 +74,17 @@ class JsonLines {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// Where a run's figures go besides the log.
+/// Where a run's figures go in addition to the log.
 struct RunLogOptions {
   std::string tensorboard = {};  // folder; empty: none
   std::string json = {};         // file; empty: none
   int64_t start = 0;             // iterations already done
 };
 
-/// One call for each event of a run; writes it to the TensorBoard folder and the JSON lines, as far as they
-/// are asked for.
+/// One call for each event of a run; writes it to the TensorBoard folder and the JSON lines if these are
+/// requested.
 ///
-/// JSON lines: {"type": "start", …} with whatever start() is given, then
+/// JSON lines: {"type": "start", …} with the members given to start(), then
 ///   {"type": "train", "iteration", "consumed_samples", "tokens", "loss", "lr", "grad_norm", "loss_scale",
 ///   "ms", "tokens_per_s", "tflops", "memory_bytes", "batch", "skipped"},
 ///   {"type": "valid" | "test", "iteration", "loss", "ppl"}, {"type": "sample", "iteration", "prompt",

@@ -25,7 +25,7 @@ struct Sample {
 };
 
 struct LoggedRun {
-  std::vector<Json> starts;  // of the run and of those that it went on from, by iteration
+  std::vector<Json> starts;  // of this run and of those that it resumed, by iteration
   Points loss, valid_loss, rate, grad_norm, speed;
   std::vector<Sample> samples;
   std::string end_reason;
@@ -41,7 +41,7 @@ int64_t number_of(const Json& line, const char* name, int64_t otherwise) {
   return value && value->is_int() ? value->as_int() : otherwise;
 }
 
-/// What other runs wrote that this one did not go on from is none of its own.
+/// Drops what other runs wrote unless this run resumed them.
 void begin_run(LoggedRun& run, const Json& line) {
   const int64_t began = number_of(line, "iteration", 0);
   for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
@@ -103,7 +103,7 @@ int64_t log_interval(const Json& start) {
   return args && args->is_object() ? std::max<int64_t>(number_of(*args, "log_interval", 1), 1) : 1;
 }
 
-/// As the log's last line showed it, whichever run printed that; before the first line that of the last step.
+/// The loss in the log's last line, whichever run printed it; before the first line the last step's.
 std::string last_loss(const LoggedRun& run) {
   LoggedStretch stretch;
   for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
@@ -126,7 +126,7 @@ std::string facts(const LoggedRun& run) {
   if (!run.loss.empty()) {
     const int64_t done = run.loss.rbegin()->first;
     row("iterations", format_count(done) + (all > done ? " of " + format_count(all) : ""));
-    if (began > 0) row("went on after iteration", format_count(began));
+    if (began > 0) row("resumed after iteration", format_count(began));
     row("last training loss", last_loss(run));
   }
   if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));
@@ -151,7 +151,7 @@ std::string samples(const LoggedRun& run) {
   if (run.samples.empty()) return {};
   std::string out = "<h2>Sampled text</h2>\n";
   for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
-    std::string_view text = s->text;  // of this version it begins with the prompt
+    std::string_view text = s->text;  // in files of this version it begins with the prompt
     if (text.starts_with(s->prompt)) text.remove_prefix(s->prompt.size());
     out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape_markup(s->prompt), "</b>",
                   escape_markup(text), "</pre>\n");
@@ -161,7 +161,7 @@ std::string samples(const LoggedRun& run) {
 
 constexpr const char *kBlue = "#3b82f6", *kPurple = "#a855f7", *kGrey = "#64748b";
 
-/// Raw values are drawn faintly where a smoothed line is before them, which they would hide.
+/// Raw values are drawn faintly behind a smoothed line, which they would otherwise hide.
 ChartMark raw_mark(const ChartPoints& smooth) {
   return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
 }

@@ -4,14 +4,14 @@
 
 namespace megalith {
 
-/// Writes one HTML page about a run, without scripts and without anything from outside: loss curves (training
-/// and validation), learning rate, gradient norm and tokens per second as pictures, the run's facts, and its
-/// sampled texts. Reads the run's JSON lines (train/log/metrics.h); where a resumed run repeats an iteration,
-/// the later line counts. Throws kNoInput, kData (file and line), kIo.
+/// Writes one HTML page about a run, without scripts or external resources: charts of training and validation
+/// loss, learning rate, gradient norm and tokens per second, the run's settings, and its sampled texts. Reads
+/// the run's JSON lines (train/log/metrics.h); where a resumed run repeats an iteration, the later line
+/// counts. Throws kNoInput, kData (file and line), kIo.
 void write_report(const std::string& metrics_path, const std::string& html_path);
 
-/// Throws kData when a file, to which a run would add its figures, holds what write_report() could not read:
-/// somebody's own text, say. For the run's beginning; one that is not there is well.
+/// Throws kData when a file to which a run would append its figures holds something that write_report()
+/// cannot read, such as a user's own text. Called when a run begins; the file may be missing.
 void check_figures(const std::string& metrics_path);
 
 }  // namespace megalith

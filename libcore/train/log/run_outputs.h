@@ -9,21 +9,20 @@
 
 namespace megalith {
 
-/// The file in which a run's figures stay: --log-json, or beside the report, which is drawn from them. Empty:
-/// there is none; beside a report that is a device or FIFO, say, no file belongs.
+/// The file that keeps a run's figures: --log-json, or a file next to the report, which is drawn from them.
+/// Empty: there is none, as for a report that goes to a device or FIFO.
 std::string metrics_path(const TrainConfig&);
 
-/// What the first rank of a run writes beside checkpoints (figures, report, trace), held from the run's
-/// beginning to its end. Throws as HeldOutput, and as check_figures() for a report's.
+/// What the first rank of a run writes besides checkpoints (figures, report, trace); locked from the run's
+/// beginning to its end. Throws like HeldOutput, and for a report like check_figures().
 class RunOutputs {
  public:
   explicit RunOutputs(const TrainConfig&);
-  /// Where the figures go; metrics_path(), or, for a report that wants them all the same, a file that is
-  /// removed at the end. Empty: nowhere.
+  /// Where the figures go: metrics_path(), or a temporary file if only a report needs them. Empty: nowhere.
   const std::string& metrics() const { return metrics_; }
 
  private:
-  std::optional<AtomicDirectory> aside_;  // never committed: removed with what is in it
+  std::optional<AtomicDirectory> aside_;  // never committed: removed with its contents
   std::string metrics_;
   HeldOutput held_metrics_, held_report_, held_trace_;
 };

@@ -8,15 +8,15 @@
 
 namespace megalith {
 
-/// Megatron's --log-straggler for its purpose: which rank keeps the others waiting. Only the time that a
-/// rank's own stages took counts, because what it waited for others is theirs.
+/// Serves the purpose of Megatron's --log-straggler: to find the rank that keeps the others waiting. Counts
+/// only the time in a rank's own stages, not the time it waits for others.
 class StragglerReport {
  public:
   void add(double seconds) {
     seconds_ += seconds;
     ++steps_;
   }
-  /// One line about the steps since the last one, the same on all ranks, each of which calls it:
+  /// Collective: one line about the steps since the last call, the same on all ranks:
   ///  > stages took 10.1 ms a step on rank 3, 12.0 at the median, 15.2 on rank 1 (1.27 of the median)
   std::string text(Communicator& world);
 
@@ -25,7 +25,7 @@ class StragglerReport {
   int64_t steps_ = 0;
 };
 
-/// The same of given times, rank by rank, in ms a step.
+/// The same line for given times of each rank, in ms per step.
 std::string straggler_text(const std::vector<double>& ms);
 
 }  // namespace megalith

@@ -28,7 +28,7 @@ constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
 
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  // TensorFlow masks it, so that a CRC of data that holds CRCs stays useful (crc32c.h).
+  // TensorFlow masks the CRC so that a CRC of data that contains CRCs remains useful (crc32c.h).
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }
 
@@ -93,8 +93,8 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A name that no earlier writer took and that sorts last, because TensorBoard reads a folder's files in the
-// order of their names.
+// A name that no earlier writer used and that sorts last: TensorBoard reads a folder's files in the order of
+// their names.
 std::string new_event_path(const std::string& folder) {
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);

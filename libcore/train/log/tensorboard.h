@@ -18,8 +18,8 @@ uint32_t crc32c(std::span<const std::byte> bytes);
 /// to TensorBoard with flush().
 class EventWriter {
  public:
-  /// `start` is the first step that will be written. Above 0 (a resumed run) a session mark is written,
-  /// because TensorBoard then forgets what an earlier file of the folder says of that step and later ones.
+  /// `start` is the first step to be written. Above 0 (a resumed run) a session mark is written, at which
+  /// TensorBoard forgets what an earlier file of the folder holds for that step and later ones.
   EventWriter(const std::string& folder, int64_t start);
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;

@@ -9,14 +9,13 @@
 
 namespace megalith {
 
-/// What is minimised in place of the mean loss, as a function of the samples' own losses: the sum of each
-/// one's token losses.
+/// What is minimised instead of the mean loss, as a function of each sample's loss: the sum of its token
+/// losses.
 struct Judgement {
   double loss = 0;
-  std::vector<double> weights = {};  // d(loss) / d(a sample's loss), of each
+  std::vector<double> weights = {};  // d(loss) / d(each sample's loss)
 };
-/// `losses` are those of the samples of one step, which begin at number `first` of the source, in their
-/// order.
+/// `losses` are those of one step's samples in order, beginning with number `first` of the source.
 using Judge = std::function<Judgement(const SampleSource&, int64_t first, std::span<const double> losses)>;
 
 }  // namespace megalith

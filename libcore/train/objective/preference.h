@@ -9,14 +9,14 @@
 
 namespace megalith {
 
-/// Direct preference optimization (Rafailov et al. 2023) of pairs of answers: samples 2 k and 2 k + 1 are the
-/// chosen and the rejected answer to one question.
+/// Direct preference optimization (Rafailov et al. 2023) over pairs of answers: samples 2 k and 2 k + 1 are
+/// the chosen and the rejected answer to one question.
 struct PreferenceOptions {
   double beta = 0.1;
-  double smoothing = 0;  // share of the pairs that are taken to be the wrong way round (cDPO)
+  double smoothing = 0;  // share of the pairs assumed to be swapped (cDPO)
 };
 
-/// How much a model prefers each chosen answer, beyond what the reference does.
+/// How much more strongly a model prefers each chosen answer than the reference does.
 struct PairLosses {
   double chosen, rejected;                      // sums of an answer's token losses, -log p
   double reference_chosen, reference_rejected;  // of the reference
@@ -27,26 +27,26 @@ struct PairJudgement {
 /// -log sigmoid(beta * (log p/p_ref of the chosen - that of the rejected)), smoothed.
 PairJudgement judge_pair(const PreferenceOptions& options, const PairLosses& losses);
 
-/// A Judge of pairs: their mean loss. Holds the reference's losses of every example.
+/// A Judge for pairs: their mean loss. Holds the reference's loss of every example.
 class Preference {
  public:
-  /// The losses of a step's samples from number `first` of a source on.
+  /// The losses of a step's samples, beginning with number `first` of a source.
   using LossesOf = std::function<std::vector<double>(const SampleSource&, int64_t first)>;
-  /// The examples that pairs are made of, each a sample, in the order of their numbers.
+  /// The examples that form the pairs, each one sample, in order.
   struct All {
     const SampleSource& examples;
     int64_t count;
   };
-  /// Asks for the losses of all of them, which are the reference's as long as the parameters have its values.
+  /// Calls losses_of for all examples: the parameters must still have the reference's values.
   Preference(const PreferenceOptions& options, const All& all, const LossesOf& losses_of);
 
-  /// SampleSource::example of the source says which examples the samples are. Pairs without examples, which
-  /// fill up a step, count nothing.
+  /// The source's SampleSource::example maps samples to examples. Pairs without examples, which fill up a
+  /// step, do not count.
   Judgement operator()(const SampleSource& source, int64_t first, std::span<const double> losses) const;
 
  private:
   PreferenceOptions options_;
-  std::vector<double> reference_;  // of each example
+  std::vector<double> reference_;  // for each example
 };
 
 }  // namespace megalith

@@ -16,10 +16,11 @@
 namespace megalith {
 namespace {
 
-constexpr int kForwardColumns = 1, kBackwardColumns = 2;  // a backward pass is about two forward ones
+constexpr int kForwardColumns = 1,
+              kBackwardColumns = 2;  // a backward pass takes about as long as two forward passes
 constexpr size_t kShownSamples = 4, kShownTokens = 16;
 
-/// A pipeline played with those lengths; sends take no time.
+/// Simulates a pipeline in which each pass takes this many columns and sends take no time.
 class Player {
  public:
   Player(int ranks, int chunks, int microbatches) : ranks_(ranks), chunks_(chunks) {
@@ -42,9 +43,9 @@ class Player {
   }
 
  private:
-  using Piece = std::tuple<bool, int, int>;  // forward, place in the chain of chunks, microbatch
+  using Piece = std::tuple<bool, int, int>;  // forward, position in the chain of chunks, microbatch
 
-  /// The columns after which a step's input is there; nothing: not yet.
+  /// The column from which a step's input is available; nothing: not yet.
   std::optional<size_t> ready(const Step& step, int place) const {
     const auto end = [&](bool forward, int at) -> std::optional<size_t> {
       const auto found = ends_.find({forward, at, step.microbatch});

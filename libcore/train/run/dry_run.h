@@ -9,21 +9,22 @@
 
 namespace megalith {
 
-/// The memory of a run's ranks, found without allocating it.
+/// The memory of a run's ranks, determined without allocating it.
 struct DryMemory {
   std::vector<ModelRank> ranks;
-  bool on_host;  // the run computes on the CPU, as --device gpu does where none answers
+  bool on_host;  // the run computes on the CPU, for example when --device gpu finds no GPU
 };
 DryMemory dry_memory(const PretrainConfig&);
-/// What --dry-run prints of a run that is complete and checked: the ranks' layout, each model rank's memory,
-/// the pipeline's order as a picture, and the samples of the first step. Nothing is allocated or written.
+/// What --dry-run prints about a complete and valid run: the ranks' layout, each model rank's memory, a
+/// picture of the pipeline's order, and the samples of the first step. Allocates and writes nothing.
 std::string dry_run_text(const PretrainConfig&, const std::vector<ModelRank>&, const DataSets&,
                          const Tokenizer*);
 
-/// The order of a pipeline with every forward one column long and every backward two, a line for each rank:
+/// The order of a pipeline, one line per rank, in which every forward pass takes one column and every
+/// backward pass two:
 ///   rank 0 | 0 1 .  0--1--
-/// "." waits. Microbatches are numbered by their last digit, chunks follow as letters ("0a"). At most
-/// `columns` columns are drawn.
+/// "." means waiting. Microbatches are numbered by their last digit, followed by a letter for the chunk
+/// ("0a"). Draws at most `columns` columns.
 std::string schedule_picture(const ParallelConfig&, const ModelConfig&, int microbatches, int columns = 100);
 
 }  // namespace megalith

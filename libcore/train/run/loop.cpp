@@ -22,10 +22,10 @@
 namespace megalith {
 namespace {
 
-// Several, because a single bad step may come from bad data; after so many in a row the model itself is lost.
+// A single bad step may come from bad data; after this many in a row the model itself is lost.
 constexpr int64_t kMaxSkipsInARow = 3;
 
-/// A set that begins anew at its end.
+/// The samples of a set, repeated without end.
 SampleSource repeated(const DataSet& set) {
   SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
   if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
@@ -34,8 +34,8 @@ SampleSource repeated(const DataSet& set) {
   return out;
 }
 
-/// The weight of one step in a mean over several: its labels that count, where these are known, so that each
-/// label weighs the same.
+/// The weight of one step in a mean over several: the number of its counted labels if known, so that each
+/// label has the same weight.
 double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   if (!source.counted) return 1;
   int64_t sum = 0;
@@ -43,7 +43,7 @@ double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   return static_cast<double>(sum);
 }
 
-// OMP_NUM_THREADS is what OpenMP would take by itself.
+// OMP_NUM_THREADS takes precedence, as OpenMP itself would read it.
 int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
   if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
@@ -114,24 +114,24 @@ void TrainRun::write_trace() {
 
 // Megatron leaves these evaluations out, too.
 void TrainRun::warn_of_missing_evaluations() const {
-  if (tuning_) return;  // its data have no such parts
+  if (tuning_) return;  // fine-tuning data have no such parts
   const bool tested = data_.test.size > 0 || config_.data.reads_texts();
   if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
   const char* parts = data_.valid.size > 0  ? "test"
                       : data_.test.size > 0 ? "validation"
                                             : "validation and test";
   if (config_.data.has_own_paths())
-    warn("no ", parts, " data are named: that evaluation is left out");
+    warn("no ", parts, " data are given: that evaluation is left out");
   else
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
 }
 
-// The DDP tutorial counts its steps from 0, so it evaluates and saves at the first one.
+// The DDP tutorial counts its steps from 0, so it evaluates and saves after the first one.
 bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
   return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
 }
 
-// The tutorial names a pair at the end of each epoch.
+// The tutorial names a pair of files at the end of each epoch.
 bool TrainRun::is_turn_to_save() const {
   const auto interval = config_.checkpoint.save_interval;
   const bool pairs = traits_of(config_.checkpoint.format).from_zero;
@@ -165,7 +165,7 @@ void TrainRun::step() {
       .iteration = state_.iteration,
       .consumed_samples = state_.consumed_train,
       .loss = result.loss,
-      // Megatron's log has the next step's, the DDP tutorial's list the one that the step had.
+      // Megatron's log shows the next step's rate, the DDP tutorial's list the rate that this step had.
       .learning_rate = style_->counts_from_zero() ? rate : schedule_.at(state_.schedule_samples),
       .grad_norm = result.grad_norm,
       .loss_scale = result.loss_scale,
@@ -192,7 +192,8 @@ void TrainRun::step() {
   stop_when_lost(result);
 }
 
-/// In `samples` training samples from `first` on; of those that are shorter than the sequence, their own.
+/// Tokens of `samples` training samples from `first` on; samples shorter than the sequence count only their
+/// own.
 int64_t TrainRun::tokens_of(int64_t first, int64_t samples) const {
   const auto& length = data_.train.read.length;
   if (!length) return samples * config_.model.seq_length;
@@ -201,8 +202,8 @@ int64_t TrainRun::tokens_of(int64_t first, int64_t samples) const {
   return sum;
 }
 
-// No word while a dynamic loss scale can fall, because an overflow is no news then: the first steps of a run
-// find the scale.
+// Stays silent while a dynamic loss scale can still fall: overflows are expected in a run's first steps,
+// which find the scale.
 void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
   if (!result.skipped || trainer_->loss_scale().can_fall()) {
     skips_in_a_row_ = 0;
@@ -214,7 +215,7 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
   warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
        state_.consumed_train - 1);
   if (++skips_in_a_row_ < kMaxSkipsInARow) return;
-  if (saver_) saver_->finish();  // an earlier state, which is to go on from
+  if (saver_) saver_->finish();  // an earlier state, from which a run can resume
   run_log_->end(state_.iteration, "not finite");
   const TrainConfig& train = config_.train;
   const std::string remedy =
@@ -223,7 +224,7 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
           : std::string("lower --lr or raise --lr-warmup-iters");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
-       " of the training order; ", remedy, " and go on from ",
+       " of the training order; ", remedy, " and resume from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
 }
@@ -260,13 +261,13 @@ void TrainRun::evaluate(const std::string& where) {
   note_evaluation(loss);
 }
 
-// The first sample of the epoch that the last step was of.
+// The first sample of the last step's epoch.
 int64_t TrainRun::epoch_begin() const {
   const int64_t epoch = data_.train.epoch;
   return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
 }
 
-// Every rank has the same loss, so that all of them decide alike.
+// Every rank has the same loss, so all decide alike.
 void TrainRun::note_evaluation(double loss) {
   if (!tuning_) return;
   if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
@@ -279,8 +280,7 @@ void TrainRun::note_evaluation(double loss) {
   }
 }
 
-// Waits for a checkpoint that is under way, because it may name the best one until now; the next one does
-// not.
+// Waits for the save in progress, which may be the best so far; the next save will not be.
 void TrainRun::save_best() {
   if (saver_) saver_->finish();
   best_use_.reset();
@@ -309,7 +309,7 @@ void TrainRun::sample() {
   run_log_->sample(state_.iteration, config_.train.sample_prompt, text);
 }
 
-/// Unless it was begun already.
+/// Does nothing if the save of this iteration was already started.
 void TrainRun::save() {
   if (!saver_ || saver_->begun() == state_.iteration) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
@@ -323,22 +323,22 @@ void TrainRun::save() {
                          .losses = losses_});
 }
 
-// Asked within a step, so that the ranks agree with the loss; the clock is the first rank's.
+// Asked within a step, so that the ranks agree together with the loss; only the first rank's clock counts.
 bool TrainRun::wants_to_stop() const {
   const auto minutes = config_.train.exit_minutes;
   return stop_.asked() ||
          (leads() && minutes && seconds_since(began_) > 60.0 * static_cast<double>(*minutes));
 }
 
-// The signal that the first rank which got one names; empty: time is up.
+// The signal as named by the first rank that received one; empty: time is up.
 std::string TrainRun::agreed_reason() const {
   for (const std::string& name : exchange_values(world_, std::string(stop_.name())))
     if (!name.empty()) return name;
   return {};
 }
 
-// Megatron's checkpoint_and_decide_exit: what may end a run between two steps. Each saves the state first, so
-// that the same command goes on.
+// Megatron's checkpoint_and_decide_exit: what may end a run between two steps. Saves the state first, so that
+// the same command resumes the run.
 bool TrainRun::asked_to_end() {
   const TrainConfig& train = config_.train;
   const auto end = [&](std::string reason) {

@@ -18,57 +18,57 @@
 
 namespace megalith {
 
-/// What tuning a trained model has beyond training one from the beginning.
+/// What fine-tuning a trained model needs beyond training from scratch.
 struct Tuning {
   TuningPlan plan = {};
   bool short_samples = false;            // SampleForm::short_ones
-  const TensorFile* base = nullptr;      // the values to begin with, under our names
-  const TensorFile* adapters = nullptr;  // those of the plan's adapters; null: as they are declared
+  const TensorFile* base = nullptr;      // the initial values, under our names
+  const TensorFile* adapters = nullptr;  // initial values of the plan's adapters; null: as declared
   bool keep_best = false;                // save at each evaluation that is better than all before
-  int64_t patience = 0;                  // evaluations without a better one that end it; 0: never
-  double threshold = 0;                  // by how much a loss must be lower to be better
-  /// Learns which of two answers is the better one; the reference is the base without adapters. `examples`
-  /// are all that SampleSource::example of the run's data may name, each one sample.
+  int64_t patience = 0;  // number of evaluations without improvement that ends the run; 0: never
+  double threshold = 0;  // by how much a loss must be lower to count as better
+  /// Learns which of two answers is better; the reference is the base without adapters. `examples` are all
+  /// examples that SampleSource::example of the run's data may name, each one sample.
   struct Preferences {
     PreferenceOptions options;
     SampleSource examples;
     int64_t count;
   };
   std::optional<Preferences> preferences = {};
-  Json::Object args = {};  // more members of a checkpoint's args.json
+  Json::Object args = {};  // additional members of a checkpoint's args.json
 };
 
 struct PretrainResult {
-  int64_t iteration = 0;   // steps done, earlier runs' included
-  std::string stopped_by;  // the signal that ended the run early; empty: none did
+  int64_t iteration = 0;   // steps done, including those of earlier runs
+  std::string stopped_by;  // the signal that ended the run early; empty: none
   bool saved = false;      // the state at `iteration` is in --save
-  int64_t best = 0;        // with Tuning: the best evaluation's iteration; 0: none
+  int64_t best = 0;        // with Tuning: the iteration of the best evaluation; 0: none
 };
 
-/// What one rank of a run is given. All of it must outlive the call; the data may be read by several threads.
+/// What one rank of a run receives. Everything must outlive the call; several threads may read the data.
 struct RankInput {
   const PretrainConfig& config;  // complete: finish() and validate() done
   const DataSets& data;
-  const Tokenizer* tokenizer;  // may be null when no sample text is asked for
+  const Tokenizer* tokenizer;  // may be null unless a sample text is requested
   const StopSignal& stop;
   Communicator& world;
   int ranks_here = 0;              // of `world`, on this machine; 0: all
-  const Tuning* tuning = nullptr;  // null: the run trains from the beginning
+  const Tuning* tuning = nullptr;  // null: the run trains from scratch
 };
 
-/// Trains a model as the configuration says, from scratch or from the latest checkpoint of --load: steps,
-/// evaluations, samples, checkpoints, log lines with Megatron's wording on the log, TensorBoard, JSON lines.
-/// Called by every rank of `world`, as a thread or as a process; rank 0 logs. What all have to agree on
-/// (loss, skipped steps, the end) they do in each step. The result is the same on all ranks. Throws what its
-/// parts throw; kUsage when the machine's memory is too small or the checkpoint does not fit the options,
-/// kData when loss or gradient stay not finite.
+/// Trains a model as configured, from scratch or from the latest checkpoint of --load: steps, evaluations,
+/// samples, checkpoints, log lines in Megatron's wording, TensorBoard, JSON lines. Every rank of `world`
+/// calls it, as a thread or as a process; rank 0 logs. In each step all ranks agree on the loss, on skipping
+/// the step and on ending the run. The result is the same on all ranks. Throws what its parts throw; kUsage
+/// when the machine's memory is too small or the checkpoint does not fit the options, kData when loss or
+/// gradient remain non-finite.
 PretrainResult train_rank(const RankInput&);
 
 /// Where the lines of a rank other than 0 go; empty: nowhere.
 using ThreadLog = std::function<LogSink(int rank)>;
 
-/// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
-/// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
+/// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process. Each
+/// gets its share of the machine's cores unless --threads or OMP_NUM_THREADS sets the number.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
@@ -77,11 +77,11 @@ PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokeni
 struct ProcessRank {
   Communicator& world;
   int ranks_here = 1;  // of `world`, on this machine
-  int cpu_share = 1;   // CPUs of this machine for each of them
+  int cpu_share = 1;   // CPUs of this machine per rank
 };
 
-/// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS says how
-/// many.
+/// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS sets the
+/// number.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal&, const ProcessRank&, const Tuning* tuning = nullptr);
 

@@ -37,7 +37,7 @@ void log_world(const ParallelConfig& parallel) {
 
 namespace {
 
-/// Null when none is asked for. Sets the vocabulary's size.
+/// Null unless one is configured. Sets the vocabulary's size.
 std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   const TokenizerConfig& files = config.tokenizer;
   if (files.type.empty()) return nullptr;
@@ -52,7 +52,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   return tokenizer;
 }
 
-/// The dataset that a sample is from, and its number there: "corpus: sample 7 of split train".
+/// The dataset that a sample comes from, and its number there: "corpus: sample 7 of split train".
 std::string origin_of(const TrainingDataset& data, int64_t index) {
   const GptDataset* from = std::get_if<GptDataset>(&data.source());
   if (const auto* blend = std::get_if<BlendedDataset>(&data.source())) {
@@ -63,7 +63,7 @@ std::string origin_of(const TrainingDataset& data, int64_t index) {
   return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
 }
 
-/// What was checked at the start is the sidecar or an earlier scan; the .bin may have been changed since.
+/// The check at the start relied on the sidecar or an earlier scan; the .bin may have changed since.
 void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
                        int64_t vocab_size) {
   for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
@@ -74,7 +74,7 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
              "); the .bin was changed after it was written: compare it with megalith-data verify");
 }
 
-/// Has the documents of the set's samples told apart by the token that ends them.
+/// Marks the documents within the set's samples by the token that ends them.
 void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   if (set.size == 0) return;
   set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
@@ -83,7 +83,7 @@ void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   };
 }
 
-/// Samples of one time through the data; 0 for a blend, because its parts end at different times.
+/// Samples of one pass over the data; 0 for a blend, whose parts end at different times.
 int64_t epoch_of(const TrainingDataset& data) {
   const GptDataset* one = std::get_if<GptDataset>(&data.source());
   return one ? one->size() / one->index().epochs : 0;
@@ -111,7 +111,7 @@ int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config
   return data[0] ? data[0]->size() : 0;
 }
 
-/// Samples to ask of train, valid and test.
+/// The numbers of train, valid and test samples to request.
 std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
   const std::array<int64_t, 3> samples = requested_samples({.train_iters = *train.iters,
                                                             .global_batch = train.global_batch,
@@ -125,19 +125,19 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
   return samples;
 }
 
-/// How this process opens the data, of several that open the same.
+/// How this process opens data that several processes open.
 struct OpenRules {
   WorkCheck check;                // throws to end long work
-  std::string index_folder = {};  // where the order of samples is kept; empty: in memory only
-  bool scans = true;              // looks at every token id; one rank a machine
+  std::string index_folder = {};  // where the order of samples is stored; empty: in memory only
+  bool scans = true;              // checks every token id; one rank per machine
 };
 
 RunTokenizer named(const Tokenizer& tokenizer) {
   return {tokenizer.name(), tokenizer.hash()};
 }
 
-/// Knows the run's tokenizer, and the one that the model of --load was trained with. A NullTokenizer's ids
-/// are texts of nobody's.
+/// Knows the run's tokenizer and the one that the model of --load was trained with. A NullTokenizer matches
+/// every model: its ids have no texts.
 TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig& config) {
   TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
   if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
@@ -146,15 +146,16 @@ TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig&
   std::unique_ptr<Tokenizer> models;
   try {
     models = make_tokenizer(*own);
-  } catch (const Error& error) {  // a Hugging Face model may have one of a kind that is not known here
-    warn(config.checkpoint.load, ": its tokenizer is compared with nothing: ", error.what());
+  } catch (const Error& error) {  // a Hugging Face model may have a tokenizer of an unknown type
+    warn(config.checkpoint.load, ": its tokenizer cannot be compared: ", error.what());
     return check;
   }
   check.check_model(config.checkpoint.load, named(*models));
   return check;
 }
 
-/// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
+/// Opens the datasets of a --data-path and checks their token ids. Without stored counts of the ids this may
+/// take long.
 OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
                        TokenizerCheck& tokenizers, const OpenRules& rules) {
   OpenBlend blend = open_blend(data_path);
@@ -166,7 +167,7 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
-/// `tokenizers` looks at all parts together.
+/// `tokenizers` compares all parts together.
 TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
@@ -202,7 +203,7 @@ TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, co
   return data;
 }
 
-/// What a process reads before it trains. It must stay where it is: the sets refer to it.
+/// What a process reads before it trains. Must not move: the sets refer to it.
 class Opened {
  public:
   explicit Opened(PretrainConfig given) : config(std::move(given)) {}
@@ -227,7 +228,7 @@ class Opened {
 
   PretrainConfig config;  // with the vocabulary's size
   std::unique_ptr<Tokenizer> tokenizer;
-  TrainingDatasets data;  // of --data-path and its like
+  TrainingDatasets data;  // of --data-path and the like
   DataSets sets;
 
  private:
@@ -247,7 +248,7 @@ class Opened {
   std::unique_ptr<TextData> texts_;
 };
 
-/// The datasets of all splits, which are the same ones.
+/// The datasets of all splits, which share them.
 std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   std::vector<const GptDataset*> all;
   for (const auto& split : data) {
@@ -259,7 +260,7 @@ std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   return all;
 }
 
-/// What ranks that read the same files agree on.
+/// What ranks that read the same files must agree on.
 struct DataFacts {
   struct Dataset {
     int64_t tokens, sequences;
@@ -295,13 +296,13 @@ DataFacts facts_of(const Opened& run) {
   return facts;
 }
 
-/// Paths may differ between machines; what they lead to must not.
+/// Paths may differ between machines; the files' contents must not.
 void require_same_data(Communicator& world, const Opened& run) {
   const std::vector<DataFacts> all = exchange_values(world, facts_of(run));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front().text(),
-           " and rank ", rank, " to ", all[rank].text(), "; give every machine the same files");
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files give rank 0 ", all.front().text(),
+           " and rank ", rank, " ", all[rank].text(), "; give every machine the same files");
 }
 
 }  // namespace
@@ -338,7 +339,7 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
 
 namespace {
 
-/// Waits however long it takes; the makers go first, so that the others map what they made.
+/// Waits as long as it takes. The ranks that build indexes go first, so that the others map the results.
 void open_together(Opened& run, const RankWorld& ranks) {
   const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
   for (const bool makers : {true, false})

@@ -42,7 +42,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
                  "memory; give --device cpu");
   if (config.train.fp16 && config.train.device == "cuda")
     problems.add(
-        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
+        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU only; give --bf16");
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
@@ -69,7 +69,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "token that ends a document");
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add(
-        "--reset-position-ids and --reset-attention-mask want the whole of a sample on one rank; leave "
+        "--reset-position-ids and --reset-attention-mask need a whole sample on one rank; leave "
         "--context-parallel-size at 1");
   if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
@@ -97,10 +97,11 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
-  // A log beside the checkpoints, say, is the user's: the same command goes on with it.
+  // If --load is --save, the user may keep a log next to the checkpoints, for example: the same command run
+  // again appends to it.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
   const std::string metrics = metrics_path(config.train);
-  // A report is drawn from the figures, which must then be kept.
+  // A report is drawn from the figures, so these must be kept.
   files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
@@ -122,7 +123,7 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
     list += concat("\n  --", d.name, ": checkpoint ", d.theirs, ", command line ", d.ours);
   if (!list.empty())
     fail(ErrorKind::kUsage, from,
-         ": the checkpoint is of another model; give its options, or another --load:", list);
+         ": the checkpoint belongs to another model; give its options, or another --load:", list);
 }
 
 std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,

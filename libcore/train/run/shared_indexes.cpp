@@ -18,7 +18,7 @@ int maker_for(const std::vector<RankPlace>& places, int rank) {
 
 }  // namespace
 
-// A member owns the temporary folder, so that it is removed when the exchange throws.
+// A member owns the temporary folder, so that it is removed even when the exchange throws.
 SharedIndexes::SharedIndexes(Communicator& ranks, const std::vector<RankPlace>& places,
                              const std::string& cache)
     : makes_(maker_for(places, ranks.rank()) == ranks.rank()), folder_(cache) {

@@ -21,7 +21,7 @@
 #include "libcore/train/saves/start_point.h"
 #include "libcore/train/step/trainer.h"
 
-/// What a rank's run knows while it lasts. For loop.cpp and train_run_start.cpp only.
+/// The state of a rank during a run. Only for loop.cpp and train_run_start.cpp.
 namespace megalith {
 
 inline std::string padded_iteration(int64_t iteration) {
@@ -29,8 +29,8 @@ inline std::string padded_iteration(int64_t iteration) {
   return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
 }
 
-/// One call of train_rank(): the constructor makes or loads the state that the run begins with
-/// (train_run_start.cpp), go() does the rest (loop.cpp).
+/// One call of train_rank(): the constructor creates or loads the initial state (train_run_start.cpp), go()
+/// does the rest (loop.cpp).
 class TrainRun {
  public:
   explicit TrainRun(const RankInput&);
@@ -88,10 +88,10 @@ class TrainRun {
   Communicator& world_;
   const Tuning* tuning_;
   int ranks_here_;                     // of it, on this machine
-  std::optional<LockFile> lock_;       // of --save, the first rank's
-  std::optional<RunOutputs> outputs_;  // the first rank's
-  /// The checkpoint of another --load, which must stay, because the same command will look for it again; or
-  /// none.
+  std::optional<LockFile> lock_;       // on --save, held by the first rank
+  std::optional<RunOutputs> outputs_;  // only on the first rank
+  /// The checkpoint from a --load other than --save, which must be kept: the same command will look for it
+  /// again. Empty: none.
   std::string base_;
   std::optional<CheckpointUse> base_use_, best_use_;
   std::unique_ptr<Backend> backend_;
@@ -102,8 +102,9 @@ class TrainRun {
   int64_t start_ = 0;   // iterations done before this run
   int64_t saved_ = -1;  // iteration of this run's last checkpoint
   int64_t skips_in_a_row_ = 0;
-  int64_t consumed_before_ = 0, first_lost_ = 0;  // samples before the last step, and before those skips
-  int64_t seen_tokens_ = 0;                       // of all steps, also those of earlier runs
+  int64_t consumed_before_ = 0,
+          first_lost_ = 0;   // samples before the last step, and before the skipped steps in a row
+  int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
   double last_loss_ = 0;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;

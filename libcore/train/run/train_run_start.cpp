@@ -20,8 +20,8 @@
 namespace megalith {
 namespace {
 
-/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees,
-/// because another run may just be writing there and the ranks would see different ones.
+/// Resolves the checkpoint that --load names, if one exists yet. The first rank's view counts: another run
+/// may be writing to the folder, and the ranks would see different checkpoints.
 CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
   if (config.load.empty() || config.number) return config;
   std::string name;
@@ -48,9 +48,10 @@ TrainRun::TrainRun(const RankInput& in)
                                                config_.model, tuning_ ? Trained::kTuned : Trained::kModel);
   if (start) count_in_steps(*start, config_.train, data_.train.epoch);
   if (start && !start->args.is_null()) take_args(*start);
-  if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
-    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
-  const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
+  if (config_.train.fp16 &&
+      backend_->name() == std::string_view("cuda"))  // --device gpu, and a GPU was found
+    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
+  const RunShape shape = agreed_shape();  // first: a run refused for lack of memory leaves no folder
   if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
     if (leads()) take_folder();
@@ -69,7 +70,7 @@ TrainRun::TrainRun(const RankInput& in)
   make_saver();
 }
 
-/// Takes --save for this run alone, and removes what killed runs left in it.
+/// Locks --save for this run and removes what killed runs left in it.
 void TrainRun::take_folder() {
   const CheckpointConfig& config = config_.checkpoint;
   lock_.emplace(config.save);
@@ -77,7 +78,7 @@ void TrainRun::take_folder() {
   store_of(config.format).enter(config);
 }
 
-/// The first rank looks at the memory of its machine for all, so that all come to one decision.
+/// The first rank checks the memory of its machine for all, so that all reach the same decision.
 RunShape TrainRun::agreed_shape() const {
   RunShape shape = run_shape(config_);
   if (tuning_) {
@@ -85,7 +86,7 @@ RunShape TrainRun::agreed_shape() const {
     shape.tuning = tuning_->plan;
   }
   if (leads()) {
-    // Not for a device of its own, because that refuses by itself what it has no memory for.
+    // Only for the CPU: a GPU itself refuses what does not fit its memory.
     const bool on_host = backend_->name() == std::string_view("cpu");
     const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
     const SaveCopyChoice chosen =
@@ -117,13 +118,12 @@ void TrainRun::make_saver() {
   saver_ = std::make_unique<Saver>(*trainer_, std::move(options));
 }
 
-/// The run's result is made of the best checkpoint, which --keep-last must not count among the old ones.
+/// The run's result is made from the best checkpoint, so --keep-last must not count it among the old ones.
 void TrainRun::keep_best(const std::string& path) {
   if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
 }
 
-/// Reads what the run began with too where only a part is trained, because a checkpoint holds that part
-/// alone.
+/// For a partly trained model also reads what the run began with: a checkpoint holds only the trained part.
 void TrainRun::begin_base(const StartPoint* start) {
   const bool frozen = tuning_ && tuning_->plan.frozen;
   if (!start) trainer_->initialize();
@@ -132,7 +132,7 @@ void TrainRun::begin_base(const StartPoint* start) {
                 frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
 }
 
-// Before the adapters are read, so that they add nothing: their B is zero.
+// Called before the adapters are read, while they add nothing: their B is zero.
 void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
   const Preference::LossesOf losses_of = [this](const SampleSource& all, int64_t first) {
     return trainer_->sample_losses(all, first);
@@ -142,7 +142,7 @@ void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
 
 void TrainRun::begin_trained(const StartPoint* start) {
   if (start) return load(*start);
-  if (!tuning_) return;  // random values have their masters
+  if (!tuning_) return;  // random values already have masters
   if (tuning_->adapters)
     load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
                 ParamChoice::kTrained);
@@ -153,11 +153,11 @@ void TrainRun::take_args(const StartPoint& start) {
   require_same_model(config_.model, start.args, start.path);
   if (!resumes(start)) return;
   for (const Difference& d : sample_order_differences(config_, start.args, start.path))
-    warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
-         " when the checkpoint was saved: samples come in another order now");
+    warn("--", d.name, " is ", d.ours, ", but was ", d.theirs,
+         " when the checkpoint was saved: samples now come in another order");
   const Json* seed = start.args.find("seed");
   if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
-  log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
+  log("dropout continues with the checkpoint's --seed ", seed->as_int(),
       " (--no-load-rng takes the command line's)");
   config_.train.seed = seed->as_int();
 }
@@ -166,8 +166,8 @@ void TrainRun::load(const StartPoint& start) {
   log(" loading checkpoint from ", start.path);
   if (config_.checkpoint.load != config_.checkpoint.save && std::filesystem::is_directory(start.path))
     base_use_.emplace(base_ = start.path);
-  // A run of another precision must go on from the masters too, else it would lose their bits; for one of the
-  // same they are the same values.
+  // A resumed run of another precision must read the masters, or it would lose their extra bits; at the same
+  // precision they equal the values.
   load_params(*start.tensors, trainer_->params(), trainer_->stream(),
               resumes(start) ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
   trainer_->optimizer().take_values(trainer_->stream());
@@ -177,7 +177,7 @@ void TrainRun::load(const StartPoint& start) {
     if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
     if (saves() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
-    log(start.path, " holds weights alone: training begins at iteration 0");
+    log(start.path, " holds only weights: training begins at iteration 0");
   }
   start_ = state_.iteration;
   seen_tokens_ = tokens_of(0, state_.consumed_train);
@@ -186,16 +186,16 @@ void TrainRun::load(const StartPoint& start) {
   log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
 }
 
-// Fresh moments without a word would look like a bad step; of our own checkpoints the user chose to have
+// Fresh moments without a warning would look like a bad step. For our own checkpoints the user chose to save
 // none.
 void TrainRun::load_optimizer_state(const StartPoint& start) {
   if (start.optimizer_steps)
     load_optimizer(*start.tensors, *start.optimizer_steps, trainer_->optimizer(), trainer_->stream());
   else if (!start.no_optimizer.empty())
-    warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
+    warn(start.path, ": no optimizer state (", start.no_optimizer, "): continuing with fresh moments");
   else
     fail(ErrorKind::kData, start.path,
-         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
+         ": holds no optimizer state; give --no-load-optim to continue with fresh moments");
   schedule_ = agreed_schedule(schedule_, start, config_.checkpoint);
   LossScale& scale = trainer_->loss_scale();
   if (!scale.dynamic()) return;
@@ -213,9 +213,9 @@ void TrainRun::check_data() const {
     fail(ErrorKind::kUsage, "--split ", quote(config_.data.split),
          " leaves no training data; give --split a larger share for it, the first number");
   if (left > 0 && !train.eval_only && data_.train.size < wanted)
-    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
-         format_count(data_.train.size),
-         "; lower --train-iters, or give --data-path weights so that data is used again");
+    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted),
+         " training samples, but the data sets have ", format_count(data_.train.size),
+         "; lower --train-iters, or give --data-path weights so that data is reused");
 }
 
 void TrainRun::start_log() {

@@ -15,30 +15,30 @@
 #include "libcore/train/saves/checkpointing.h"
 #include "libcore/train/saves/start_point.h"
 
-/// Formats of a run's checkpoints. A format is one file, which adds its store
-/// with add_checkpoint_store(); its word is one of CheckpointFormat's, with what the options have to know of
-/// it.
+/// Formats of a run's checkpoints. Each format is one file, which registers its store with
+/// add_checkpoint_store(). A value of CheckpointFormat identifies it, and the options read its properties
+/// there.
 namespace megalith {
 
-/// Where a checkpoint is looked for.
+/// Where to look for a checkpoint.
 struct CheckpointPlace {
-  std::string path;                    // of its folder, or of the folder with all of a run's
-  std::optional<int64_t> number = {};  // the one of this number is meant (--checkpoint)
+  std::string path;                    // of its folder, or of the folder with all checkpoints of a run
+  std::optional<int64_t> number = {};  // find the checkpoint of this number (--checkpoint)
 };
 
-/// A checkpoint that is there, not read yet.
+/// An existing checkpoint that has not been read yet.
 class FoundCheckpoint {
  public:
   virtual ~FoundCheckpoint() = default;
-  /// Reads it. `model` says the size of the vocabulary where the checkpoint does not. kNoInput, kData.
+  /// Reads it. `model` gives the vocabulary's size where the checkpoint does not. kNoInput, kData.
   virtual StartPoint start(const CheckpointConfig&, const ModelConfig& model, Trained) const = 0;
-  /// Nothing: it keeps no options.
+  /// Nothing: it stores no options.
   virtual std::optional<SavedArgs> args() const = 0;
-  /// The model with the tokenizer that lies with it; null: none does.
+  /// The model, if a tokenizer is stored with it; otherwise null.
   virtual std::unique_ptr<ModelSource> model() const { return nullptr; }
 };
 
-/// The state of a run that is to be saved below `root`.
+/// The state of a run that should be saved below `root`.
 struct SaveRequest {
   const std::string& root;  // --save
   const TrainState& state;
@@ -48,9 +48,10 @@ struct SaveRequest {
 
 /// How a state becomes a checkpoint.
 struct SavePlan {
-  std::string root;  // all ranks write a checkpoint of ours below it
+  std::string root;  // all ranks write a checkpoint in our format below it
   std::string path;  // of the run's checkpoint
-  /// Makes that of ours, which the first rank is given; then `root` goes. Empty: ours is the run's.
+  /// Makes the run's checkpoint from ours, on the first rank; then `root` is removed. Empty: ours is the
+  /// run's checkpoint.
   std::function<void(const std::string& ours)> make = {};
 };
 
@@ -58,35 +59,35 @@ class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;
 
-  /// Null: none of this format is there.
+  /// Null: there is none in this format.
   virtual std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const = 0;
   /// The request must outlive the plan.
   virtual SavePlan save(const SaveRequest&) const = 0;
 
-  /// Why a run of this model and layout cannot be saved so; empty: it can.
+  /// Why a run of this model and layout cannot be saved in this format; empty: it can.
   virtual std::string refusal(const ModelConfig&, const ParallelConfig&) const { return {}; }
-  /// Removes from --save what killed runs left there of this format. The lock is that folder's.
+  /// Removes from --save what killed runs left there in this format. The lock is held on that folder.
   virtual void clear_leftovers(const std::string& /*save*/, const LockFile&) const {}
-  /// Puts --save in order for a run that saves in this format, after clear_leftovers() of all formats.
+  /// Prepares --save for a run that saves in this format, after clear_leftovers() of all formats.
   virtual void enter(const CheckpointConfig&) const {}
-  /// The iteration of a checkpoint in --save that the run goes on from although nothing names it yet.
+  /// The iteration of a checkpoint in --save from which the run resumes although no tracker names it yet.
   virtual std::optional<int64_t> untracked(const CheckpointConfig&) const { return std::nullopt; }
-  /// What goes on from the checkpoint of an iteration, where that is not --load's folder.
+  /// The options that resume from the checkpoint of an iteration, if --load with its folder does not.
   virtual std::optional<std::string> options_to_resume(const CheckpointConfig&, int64_t) const {
     return std::nullopt;
   }
-  /// kData when `path` is but a part of a checkpoint of this format.
+  /// kData when `path` is only a part of a checkpoint of this format.
   virtual void refuse_part(const std::string& /*path*/) const {}
 };
 
-/// All formats that are written, in the order in which they are looked for.
+/// All formats that can be written, in the order in which they are searched.
 const std::map<CheckpointFormat, std::unique_ptr<const CheckpointStore>>& checkpoint_stores();
-/// For the file of a format, which calls it before main(). Returns true.
+/// A format's file calls it before main(). Returns true.
 bool add_checkpoint_store(CheckpointFormat, std::unique_ptr<const CheckpointStore>);
-/// kUsage when nothing writes the format.
+/// kUsage when no store writes the format.
 const CheckpointStore& store_of(CheckpointFormat);
 
-/// The checkpoint that --load or --checkpoint names, of whatever format; null: there is none.
+/// The checkpoint that --load or --checkpoint names, in any format; null: there is none.
 std::unique_ptr<FoundCheckpoint> find_checkpoint(const CheckpointConfig&);
 
 }  // namespace megalith

@@ -14,18 +14,18 @@
 
 namespace megalith {
 
-/// Where a run stands between two steps. With the parameters and the optimizer's moments this is all that a
-/// resumed run needs: sample order and dropout masks follow from the seed and these numbers.
+/// The progress of a run between two steps. Together with the parameters and the optimizer's moments this is
+/// all that a resumed run needs: sample order and dropout masks follow from the seed and these numbers.
 struct TrainState {
   int64_t iteration = 0;       // steps done
   int64_t consumed_train = 0;  // samples read by training steps
   int64_t consumed_valid = 0;  // samples read by evaluations on the validation set
-  /// Samples of the steps that were not skipped: the learning rate's clock, which must not go on in a skipped
-  /// one.
+  /// Samples of the steps that were not skipped: the learning rate's clock, which stands still in a skipped
+  /// step.
   int64_t schedule_samples = 0;
   int64_t skipped = 0;                   // steps without update
-  std::optional<double> best_loss = {};  // with Tuning: the lowest of the evaluations so far
-  int64_t best_iteration = 0;            // and where it was
+  std::optional<double> best_loss = {};  // with Tuning: the lowest evaluation loss so far
+  int64_t best_iteration = 0;            // and its iteration
   int64_t worse_evaluations = 0;         // since then
 
   Json to_json() const;
@@ -37,15 +37,15 @@ struct CheckpointExtras {
   Json args;  // every option of the run
   LrSchedule schedule;
   std::map<std::string, std::string> tokenizer_files = {};  // name to contents
-  bool optimizer = true;                                    // save its state too
+  bool optimizer = true;                                    // also save its state
   LossHistory losses = {};
 };
 
-/// The tokenizer's own files by the names that they have in a checkpoint: vocab.json and merges.txt, or
-/// tokenizer.json and what lies beside it, or the model's own name. kNoInput.
+/// The tokenizer's own files under their names in a checkpoint: vocab.json and merges.txt, or tokenizer.json
+/// and the files next to it, or the model file under its own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// The checkpoint of a run's state: this rank's share.
+/// A writer for the checkpoint of a run's state that holds this rank's share.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
 

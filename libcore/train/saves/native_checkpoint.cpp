@@ -1,4 +1,4 @@
-// Our own format, which every layout of ranks reads: docs/formats/checkpoint.md.
+// Our own format, which runs of any layout can read: docs/formats/checkpoint.md.
 #include <utility>
 
 #include "libcore/base/log.h"
@@ -60,10 +60,12 @@ class NativeStore final : public CheckpointStore {
   }
 };
 
-/// Ours in the place of Megatron's format that is as free of the layout.
+/// Writes our format in place of Megatron's torch_dist, which is likewise independent of the layout.
 class TorchDistStore final : public CheckpointStore {
  public:
-  std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const override { return nullptr; }  // as ours
+  std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const override {
+    return nullptr;
+  }  // found as ours
   SavePlan save(const SaveRequest& save) const override { return native_plan(save); }
   void enter(const CheckpointConfig&) const override {
     log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, too");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-/// The new checkpoint is there even where an old one cannot be removed.
+/// The new checkpoint is complete even if an old one cannot be removed.
 void tidy(const SaverOptions& options, int64_t newest) {
   try {
     remove_old_checkpoints(options.root, newest, *options.keep_last, options.used);
@@ -31,7 +31,7 @@ void tidy(const SaverOptions& options, int64_t newest) {
   }
 }
 
-/// A checkpoint after which older ones go.
+/// Writes a checkpoint, then removes older ones.
 class SaveAndTidy final : public CheckpointJob {
  public:
   SaveAndTidy(std::unique_ptr<CheckpointJob> save, int64_t iteration, const SaverOptions& options)
@@ -55,9 +55,9 @@ class SaveAndTidy final : public CheckpointJob {
 
 void make_shared_folder(Communicator& ranks, const std::string& folder) {
   const bool first = ranks.rank() == 0;
-  if (first) make_directories(folder);  // or fail now, not at the first save
+  if (first) make_directories(folder);  // fails now rather than at the first save
   if (ranks.size() == 1) return;
-  // The next save removes what a killed process leaves under this name.
+  // The next save removes a file of this name that a killed process leaves.
   const std::string path = concat(folder, "/.iter_seen-by-all-", rank0_value(ranks, ::getpid()), ".tmp");
   if (first) make_directories(path);
   ranks.exchange({});
@@ -67,7 +67,8 @@ void make_shared_folder(Communicator& ranks, const std::string& folder) {
   for (size_t rank = 0; rank < seen.size(); ++rank)
     if (!seen[rank])
       fail(ErrorKind::kUsage, "--save ", folder, ": rank ", rank,
-           " does not see there what rank 0 writes; all ranks write their part of a checkpoint to one "
+           " does not see the files that rank 0 writes there; all ranks write their parts of a checkpoint to "
+           "one "
            "folder: give one on a file system that all machines share");
 }
 
@@ -77,7 +78,7 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
       copy_(trainer.memory().save_copy),
       joint_(trainer.groups().world, options_.peer_timeout) {
   if (copy_.as<char>().empty()) return;
-  // The first touch of memory may cost as much as the copy: not while training waits.
+  // The first touch of memory may take as long as the copy, so it is not done while training waits.
   touching_ = std::make_unique<Beside>([memory = copy_.as<char>()] {
     for (size_t at = 0; at < memory.size(); at += kPage) static_cast<volatile char&>(memory[at]) = 0;
   });
@@ -93,7 +94,7 @@ void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
   plan.make ? save_through_ours(std::move(writer), plan) : save_ours(std::move(writer));
 }
 
-// Nobody goes on before the other format's checkpoint is there, however long that takes.
+// All ranks wait until the other format's checkpoint is complete, however long that takes.
 void Saver::save_through_ours(std::unique_ptr<CheckpointWriter> writer, const SavePlan& plan) {
   Communicator& world = trainer_.groups().world;
   joint_.save(std::move(writer));
@@ -125,7 +126,7 @@ void Saver::take_copy(CheckpointWriter& writer) {
          trainer_.memory().save_copy, " bytes of a save's copy, the checkpoint has ", writer.bytes());
   writer.take_copy(copy_.as<std::byte>(), trainer_.stream());
   log("  copied ", format_bytes(static_cast<double>(writer.bytes())), " in ",
-      format_duration(seconds_since(began)), "; training goes on while they are written");
+      format_duration(seconds_since(began)), "; training continues while they are written");
 }
 
 void Saver::finish() {

@@ -21,29 +21,30 @@ struct SavePlan;
 struct SaverOptions {
   std::string root;
   CheckpointFormat format = {};        // ours
-  std::optional<int> keep_last = {};   // checkpoints in `root`; unset: all
+  std::optional<int> keep_last = {};   // number of checkpoints to keep in `root`; unset: all
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
-  /// Called when a checkpoint has become complete, on every rank.
+  /// Called on every rank when a checkpoint is complete.
   std::function<void(int64_t iteration, const std::string& path)> complete = {};
 };
 
-/// Makes the folder that a run saves to. Collective: kUsage when a rank does not see there what the first one
-/// writes, because all write their part of a checkpoint to it.
+/// Makes the folder that a run saves to. Collective: kUsage when a rank does not see what the first one
+/// writes there, since all ranks write their parts of a checkpoint to it.
 void make_shared_folder(Communicator& ranks, const std::string& folder);
 
-/// The checkpoints of one run, one at a time. Where the run's memory has a copy of what this rank saves
-/// (RunShape::save_copy), a save is that copy, and a thread writes it while training goes on; else training
-/// waits until the checkpoint is complete, as for a format that is made of ours. Every rank has one and calls
-/// the same functions between the same steps; JointSave says what the ranks promise each other, and what is
-/// thrown when a disk fails on one of them. The trainer must outlive it.
+/// The checkpoints of one run, one at a time. If the run's memory includes a copy of what this rank saves
+/// (RunShape::save_copy), a save only makes that copy, and a thread writes it while training continues.
+/// Otherwise training waits until the checkpoint is complete, as it always does for a format made from ours.
+/// Every rank has a Saver and calls the same functions between the same steps; see JointSave for the
+/// agreement between the ranks and for what is thrown when a disk fails on one of them. The trainer must
+/// outlive it.
 class Saver {
  public:
   Saver(Trainer&, SaverOptions);
 
-  /// Saves the trainer's state, once the save before is complete.
+  /// Saves the trainer's state once the previous save is complete.
   void start(const TrainState&, const CheckpointExtras&);
-  /// Between two steps: notices that a save has become complete.
+  /// Call between two steps: notices when a save has completed.
   void advance() {
     if (joint_.advance()) note_complete();
   }
@@ -51,7 +52,7 @@ class Saver {
   void finish();
 
   bool in_background() const { return trainer_.shape().save_copy != RunShape::SaveCopy::kNone; }
-  int64_t begun() const { return begun_; }  // iteration of the last save begun; -1: none
+  int64_t begun() const { return begun_; }  // iteration of the last save started; -1: none
 
  private:
   void save_ours(std::unique_ptr<CheckpointWriter>);
@@ -62,10 +63,10 @@ class Saver {
   Trainer& trainer_;
   SaverOptions options_;
   HugePages copy_;
-  std::unique_ptr<Beside> touching_;  // the copy's memory, for the first time; null: done
+  std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: done
   int64_t begun_ = -1;
   std::string path_;  // of that checkpoint
-  JointSave joint_;   // its thread reads all of the above
+  JointSave joint_;   // its thread reads all members above
 };
 
 }  // namespace megalith

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kIteration = "iter_";  // what the names of an iteration's folder begin with
+constexpr const char* kIteration = "iter_";  // how the name of an iteration's folder begins
 
-/// The checkpoints of ours below `root`: what to give in place of one that is damaged.
+/// Our checkpoints below `root`: alternatives to a damaged one.
 std::string others_in(const std::string& root) {
   std::vector<std::string> paths;
   for (const std::string& name : iteration_folders_in(root))
@@ -31,9 +31,9 @@ std::string others_in(const std::string& root) {
   return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
 }
 
-/// A checkpoint that the tracker names, or the user by its own folder, is meant: beginning anew would write
-/// over the run that it belongs to. `path` may be the folder of the tracker, or the one that the first rank
-/// found there.
+/// Refuses when the tracker, or the user by its own folder, names a checkpoint that is missing: starting over
+/// would overwrite the run that it belongs to. `path` may be the folder of the tracker, or the folder that
+/// the first rank found there.
 void refuse_missing_checkpoint(const std::string& path) {
   const fs::path folder = fs::path(latest_checkpoint(path).value_or(path)).lexically_normal();
   const std::string root = parent_or_here(folder.string()).string(), tracker = root + "/" + kTrackerFile;
@@ -43,32 +43,34 @@ void refuse_missing_checkpoint(const std::string& path) {
   fail(ErrorKind::kNoInput, named ? concat(tracker, ": names ") : "", folder.string(),
        named ? ", which " : ": ",
        file_exists(folder.string()) ? concat("holds no checkpoint (no ", kIndexFile, ")") : "is not there",
-       "; restore the folder", others_in(root), ", or give another --load and --save to begin anew");
+       "; restore the folder", others_in(root), ", or give another --load and --save to start over");
 }
 
-/// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
+/// Megatron identifies a folder of checkpoints only by its tracker; without one it would start over.
 void refuse_missing_tracker(const std::string& root) {
   const std::vector<std::string> names = iteration_folders_in(root);
   if (!names.empty())
     fail(ErrorKind::kData, root, ": holds ", names.back(), ", but no ", kTrackerFile,
-         " that says which is the newest; give --load ", root, "/", names.back(), ", or another folder");
+         " to say which is the newest; give --load ", root, "/", names.back(), ", or another folder");
 }
 
-/// Returns when --load may begin afresh: an empty or missing folder, or --save itself, unless a model of
-/// another tool lies there that one may think is loaded. kNoInput, kData.
+/// Returns if a run with this --load may start from scratch: the folder is empty or missing, or is --save
+/// itself. Refuses a folder of --save with another tool's model, which the user may expect to be loaded.
+/// kNoInput, kData.
 void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
   refuse_missing_checkpoint(path);
   refuse_missing_tracker(path);
   if (loads_where_it_saves(config)) {
-    if (trained == Trained::kModel && holds_foreign_model(path)) ModelSource{path};  // which says what it is
+    if (trained == Trained::kModel && holds_foreign_model(path))
+      ModelSource{path};  // its error says what it is
     return;
   }
   for (const auto& [format, store] : checkpoint_stores()) store->refuse_part(path);
   if (file_exists(path)) {
-    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // which says what it is
+    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // its error says what it is
     return;
   }
-  // "me/hf" in no folder "me" is rather a model's id than a new folder.
+  // Without a folder "me", "me/hf" is more likely a model id than a new folder.
   const bool id = is_hub_id(path) && !file_exists(parent_or_here(path).string());
   if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
@@ -147,7 +149,8 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
   LrSchedule& schedule = *start.schedule;
   const int64_t whole = make_lr_schedule(train).decay_end;
-  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  // An epoch drops its last incomplete batch, so with another batch size the same epochs have slightly
+  // different samples.
   const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
   const bool same_epochs =
       schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
@@ -156,7 +159,7 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   TrainState& state = *start.state;
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
-  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+  log(start.path, ": its steps have ", theirs, " samples, this run's ", ours, ": the run continues after ",
       state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
 }
 
@@ -176,7 +179,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
   if (!list.empty())
     fail(ErrorKind::kUsage, start.path,
-         ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
+         ": the checkpoint has another learning rate schedule; give --override-opt_param-scheduler to "
          "take the command line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
          list);
   return ours;

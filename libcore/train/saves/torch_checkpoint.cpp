@@ -1,8 +1,8 @@
-// Megatron's format "torch": ROOT/iter_NNNNNNN/mp_rank_XX[_YYY]/model_optim_rng.pt, a file for each rank of
-// the model, with the optimizer of all data-parallel ranks gathered; ROOT/tokenizer; then the tracker. The
-// ranks write a checkpoint of ours into ROOT/.torch, from which the first one makes Megatron's: there must be
-// room for both. What other programs made is read here, too, and so are Hugging Face folders, because one
-// reader (ModelSource) takes them all.
+// Megatron's format "torch": ROOT/iter_NNNNNNN/mp_rank_XX[_YYY]/model_optim_rng.pt, one file for each rank of
+// the model, with the optimizer state of all data-parallel ranks gathered; ROOT/tokenizer; then the tracker.
+// The ranks write a checkpoint of ours to ROOT/.torch, from which the first rank makes Megatron's: there must
+// be space for both. Other programs' checkpoints and Hugging Face folders are read here, too: one reader
+// (ModelSource) handles them all.
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,7 +24,7 @@ MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
 }
 
-// The whole run's, however long the decay, because Megatron counts so (training/training.py:
+// The samples of the whole run, even if the decay ends earlier: Megatron counts so (training/training.py:
 // get_optimizer_param_scheduler).
 int64_t all_samples(const TrainConfig& train) {
   return train.samples ? *train.samples : train.iters.value_or(0) * train.global_batch;
@@ -64,7 +64,8 @@ MegatronRun run_of(const SaveRequest& save) {
   return run;
 }
 
-/// Takes over `ours` where it does not count, so that two descriptions of one function compare equal.
+/// Copies settings that have no effect from `ours`, so that two descriptions of the same function compare
+/// equal.
 ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
   theirs.use_rotary = ours.use_rotary;
   if (theirs.activation() == ours.activation()) {
@@ -90,7 +91,7 @@ int64_t whole(const Json& args, const char* key, int64_t otherwise) {
   return value && value->is_int() ? value->as_int() : otherwise;
 }
 
-/// Where Megatron's args and scheduler say that training stood.
+/// The progress of training according to Megatron's args and scheduler.
 TrainState megatron_progress(int64_t iteration, const SourceTraining& training) {
   const Json& args = training.args;
   const int64_t batch = whole(args, "global_batch_size", 0);
@@ -132,7 +133,7 @@ class FoundForeign final : public FoundCheckpoint {
   std::optional<SavedArgs> args() const override {
     const ModelSource source(path_, {.padded = true});
     ModelConfig model = source.config();
-    model.vocab_size = 0;  // the tokenizer's
+    model.vocab_size = 0;  // comes from the tokenizer
     const std::string& tokenizer = source.tokenizer_folder();
     Json args = to_json(model);
     if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
@@ -172,12 +173,12 @@ class TorchStore final : public CheckpointStore {
 
   std::string refusal(const ModelConfig& model, const ParallelConfig& parallel) const override {
     if (!parallel.pipeline_layers.empty() || parallel.first_layers || parallel.last_layers)
-      return "its pipeline ranks hold equally many layers; leave out --pipeline-layers and "
+      return "its pipeline ranks must hold equally many layers; leave out --pipeline-layers and "
              "--decoder-first-pipeline-num-layers, or save in our format";
     try {
       family_of(model);
     } catch (const Error& unreadable) {
-      return concat("no run could be loaded from it: ", unreadable.what(), "; save in our format");
+      return concat("no run could load it: ", unreadable.what(), "; save in our format");
     }
     return no_megatron_layout(model, layout_of(parallel));
   }
@@ -185,12 +186,12 @@ class TorchStore final : public CheckpointStore {
   void enter(const CheckpointConfig& config) const override {
     if (const auto first = untracked(config))
       write_file(config.save + "/" + kTrackerFile, std::to_string(*first));
-    std::error_code ignored;  // the next save says what is wrong
+    std::error_code ignored;  // the next save reports the problem
     std::filesystem::remove_all(passage(config.save), ignored);
   }
 
-  // The only checkpoint of a run whose first save was killed before its tracker. It is whole, as it appears
-  // by rename.
+  // The only checkpoint of a run whose first save was killed before it wrote the tracker. It is complete: it
+  // appears by rename.
   std::optional<int64_t> untracked(const CheckpointConfig& config) const override {
     const std::string& root = config.save;
     if (!loads_where_it_saves(config) || file_exists(root + "/" + kTrackerFile)) return std::nullopt;

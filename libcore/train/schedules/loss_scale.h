@@ -5,23 +5,24 @@
 
 namespace megalith {
 
-/// The factor of the loss before the backward pass, so that gradients of activations are not lost below
+/// The factor of the loss before the backward pass, which keeps gradients of activations from vanishing below
 /// fp16's smallest number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
-/// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each that follows;
-/// doubled after --loss-scale-window steps in a row that did not. With --loss-scale it stays that; without
-/// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike, as a skipped step is agreed.
+/// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each further overflow;
+/// doubled after --loss-scale-window steps in a row without one. With --loss-scale it is constant; without
+/// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike: the ranks agree on a skipped
+/// step.
 class LossScale {
  public:
   explicit LossScale(const TrainConfig&);
 
   double value() const { return value_; }
-  /// After each training step; `overflow`: loss or gradients were not finite.
+  /// Call after each training step; `overflow`: loss or gradients were not finite.
   void update(bool overflow);
-  /// False where the scale is fixed or at its min, so that a further overflow cannot be cured.
+  /// False where the scale is fixed or at its minimum, so that it cannot cure another overflow.
   bool can_fall() const { return dynamic_ && value_ > least_; }
   bool dynamic() const { return dynamic_; }
 
-  /// What a resumed run takes over, under the names of Megatron's state: scale, growth_tracker,
+  /// The state that a resumed run restores, under Megatron's names: scale, growth_tracker,
   /// hysteresis_tracker.
   Json to_json() const;
   void take(const Json&);  // kData

@@ -30,7 +30,7 @@ Json LrSchedule::to_json() const {
 
 namespace {
 
-/// A checkpoint of Megatron that other programs made or changed may lack some.
+/// Megatron checkpoints made or changed by other programs may lack some members.
 const Json& value_of(const Json& scheduler, const char* key, bool number, const std::string& where) {
   const Json* value = scheduler.is_object() ? scheduler.find(key) : nullptr;
   if (value && (number ? value->is_number() : value->is_string())) return *value;
@@ -55,7 +55,7 @@ LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
       schedule.decay = value;
       return schedule;
     }
-  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is none of constant, linear, cosine");
+  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is not one of constant, linear, cosine");
 }
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {

@@ -22,7 +22,7 @@ void check(int rank, int ranks, int chunks, int microbatches, int group) {
          " pipeline ranks; nearest number of microbatches that works: ", microbatches - rest + ranks);
 }
 
-// Virtual steps in forward order: group by group, in each group chunk by chunk.
+// Virtual steps in forward order: group by group, and within each group chunk by chunk.
 std::vector<Step> forward_order(int chunks, int microbatches, int group) {
   std::vector<Step> order;
   for (int first = 0; first < microbatches; first += group)
@@ -45,8 +45,8 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
   const auto backward = [&](size_t i) {  // the same order with the chunks mirrored
     return Step{Step::kBackward, chunks - 1 - forward[i].chunk, forward[i].microbatch};
   };
-  // Forwards before the first backward, because that must wait until the first microbatch has come back from
-  // the last stage.
+  // Forward passes before the first backward pass, which must wait until the first microbatch has come back
+  // from the last stage.
   const int after = ranks - rank - 1;
   const size_t total = forward.size();
   const size_t warmup =

@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-// Each tape has an input, which must stay until its backward pass; beside them one gradient, and for each of
-// the two links the messages that are on their way.
+// Each tape has an input, which is needed until its backward pass; in addition there is one gradient, and for
+// each of the two links the messages in transit.
 size_t Executor::link_bytes(const PipelineLinks& pipeline, const ExecutorSize& size) {
   if (pipeline.ranks == 1) return 0;
   const int boundaries = size.tapes + 1 + 2 * size.messages;
@@ -40,7 +40,7 @@ Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline,
 void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
                    View loss, GradBuffer* grads) {
   stage_seconds_ = 0;
-  std::vector<size_t> to_come(chunks_.size(), 0);  // backward passes of each chunk
+  std::vector<size_t> to_come(chunks_.size(), 0);  // backward passes left for each chunk
   for (const Step& step : plan) to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
   Ctx inner = ctx;
   inner.grads = grads;

@@ -14,51 +14,54 @@
 
 namespace megalith {
 
-/// Where this rank stands in the pipeline, and its links: forward carries activations to the next rank,
-/// backward their gradients to the one before. Two communicators, so that each link is first in, first out
-/// (see plan_pipeline).
+/// This rank's position in the pipeline, and its links: forward carries activations to the next rank,
+/// backward their gradients to the previous one. They are two communicators, so that each link is first in,
+/// first out (see plan_pipeline).
 struct PipelineLinks {
   int rank = 0, ranks = 1;
   Communicator* forward = nullptr;  // may be null when ranks == 1
   Communicator* backward = nullptr;
 };
 
-/// What the executor makes its memory from.
+/// The sizes that determine the executor's memory.
 struct ExecutorSize {
   size_t tape = 0;  // bytes of one microbatch's activations (the largest chunk's)
   int tapes = 1;    // microbatch-chunks in flight: tapes_in_flight(plan)
-  /// Messages on their way on one link: the most microbatch-chunks in flight on any rank. Whatever waits on a
-  /// link is in flight on the rank before it, so in training no send waits, and no cycle of ranks can.
+  /// Messages in transit on one link: the largest number of microbatch-chunks in flight on any rank. Whatever
+  /// waits on a link is in flight on the rank before it, so in training no send blocks, and ranks cannot wait
+  /// for each other in a cycle.
   int messages = 1;
   Shape boundary = {};  // [s', b, h] between stages
   DType dtype = DType::kF32;
 };
 
-/// Walks a plan: for each step receives what the step needs, runs the stage, sends what the neighbour needs.
-/// One rank without a pipeline is gradient accumulation. The stages must outlive it, and `links`, an arena of
-/// link_bytes(), must outlive the communicators too: their messages lie in it.
+/// Executes a plan: for each step receives its input, runs the stage, and sends the result to the neighbour.
+/// On one rank without a pipeline this is gradient accumulation. The stages must outlive it. `links`, an
+/// arena of link_bytes(), must outlive the communicators too: it holds their messages.
 class Executor {
  public:
   Executor(std::span<const Stage> chunks, const PipelineLinks&, const ExecutorSize&, Arena& links, Backend&);
 
-  /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
-  /// views; without, the plan holds forward steps only. On the last pipeline rank the sum over the
+  /// Runs the plan over microbatches[0..]. With ctx.training, gradients are added to the parameters' gradient
+  /// views; otherwise the plan holds only forward steps. On the last pipeline rank the sum over the
   /// microbatches of grad_scale * (sum of token losses), the mean loss when grad_scale is 1 / (microbatches *
-  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is told of each backward pass and unit.
+  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is notified of each backward pass and
+  /// unit.
   void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
            GradBuffer* grads = nullptr);
 
-  /// From now on `listener` is told the token losses [s, b] f32 of each micro-batch, by its number in the
-  /// plan's microbatches, where the last stage is here; they are valid during the call. Empty: nobody is.
+  /// From now on `listener` receives the token losses [s, b] f32 of each micro-batch, identified by its
+  /// number among the plan's microbatches, on ranks with the last stage; they are valid during the call.
+  /// Empty: none.
   using LossListener = std::function<void(int microbatch, ConstView losses)>;
   void listen(LossListener listener) { listener_ = std::move(listener); }
 
-  /// Bytes of the stages' inputs, one gradient and messages on their way.
+  /// Bytes of the stages' inputs, one gradient and the messages in transit.
   static size_t link_bytes(const PipelineLinks&, const ExecutorSize&);
-  /// Seconds that this rank's stages took in the last run(), without its waits for other stages, so that a
-  /// slow rank is told from one that waits; on a GPU of the calls alone.
+  /// Seconds that this rank's stages took in the last run(), without waiting for other stages, which
+  /// distinguishes a slow rank from one that waits; on a GPU only the time of the calls.
   double stage_seconds() const { return stage_seconds_; }
-  /// Max use of any tape so far, in bytes.
+  /// The maximum use of any tape so far, in bytes.
   size_t tape_peak() const;
 
  private:
@@ -66,11 +69,11 @@ class Executor {
   struct Slot {
     explicit Slot(Arena memory) : tape(std::move(memory)) {}
     Tape tape;
-    View in;  // what came from the stage before; empty on one rank
+    View in;  // received from the previous stage; empty on one rank
     int chunk = kFree, microbatch = 0;
   };
   void release(Slot&);
-  /// The part of a boundary's memory that a micro-batch fills, because it may be short.
+  /// The part of a boundary's memory that a micro-batch fills, which may be short.
   static View boundary(const Ctx&, const View& whole, const Microbatch&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
@@ -83,7 +86,7 @@ class Executor {
 
   std::span<const Stage> chunks_;
   PipelineLinks pipeline_;
-  View gradient_;  // d(result) that came from the next stage
+  View gradient_;  // d(result), received from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
   LossListener listener_;
   double stage_seconds_ = 0;

@@ -30,7 +30,7 @@ size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
   return sharding == Sharding::kGradients ? Arena::bytes_of(DType::kF32, {shards.elements()}) : 0;
 }
 
-// Joins neighbours to one range, which is allowed over the gaps between them because these are zero.
+// Joins neighbours into one range. It may include the gaps between them, which are zero.
 void GradBuffer::find_squares(const ParamTable& table) {
   const bool first_copy = shards_.sharded() || groups_.data->rank() == 0;
   std::vector<OwnRange> ranges;
@@ -69,8 +69,8 @@ void GradBuffer::begin_backward(bool last) {
   if (shard_) expect_all_units();
 }
 
-// The gradients of the microbatch before may still be summed in the window that the head's come to now. Each
-// rank that reduces every microbatch has the head, because its pipeline is one stage.
+// Gradients of the previous microbatch may still be summed in the window into which the head's will be
+// written. Each rank that reduces every microbatch has the head: its pipeline is one stage.
 void GradBuffer::head_begins(Stream& compute) {
   if (!shard_) return;
   compute.wait(queue_.record());  // both windows are free again
@@ -87,8 +87,7 @@ void GradBuffer::unit_done(Stream& compute, int unit) {
   }
 }
 
-// Sums gradients of which a tensor-parallel rank has only a summand, because it saw its own rows of the
-// sequence.
+// Sums gradients of which each tensor-parallel rank has only a part, from its own rows of the sequence.
 void GradBuffer::sum_over_tensor_ranks(Stream& compute, int unit) const {
   for (const Param& param : table_.all())
     if (param.unit == unit && param.grad_summed_over_tp && param.grad)
@@ -100,8 +99,8 @@ void GradBuffer::reduce(Stream& compute, const Bucket& bucket) {
   queue_.wait(compute.record());
   reduce_on_queue(bucket);
   if (!shard_) return;
-  // The next bucket, to which the backward pass comes now, has the memory of the one before this, whose sum
-  // must be over.
+  // The next bucket of the backward pass uses the memory of the bucket before this one, whose reduction must
+  // be finished.
   if (window_free_.native) compute.wait(window_free_);
   window_free_ = queue_.record();
 }

@@ -12,35 +12,35 @@
 #include "libcore/train/step/executor.h"
 #include "libcore/train/step/grad_buffer.h"
 
-/// What follows from a run's configuration and a rank's place: the trainer builds a rank from it,
-/// run_memory() counts it. Configurations after finish().
+/// What follows from a run's configuration and a rank's position: the trainer builds a rank from it,
+/// run_memory() counts it. Configurations must have passed finish().
 namespace megalith {
 
-/// What samples of a run may be.
+/// The possible forms of a run's samples.
 struct SampleForm {
-  bool attention_starts = false, position_starts = false;  // documents are kept apart (see Microbatch)
+  bool attention_starts = false, position_starts = false;  // documents are separated (see Microbatch)
   bool short_ones = false;                                 // micro-batches may be shorter than seq_length
 };
 
-/// Model, cut and training of a run: what every rank is made from.
+/// Model, partition and training settings of a run: what every rank is built from.
 struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
   TrainConfig train;
-  /// What a save has a copy of in host memory, so that training goes on meanwhile.
+  /// What a save copies in host memory so that training continues meanwhile.
   enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
   SampleForm samples = {};
   TuningPlan tuning = {};
 };
 
-/// The shape of a run that trains all of a model from the beginning.
+/// The shape of a run that trains a whole model from scratch.
 RunShape run_shape(const PretrainConfig&);
 
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
-/// Which of ParallelConfig::copies() of the same parameters the rank holds: its place in the data group.
+/// Which of ParallelConfig::copies() of the same parameters the rank holds: its position in the data group.
 int copy_number(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 
@@ -49,13 +49,13 @@ Layers chunk_layers(const RunShape&, const Coord&, int chunk);
 /// The stages of a rank's chunks, declared in one table, which must outlive them.
 std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
 
-/// How the rank's parameters are placed. A tied table is a bucket of its own, because it must be summed over
-/// the pipeline's ends first.
+/// How the rank's parameters are placed. A tied table has its own bucket: it must first be summed over the
+/// ends of the pipeline.
 StoreOptions store_options(const RunShape&);
-/// The name of the parameter that stands on the first and on the last pipeline stage; empty: none.
+/// The name of the parameter that is on both the first and the last pipeline stage; empty: none.
 std::string tied_parameter(const RunShape&);
 
-/// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be planned so.
+/// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be scheduled.
 std::vector<Step> training_plan(const RunShape&, int pipeline, int microbatches);
 std::vector<Step> evaluation_plan(const RunShape&);
 

@@ -55,7 +55,7 @@ std::optional<size_t> available_memory() {
 
 namespace {
 
-// Takes the most demanding chunk, because chunks take turns on the same tapes and scratch.
+// Takes the most demanding chunk: chunks use the same tapes and scratch in turn.
 void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chunk) {
   const StageCost cost = measure({.model = run.model,
                                   .layers = chunk_layers(run, at, chunk),
@@ -94,7 +94,7 @@ size_t save_copy_bytes(const RunShape& run, const Coord& at, PlacedState& state)
   if (run.save_copy == RunShape::SaveCopy::kNone) return 0;
   const Optimizer optimizer(state.params, state.store, state.shards, state.stream, {});
   const bool all = run.save_copy == RunShape::SaveCopy::kAll;
-  CheckpointWriter writer({}, 0);  // only notes what it would write
+  CheckpointWriter writer({}, 0);  // only records what it would write
   put_state(writer, {state.params, all ? &optimizer : nullptr, run, at});
   return writer.bytes();
 }
@@ -115,7 +115,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
   const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
-  const int microbatches = batch_shape(run).microbatches;  // fewer of them take no more
+  const int microbatches = batch_shape(run).microbatches;  // fewer need no more memory
   memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline, microbatches));
   memory.executor.messages = tapes_in_flight(training_plan(run, 0, microbatches));
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
@@ -153,8 +153,8 @@ size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
   return sum;
 }
 
-/// Bytes of the run's ranks on this machine. With several machines the first one is looked at, as if all
-/// ranks on it were like rank 0, since it knows of no other.
+/// Bytes of the run's ranks on this machine. With several machines the result is for the first one, as if all
+/// of its ranks were like rank 0, the only rank known there.
 size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   return bytes_of_run(run, ranks);
@@ -213,7 +213,7 @@ SaveCopyChoice chosen_save_copy(const CheckpointConfig& config, RunShape run, co
   if (run.save_copy == RunShape::SaveCopy::kNone || config.async_save || !available ||
       bytes_here(run, ranks, ranks_here) <= *available)
     return {run.save_copy, std::move(ranks)};
-  log("saves wait for the disk: this machine's memory does not hold a copy of what they write");
+  log("saves wait for the disk: this machine's memory cannot hold a copy of what they write");
   run.save_copy = RunShape::SaveCopy::kNone;
   return {run.save_copy, memory_of_model(run)};
 }

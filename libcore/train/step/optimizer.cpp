@@ -41,8 +41,8 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
 }
 
-// Joins neighbours of one kind to one range, which is allowed because the alignment gaps between them are
-// zero in values and gradients and stay zero.
+// Joins neighbours of one kind into one range. It may include the alignment gaps between them, which are and
+// remain zero in values and gradients.
 std::vector<Optimizer::Range> Optimizer::make_ranges() const {
   std::vector<Range> ranges;
   std::vector<OwnedPart> parts = parts_;
@@ -82,7 +82,8 @@ void Optimizer::give_corrections(double* scalars) {
   scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
 }
 
-// Decided by the device, so the copy is made there; the stream's order keeps it from the range before.
+// The device decides whether the step is skipped, so the copy is made there; the stream's order separates it
+// from the previous range.
 ConstView Optimizer::with_rate(Stream& stream, ConstView scalars, double rate) {
   if (rate == 1) return scalars;
   stream.copy(rated_, scalars);

@@ -16,30 +16,30 @@ struct AdamSettings {
 };
 
 /// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
-/// when the values are 16 bits wide (an fp32 model is its own master), each one flat tensor in the order of
-/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies, Param::rate
-/// says how much faster than the others a parameter learns. Refers to table, store and shards, which must
-/// outlive it.
+/// when the values have 16 bits (an fp32 model is its own master), each one flat tensor in the order of
+/// Shards. Leaves frozen parameters unchanged; Param::decay selects weight decay, Param::rate is the factor
+/// by which a parameter learns faster than the others. Refers to table, store and shards, which must outlive
+/// it.
 class Optimizer {
  public:
   /// The masters are zero until take_values().
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update, whose learning
-  /// rate they hold.
+  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update; the scalars
+  /// already hold its learning rate.
   void give_corrections(double* scalars);
-  /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
-  /// step is skipped. The host cannot know yet whether it is, so the caller says afterwards, with
-  /// set_steps().
+  /// One update with the values of StepScalar: learning rate, corrections, scale of the gradients; does
+  /// nothing when the step is skipped. The host cannot know yet whether it is, so the caller reports it
+  /// afterwards with set_steps().
   void step(Stream&, const GradBuffer&, ConstView scalars);
-  /// Updates made so far.
+  /// Number of updates so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  /// Masters from the values, when these were set by somebody else: initialized, or loaded.
+  /// Sets the masters from values that others initialized or loaded.
   void take_values(Stream&);
 
-  /// The stretches of parameters whose state lies here, and that state: [part.elements] f32. master() is the
-  /// value itself in an fp32 model.
+  /// The ranges of parameters whose state this rank holds, and that state: [part.elements] f32. In an fp32
+  /// model master() is the value itself.
   const std::vector<OwnedPart>& parts() const { return parts_; }
   View m(const OwnedPart& part) const { return m_.rows(part.at, part.at + part.elements); }
   View v(const OwnedPart& part) const { return v_.rows(part.at, part.at + part.elements); }
@@ -47,7 +47,7 @@ class Optimizer {
   bool has_masters() const { return static_cast<bool>(masters_); }
 
   size_t bytes() const { return arena_.peak(); }
-  /// Bytes of the state for that many elements.
+  /// Bytes of the state of this many elements.
   static size_t state_bytes(int64_t elements, DType values);
 
  private:

@@ -29,15 +29,15 @@ std::vector<Moment> moments_of(const Optimizer& optimizer) {
   return moments;
 }
 
-/// A block of a tensor of the optimizer, and the elements [first, first + extent) of its flat state.
+/// A block of an optimizer tensor, and the elements [first, first + extent) of its flat state.
 struct StateBlock {
   Box box;  // of the whole tensor, under the parameter's name
   Shape extent;
-  int64_t first = 0;  // element of OwnedPart's stretch
+  int64_t first = 0;  // element of OwnedPart's range
 };
 
-/// The blocks that make up a stretch of a parameter, less a padded vocabulary's rows beyond the tensor,
-/// because a checkpoint has no padding.
+/// The blocks that make up a range of a parameter, without a padded vocabulary's rows beyond the tensor: a
+/// checkpoint has no padding.
 std::vector<StateBlock> state_blocks(const OwnedPart& part) {
   const ParamShare share = share_of(*part.param);
   const Shape& local = part.param->local;
@@ -62,8 +62,8 @@ Box moment_box(const StateBlock& block, const Moment& moment) {
   box.name = concat(kOptimizerPrefix, moment.name, block.box.name);
   return box;
 }
-/// The tensor of a moment in a checkpoint. An fp32 model's checkpoint has no masters, because its values
-/// serve as these.
+/// The tensor of a moment in a checkpoint. An fp32 model's checkpoint has no masters: its values serve as
+/// masters.
 Box saved_box(const TensorFile& file, const StateBlock& block, const Moment& moment) {
   Box box = moment_box(block, moment);
   return moment.view == kMaster.view && !file.find(box.name) ? block.box : box;
@@ -75,8 +75,8 @@ View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateB
   return (optimizer.*moment.view)(part).rows(block.first, block.first + elements).as_shape(block.extent);
 }
 
-/// Whether this rank writes what several hold alike, so that it is written once: the first tensor rank what
-/// all of these hold whole, the first pipeline stage a tied table.
+/// Whether this rank writes a parameter of which several ranks hold copies: the first tensor rank writes what
+/// all of them hold whole, the first pipeline stage a tied table.
 bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }

@@ -11,18 +11,18 @@
 
 namespace megalith {
 
-/// What a rank has of a run's parameters and of its optimizer's state.
+/// What a rank holds of a run's parameters and of its optimizer's state.
 struct RankState {
   const ParamTable& params;
-  const Optimizer* optimizer;  // null: it is not saved
+  const Optimizer* optimizer;  // null: not saved
   const RunShape& shape;
   const Coord& at;
 };
-/// Puts what this rank writes of them, so that what several ranks hold alike is written once.
+/// Puts what this rank writes into the checkpoint; data that several ranks hold is written once.
 void put_state(CheckpointWriter&, const RankState&);
 
-/// Reads the optimizer's moments and masters, "optim.m.NAME" and so on, of a run that did so many steps.
-/// kData when they are not there.
+/// Reads the optimizer's moments and masters ("optim.m.NAME" and so on) after `steps` steps. kData when they
+/// are missing.
 void load_optimizer(const TensorFile&, int64_t steps, Optimizer&, Stream&);
 
 }  // namespace megalith

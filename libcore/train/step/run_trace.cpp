@@ -22,7 +22,7 @@ Json name_event(const char* what, int process, int thread, const std::string& na
 }
 
 std::string events_of(int rank, const std::string& rank_name, std::span<const TraceLane> lanes) {
-  // By the time of day, because ranks of several processes have no other clock in common.
+  // In absolute time: ranks in several processes have no other common clock.
   const std::chrono::nanoseconds offset =
       std::chrono::system_clock::now().time_since_epoch() - SpanLog::Clock::now().time_since_epoch();
   std::vector<std::string> events = {name_event("process_name", rank, 0, rank_name).dump()};

@@ -10,7 +10,8 @@
 
 namespace megalith {
 
-/// A complete event of Chrome's trace format (chrome://tracing, Perfetto): microseconds, and who did it.
+/// A complete event of Chrome's trace format (chrome://tracing, Perfetto): its times in microseconds, and
+/// where it happened.
 struct TraceEvent {
   std::string name, category;
   double begin_us = 0, us = 0;
@@ -25,7 +26,8 @@ struct TraceLane {
 };
 
 /// Collective: rank 0 writes the lanes of all ranks of `world` to `path`, each rank as a process and each
-/// lane as one of its threads, by the clocks of the ranks' machines. kIo when it cannot be written.
+/// lane as one of its threads, with times from the clocks of the ranks' machines. kIo when it cannot be
+/// written.
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
                      std::span<const TraceLane> lanes);
 

@@ -22,67 +22,68 @@
 
 namespace megalith {
 
-/// One rank's part of a model with all that training it takes: parameters, gradients, optimizer, executor, in
-/// arenas of the sizes that run_memory() says. Its steps are the whole of the mathematics of a run; when to
-/// evaluate, log and save is the loop's. Every rank of `world` makes one and calls the same functions with
-/// the same arguments; their results are the same on all of them.
+/// One rank's part of a model with everything that training needs: parameters, gradients, optimizer,
+/// executor, in arenas of the sizes that run_memory() computes. Its steps are all of a run's mathematics; the
+/// loop decides when to evaluate, log and save. Every rank of `world` makes one and calls the same functions
+/// with the same arguments; their results are the same on all of them.
 class Trainer {
  public:
   /// The parameters have no values yet: call initialize(), or load them through params() and call
   /// optimizer().take_values(). Backend and world must outlive it.
   Trainer(const RunShape&, Backend&, Communicator& world);
 
-  /// Random values, as train.seed says; the same for every layout. Frozen parameters get none.
+  /// Random values determined by train.seed; the same in every layout. Frozen parameters get none.
   void initialize();
 
   struct StepResult {
     double loss = 0;        // mean over the tokens of the step, nats
     double grad_norm = 0;   // before clipping
     bool skipped = false;   // loss or gradient was not finite: nothing was updated
-    bool stop = false;      // some rank asked to end
+    bool stop = false;      // some rank requested the end
     double loss_scale = 1;  // of the next step, as Megatron logs it
   };
-  /// One optimizer step with the samples from number `consumed` on. `stop`, asked on each rank when its part
-  /// of the gradient is done: whether it wants the run to end (a signal came).
+  /// One optimizer step with the samples from number `consumed` on. `stop` is called on each rank when its
+  /// part of the gradient is done and returns whether the rank wants the run to end (a signal came).
   StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
   /// Mean loss over the samples of one step, without dropout.
   double evaluate(const SampleSource&, int64_t consumed);
-  /// The sum of each sample's token losses, of the samples of one step in their order, without dropout; the
-  /// same on all ranks. On the CPU alone.
+  /// The sum of each sample's token losses for the samples of one step in order, without dropout; the same on
+  /// all ranks. Only on the CPU.
   std::vector<double> sample_losses(const SampleSource&, int64_t consumed);
 
-  /// Minimises what `judge` says from the next step or evaluation on. A step then has one forward pass more:
-  /// the weights are known when all samples' losses are. On the CPU alone, and without dropout, which would
-  /// differ between the two passes.
+  /// From the next step or evaluation on, minimises what `judge` returns. A step then has one more forward
+  /// pass: the weights are known only when all samples' losses are. Only on the CPU, and without dropout,
+  /// which would differ between the two passes.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
   const Shards& shards() const { return *shards_; }
-  /// The gradients of the last step, until the next one begins: as they were summed, before clipping.
+  /// The gradients of the last step until the next one begins: the sums before clipping.
   const GradBuffer& grads() const { return *grads_; }
-  /// Max norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
+  /// Maximum norm of the gradient from the next step on; 0: no clipping. Initially train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
-  /// Whether own_loss() is known after a step, which costs a GPU a wait of the host.
+  /// Whether own_loss() is available after a step; on a GPU the host must wait for it.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
-  /// Mean loss of this rank's samples in the last step; 0 where its stages are not the last ones.
+  /// Mean loss of this rank's samples in the last step; 0 unless it has the last stage.
   double own_loss() const { return own_loss_; }
-  /// This rank's own seconds of the last step or evaluation; see Executor.
+  /// This rank's own seconds in the last step or evaluation; see Executor.
   double stage_seconds() const { return executor_->stage_seconds(); }
   Optimizer& optimizer() { return *optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
-  /// The whole model; only where there is one rank of the tensor and pipeline axes.
+  /// The whole model; only with one rank along the tensor and pipeline axes.
   const Stage& stage() const { return stages_.front(); }
   Stream& stream() { return stream_; }
   Groups& groups() { return groups_; }
   const RunShape& shape() const { return run_; }
   const RunMemory& memory() const { return memory_; }
-  /// Whether spans of work are noted from now on, and those that have ended since the last call, by stream.
+  /// set_traced() starts or stops recording spans of work; take_trace() returns those that ended since its
+  /// last call, by stream.
   void set_traced(bool);
   std::vector<TraceLane> take_trace();
-  /// After at least one step: kInternal when any arena was not exactly as large as memory() says, or, where
-  /// micro-batches may be short, larger: otherwise the memory known before a run would be wrong.
+  /// Call after at least one step: kInternal unless every arena was exactly as large as memory() says or,
+  /// where micro-batches may be short, no larger. Otherwise the memory predicted before a run would be wrong.
   void check_memory() const;
 
  private:

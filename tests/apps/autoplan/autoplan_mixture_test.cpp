@@ -1,4 +1,4 @@
-// Plans for mixtures of experts, which Megatron-LM alone trains.
+// Plans for mixtures of experts, which only Megatron-LM trains.
 #include <gtest/gtest.h>
 
 #include "libcore/io/files/file.h"
@@ -72,8 +72,8 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
                 .as_array()[1]
                 .as_double(),
             1.25);
-  // Sixteen experts on two machines: a token's two copies go over the network once where both are on the
-  // other.
+  // Sixteen experts on two machines: a token's two copies cross the network once if both experts are on the
+  // other machine.
   const std::string two_machines =
       "--num-experts 16 --expert-model-parallel-size 16 --expert-tensor-parallel-size 1 "
       "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --context-parallel-size 1 "
@@ -96,7 +96,7 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
       refusal("--moe-layer-recompute").find("--moe-layer-recompute is not supported; it is not planned"),
       std::string::npos);
   EXPECT_NE(refusal("--simulate 64")
-                .find("--simulate plays a step of this version's trainer, which has no option "
+                .find("--simulate simulates a step of this version's trainer, which has no option "
                       "for mixtures of experts (--num-experts)"),
             std::string::npos);
   EXPECT_NE(refusal("--moe-token-dispatcher-type flex --moe-expert-capacity-factor 1.25")
@@ -104,11 +104,11 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
             std::string::npos);
   EXPECT_NE(
       refusal("--overlap-moe-expert-parallel-comm --recompute-granularity full --recompute-method uniform")
-          .find("E2  --overlap-moe-expert-parallel-comm needs that no layers are recomputed whole"),
+          .find("E2  --overlap-moe-expert-parallel-comm needs no layers recomputed whole"),
       std::string::npos);
-  EXPECT_NE(
-      refusal("--moe-router-load-balancing-type none").find("how unevenly tokens then spread is not known"),
-      std::string::npos);
+  EXPECT_NE(refusal("--moe-router-load-balancing-type none")
+                .find("how unevenly tokens would then spread is not known"),
+            std::string::npos);
   EXPECT_NE(refusal("--moe-shared-expert-gate").find("needs --moe-shared-expert-intermediate-size"),
             std::string::npos);
   EXPECT_NE(refusal("--moe-layer-freq never").find("--moe-layer-freq"), std::string::npos);
@@ -117,7 +117,7 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
   EXPECT_NE(refusal("--num-experts 0").find("--num-experts"), std::string::npos);
 }
 
-// The quotes that Megatron's scripts put around it inside the shell's own.
+// Keeps the quotes that Megatron's scripts put around it inside the shell's own quotes.
 TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
   const test::TempDir folder;
   const CommandResult result = run_command(app("autoplan") + kMixtral +
@@ -135,7 +135,7 @@ TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
       << wrong.err;
 }
 
-// Every other answer is given for a mixture, too.
+// Every other kind of output works for a mixture, too.
 TEST(AutoplanMixture, WritesAPageATraceAndAJobOfAMixture) {
   const test::TempDir folder;
   const std::string page = folder / "plan.html", trace = folder / "plan.json";
@@ -178,13 +178,13 @@ TEST(AutoplanMixture, PlansMixturesOfHuggingFace) {
   EXPECT_NE(
       refusal("Mixtral-8x7B", "--ffn-hidden-size 4096").find("--ffn-hidden-size 4096 changes nothing of"),
       std::string::npos);
-  EXPECT_NE(refusal("DeepSeek-V3", "--kv-channels 64").find("--kv-channels 64 changes nothing beside"),
+  EXPECT_NE(refusal("DeepSeek-V3", "--kv-channels 64").find("--kv-channels 64 has no effect with"),
             std::string::npos);
   EXPECT_EQ(refusal("DeepSeek-V3", "--v-head-dim 64 --device-memory-gb 1").find("--kv-channels"),
             std::string::npos);
 }
 
-// What trains here is dense: the options are refused by name, with what to use.
+// Our trainer supports only dense models: it refuses the options by name and says what to use.
 TEST(AutoplanMixture, IsNamedWhereTrainingRefusesAMixture) {
   for (const char* option : {"--num-experts 8", "--moe-router-topk 2", "--expert-tensor-parallel-size 2"}) {
     const CommandResult result = run_command(app("pretrain") + " --num-layers 2 --hidden-size 64 " +

@@ -1,4 +1,4 @@
-// What megalith-autoplan does with Megatron's options, and whether its launch lines say what was asked.
+// What megalith-autoplan does with Megatron's options, and whether its launch lines match the request.
 #include <regex>
 #include <string>
 #include <utility>
@@ -21,7 +21,7 @@ const char* const k7b =
     "4096 "
     "--vocab-size 32000 --global-batch-size 64 --top 1 ";
 
-// What Megatron's option moves in memory or time is obeyed, or refused with what to do.
+// A Megatron option that affects memory or time is obeyed, or refused with advice.
 TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"--recompute-granularity selective --recompute-modules mlp",
@@ -82,7 +82,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
        " --recompute-method block --recompute-num-layers 3 "},
       {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 4",
-       " --recompute-method uniform --recompute-num-layers 1 "},  // all of a chunk's: every layer
+       " --recompute-method uniform --recompute-num-layers 1 "},  // all of a chunk's layers, so every layer
       {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
        " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format "
        "fsdp_dtensor "},
@@ -97,7 +97,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
             std::string::npos);
 }
 
-// What run_pretrain.py calls the ranks of data parallelism.
+// run_pretrain.py's names for the number of data-parallel ranks.
 TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
   const auto plan = [](const std::string& options) { return run_command(app("autoplan") + k7b + options); };
   for (const int degree : {1, 2, 8}) {
@@ -120,7 +120,7 @@ TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
   }
 }
 
-// Without a step of srun the variables count what is not there.
+// Outside a step of srun the variables describe ranks that do not exist.
 TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   const std::string without_world = std::regex_replace(std::string(k7b), std::regex("--world-size 16 "), "");
   const auto plan = [&](const std::string& variables) {
@@ -136,8 +136,8 @@ TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   EXPECT_EQ(plan("").err.find("SLURM"), std::string::npos);
 }
 
-// docs/planner.md: bytes of a parameter, 2 of its gradient's 4 left out (spec: 18 without a distributed
-// optimizer, of them 4 of the gradient).
+// docs/planner.md: bytes per parameter without 2 of its gradient's 4 (spec: 18 without a distributed
+// optimizer, of which 4 are the gradient).
 TEST(Autoplan, TakesGradientsOfSixteenBits) {
   const auto plan = [](const std::string& options) {
     const CommandResult result =
@@ -181,7 +181,7 @@ TEST(Autoplan, AsksForNothingThatALogHas) {
   EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
 }
 
-// The printed line is read again by the same program, and asks for the same.
+// The same program reads the printed line again and plans the same run.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
       " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "

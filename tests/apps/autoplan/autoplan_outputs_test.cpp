@@ -1,4 +1,4 @@
-// What megalith-autoplan prints and writes in place of plans: all that was asked for, or a refusal by name.
+// What megalith-autoplan prints and writes besides plans: everything requested, or a refusal by name.
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -60,14 +60,14 @@ TEST(AutoplanOutputs, RefusesWhatAModeDoesNotMake) {
   }
 }
 
-// A job for this machine's processor starts our program, and asks for no GPUs.
+// A job for this machine's processor starts our program and requests no GPUs.
 TEST(AutoplanOutputs, EmitsOurProgramForTheProcessor) {
   const std::string small =
       " --gpu local --global-batch-size 8 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
       "--seq-length 64 --vocab-size 512 --world-size 2 --device-memory-gb 4 ";
   const CommandResult none = run_command(app("autoplan") + small + "--emit slurm --qk-layernorm");
   EXPECT_EQ(none.code, 64) << none.out;
-  EXPECT_NE(none.err.find("this version's trainer runs none; of the first: this version's trainer has no "
+  EXPECT_NE(none.err.find("best plans for this machine's processor; the first: this version's trainer has no "
                           "option for norms on queries and keys"),
             std::string::npos)
       << none.err;
@@ -107,7 +107,7 @@ struct Described {
   std::string log, options;
 };
 
-/// Seconds of a step: predicted for the log, and of the plan of the options.
+/// Seconds per step: predicted for the log, and of the plan for the options.
 std::pair<double, double> step_seconds(const Described& model, const Described& run) {
   const test::TempDir folder;
   write_file(folder / "run.log", log_text(model.log + run.log));
@@ -122,7 +122,7 @@ std::pair<double, double> step_seconds(const Described& model, const Described& 
           Json::parse(plan.out, "plan")["plans"].as_array().at(0)["step_seconds"].as_double()};
 }
 
-// docs/planner.md: a log's arguments mean what the options of these names mean.
+// docs/planner.md: a log's arguments mean the same as the options of these names.
 TEST(AutoplanOutputs, PricesALogAsItsOptions) {
   const Described dense = {
       line_of("tensor_model_parallel_size", "2") + line_of("pipeline_model_parallel_size", "4") +
@@ -176,9 +176,10 @@ TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {
     EXPECT_GE(refused.code, 64) << argument << refused.out;
     return refused.err;
   };
-  EXPECT_NE(refusal(line_of("moe_router_load_balancing_type", "none"))
-                .find("run.log: --moe-router-load-balancing-type none: how unevenly tokens then spread"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(line_of("moe_router_load_balancing_type", "none"))
+          .find("run.log: --moe-router-load-balancing-type none: how unevenly tokens would then spread"),
+      std::string::npos);
   EXPECT_NE(refusal(line_of("moe_token_dispatcher_type", "alltoall_seq")).find("moe_token_dispatcher_type"),
             std::string::npos);
   EXPECT_NE(

@@ -109,8 +109,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
             2 * static_cast<size_t>(unsteady) > points.size())
       << made.err;
 
-  // Against rates that are measured for a third of a second, while other tests may run: a plan, or its
-  // refusal.
+  // Compared with rates measured for a third of a second, while other tests may run: a plan, or its refusal.
   const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
   ASSERT_TRUE(plan.code == 0 || plan.code == 64) << plan.code << plan.err;
   if (plan.code == 0) {
@@ -138,7 +137,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   EXPECT_NE(gpu.err.find("of \"this machine's processor\", the plan of H100"), std::string::npos) << gpu.err;
 }
 
-// The profile is of no machine's own speed: an H100 at 70 % of its data sheet's rate.
+// The profile is no real machine's: an H100 at 70 % of its data sheet's rate.
 TEST(Autoplan, PlansWithAGpusProfile) {
   const test::TempDir folder;
   const std::string file = folder / "h100.json";
@@ -269,7 +268,7 @@ TEST(Autoplan, FitsATerminalOfEightyColumns) {
   EXPECT_EQ(shown.code, 0) << shown.out;
   EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
   EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit go on below";
-  // What is broken over lines is still one command.
+  // A command broken over several lines is still one command.
   const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
   ASSERT_NE(end, std::string::npos) << shown.out;
   const CommandResult words =
@@ -287,7 +286,7 @@ TEST(Autoplan, PlansForThisMachine) {
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
 }
 
-// As in a run: what is printed as a device is a rank, and all of them are on this machine.
+// As in a run: each printed device is a rank, and all ranks are on this machine.
 TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
   const auto memory = [](const std::string& more) {
     const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
@@ -303,7 +302,7 @@ TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
 TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {
   const CommandResult result = run_command(app("autoplan") + k22b + " --device-memory-gb 4 --json");
   EXPECT_EQ(result.code, 64);
-  EXPECT_NE(result.err.find("no plan fits; \"closest\" says which lacks least"), std::string::npos)
+  EXPECT_NE(result.err.find("no plan fits; \"closest\" holds the nearest one"), std::string::npos)
       << result.err;
   const Json answer = Json::parse(result.out, "answer");
   EXPECT_TRUE(answer["plans"].as_array().empty());
@@ -354,7 +353,7 @@ TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
           << program << launcher;
 }
 
-// What is proven slower is not asked for its memory.
+// The memory of a candidate that is proven slower is not computed.
 TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
   const CommandResult bounded = run_command(app("autoplan") + k22b);
   EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
@@ -399,7 +398,7 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
   }
 }
 
-// What is not said is searched with it, not taken for 1.
+// A size that is not given is searched as well, not assumed to be 1.
 TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   const std::string model = std::regex_replace(std::string(k22b), std::regex("--world-size 64"), "");
   const auto run = [&](const std::string& options) { return run_command(app("autoplan") + model + options); };
@@ -425,7 +424,7 @@ TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   }
 }
 
-// NVLink of a GB200 joins 72 devices of hosts with 4 each.
+// The NVLink domain of a GB200 joins 72 devices from hosts with 4 each.
 TEST(Autoplan, PricesLinksThatJoinMachines) {
   const auto exchange = [](const std::string& more) {
     const CommandResult result = run_command(
@@ -451,7 +450,7 @@ TEST(Autoplan, PricesLinksThatJoinMachines) {
   EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
 }
 
-// The link of a GB200 joins 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
+// The NVLink domain of a GB200 holds 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
 TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   const std::string model =
       " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "
@@ -469,8 +468,8 @@ TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
 }
 
-// Data sheets: tensor cores multiply bf16 since Ampere, 8 bits since Ada and Hopper, and scale blocks in
-// hardware (mxfp8, nvfp4) since Blackwell.
+// Data sheets: tensor cores multiply bf16 since Ampere, 8 bits since Ada and Hopper, and support scale blocks
+// in hardware (mxfp8, nvfp4) since Blackwell.
 TEST(Autoplan, RefusesFormatsThatADeviceHasNot) {
   const auto plan = [](const std::string& device) {
     return run_command(app("autoplan") +
@@ -519,7 +518,7 @@ TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
   write_file(folder / "cluster.yaml", "gpus: 3\n");
   const CommandResult wrong = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
   EXPECT_EQ(wrong.code, 65);
-  EXPECT_NE(wrong.err.find("\"gpus\" says nothing about a cluster"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("\"gpus\" does not describe a cluster"), std::string::npos) << wrong.err;
 }
 
 TEST(Autoplan, SimulatesAStepOnManyDevices) {
@@ -538,7 +537,7 @@ TEST(Autoplan, SimulatesAStepOnManyDevices) {
   EXPECT_EQ(steps.as_array()[1]["devices"].as_int(), 512);
   const CommandResult wrong = run_command(app("autoplan") + k22b + " --simulate 64,many");
   EXPECT_EQ(wrong.code, 64);
-  EXPECT_NE(wrong.err.find("--simulate \"64,many\": \"many\" is no number of devices"), std::string::npos)
+  EXPECT_NE(wrong.err.find("--simulate \"64,many\": \"many\" is not a number of devices"), std::string::npos)
       << wrong.err;
 }
 
@@ -591,7 +590,7 @@ TEST(Autoplan, KeepsAGivenGlobalBatchBelowTheLargest) {
       << above.err;
 }
 
-// Numbers whose products or sums no int holds are refused as other wrong ones are.
+// Numbers whose products or sums do not fit an int are refused like other invalid ones.
 TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
   const std::string model =
       " --world-size 16 --global-batch-size 64 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
@@ -617,8 +616,8 @@ TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
   refused("--num-layers-per-virtual-pipeline-stage 4194304 --pipeline-model-parallel-size 1024",
           "V1: 48 layers are not a multiple of pipeline 1024 * 4194304 of");
   refused("--pipeline-layers 2147483648",
-          "--pipeline-layers: \"2147483648\" is no number of layers from 1 to 48 (--num-layers)");
-  refused("--pipeline-layers 24,49", "--pipeline-layers: \"49\" is no number of layers from 1 to 48");
+          "--pipeline-layers: \"2147483648\" is not a number of layers from 1 to 48 (--num-layers)");
+  refused("--pipeline-layers 24,49", "--pipeline-layers: \"49\" is not a number of layers from 1 to 48");
   refused("--decoder-first-pipeline-num-layers 2147483647 --decoder-last-pipeline-num-layers 2147483647",
           "--decoder-first-pipeline-num-layers 2147483647 is more than the 48 layers of the model");
   refused("--num-layers 2000000000", "--num-layers 2000000000 is more than 65536");

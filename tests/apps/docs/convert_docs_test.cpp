@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs the commands of a page in `dir`, each of which must succeed; those with one of `words` print.
+/// Runs the commands of a page in `dir`, each of which must succeed; those that contain one of `words` must
+/// print something.
 void run_page(const test::TempDir& dir, const std::vector<std::string>& commands,
               const std::vector<std::string>& words) {
   for (const std::string& command : commands) {
@@ -47,7 +48,7 @@ TEST(ConvertDocs, EveryCommandWorks) {
     EXPECT_TRUE(fs::exists(dir / name)) << name;
 }
 
-// The commands of docs/formats/megatron.md; however a checkpoint is named, the same model comes of it.
+// The commands of docs/formats/megatron.md: every way to name a checkpoint gives the same model.
 TEST(ConvertDocs, EveryCommandOnMegatronsCheckpointsWorks) {
   const test::TempDir dir;
   for (const auto& [golden, name] :

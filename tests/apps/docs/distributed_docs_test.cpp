@@ -1,4 +1,4 @@
-// Every launch of docs/distributed.md, as it stands there, gives the losses of one rank.
+// Every launch of docs/distributed.md, unchanged, gives the losses of one rank.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -33,8 +33,8 @@ std::vector<std::string> blocks() {
 
 class DistributedDocs : public PretrainRanks {
  protected:
-  /// Runs the one block that has `word`, with this machine for node0 and a free port for 29500, and compares
-  /// its losses. `before`: shell.
+  /// Runs the one block that contains `word`, with this machine as node0 and a free port instead of 29500,
+  /// and compares its losses. `before`: shell commands to run first.
   void expect_one_rank_from(const std::string& word, const std::string& before = {}) const {
     const std::vector<std::string> all = blocks();
     const auto has_word = [&](const std::string& block) { return block.find(word) != std::string::npos; };
@@ -47,21 +47,21 @@ class DistributedDocs : public PretrainRanks {
         run_command(concat("cd ", dir_.path().string(), " && export PATH=", MEGALITH_BINARY_DIR,
                            "/bin:$PATH TRAIN='", kModel, "' && timeout 100 bash script.sh"));
     EXPECT_EQ(result.code, 0) << script << result.err;
-    // Where a launcher puts each rank's lines before or after it, or into one stream.
+    // Some launchers put text before each rank's lines, or all ranks into one stream.
     std::string lines;
     for (const std::string& line : split(result.out + result.err, '\n'))
       if (const size_t at = std::min(line.find(" iteration "), line.find(" validation loss"));
           at != std::string::npos)
         lines += line.substr(at) + '\n';
-    // one_rank()'s lines begin where the time stood.
+    // The lines of one_rank() begin where the time was.
     EXPECT_EQ(losses(lines), std::regex_replace(one_rank(), std::regex("\\| iteration"), " iteration"))
         << script << result.out << result.err;
     EXPECT_NE((result.out + result.err).find("using world size: 2,"), std::string::npos) << result.err;
   }
   static bool has(const std::string& command) { return run_command(command).code == 0; }
 
-  /// A shell function in place of a launcher that is not here: it starts two ranks with its variables, in
-  /// which %r is the rank.
+  /// A shell function in place of a launcher that is not installed: it starts two ranks with its variables,
+  /// in which %r is the rank.
   static std::string stand_in(const std::string& name, const std::string& variables) {
     std::string function = name + "() {\n  shift 2\n";
     for (const char* rank : {"0", "1"})
@@ -98,7 +98,7 @@ TEST_F(DistributedDocs, ARankTableGivesOneRanksLosses) {
 
 TEST_F(DistributedDocs, MpirunGivesOneRanksLosses) {
   if (!has("command -v mpirun")) GTEST_SKIP() << "there is no mpirun (package openmpi-bin)";
-  // As root, and with more ranks than cores, Open MPI wants to be told that this is meant.
+  // As root, and with more ranks than cores, Open MPI requires explicit permission.
   expect_one_rank_from("mpirun",
                        "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                        "OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy="
@@ -126,7 +126,8 @@ TEST_F(DistributedDocs, TorchsLaunchGivesOneRanksLosses) {
 TEST_F(DistributedDocs, PaddlesLaunchGivesOneRanksLosses) {
   const std::string port = std::to_string(free_port());
   std::string before;
-  if (!has("python -c 'import paddle'"))  // then with its variables (paddle/distributed/launch/controllers)
+  if (!has("python -c 'import paddle'"))  // otherwise with its variables
+                                          // (paddle/distributed/launch/controllers)
     before =
         stand_in("launch", "PADDLE_TRAINER_ID=%r PADDLE_TRAINERS_NUM=2 PADDLE_TRAINER_ENDPOINTS=127.0.0.1:" +
                                port + ",127.0.0.1:" + port) +

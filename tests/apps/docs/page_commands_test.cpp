@@ -1,5 +1,5 @@
-// The commands of README.md and of the pages that name other programs' scripts, as they stand there but for
-// the sizes, in a folder that has what they name (tests/DOC_COMMANDS).
+// The commands of README.md and of the pages that name other programs' scripts, unchanged except for the
+// sizes, in a folder that holds what they name (tests/DOC_COMMANDS).
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Option, with its dashes -> the value it gets instead of the page's.
+/// Option with its dashes -> the value that replaces the page's.
 using Values = std::map<std::string, std::string>;
 
-/// `command` with other values, of options that must be in it, after a space.
+/// `command` with other values for options, each of which must occur in it followed by a space.
 std::string with(std::string command, const Values& values) {
   for (const auto& [option, value] : values) {
     const std::regex given(concat(option, " [^ \n]+"));
@@ -43,8 +43,8 @@ Values operator+(Values values, const Values& more) {
   return values;
 }
 
-/// A folder with a tokenizer (as "tokenizer", and as vocab.json and merges.txt), a corpus of 120 documents,
-/// "corpus.jsonl", with a text and the same as content, and its dataset "corpus_text_document".
+/// A folder with a tokenizer (as "tokenizer", and as vocab.json and merges.txt), a corpus "corpus.jsonl" of
+/// 120 documents, each with a text and the same as content, and its dataset "corpus_text_document".
 class PageCommands : public testing::Test {
  protected:
   PageCommands() {
@@ -68,7 +68,7 @@ class PageCommands : public testing::Test {
     EXPECT_EQ(result.code, 0) << script << '\n' << result.all();
     return result;
   }
-  /// The page's one command that begins with `start`.
+  /// The one command of the page that begins with `start`.
   static std::string command(const std::string& page, const std::string& start) {
     std::vector<std::string> found;
     for (const std::string& command : doc_commands(page))
@@ -136,7 +136,7 @@ TEST_F(PageCommands, OfCodeParrotLeadFromTextToText) {
   expect_losses(trained, "40");  // the first ones halve the loss scale, from 2^32
   ok(command(page, "megalith-convert codeparrot-small"));
   EXPECT_TRUE(ok(command(page, "megalith-generate")).out.starts_with("def hello_world():"));
-  // Megatron's own file, as the tutorial has it.
+  // Megatron's own file, as in the tutorial.
   ok("megalith-convert codeparrot-small --to megatron --output M && mkdir X && cp vocab.json merges.txt X && "
      "cp M/*/mp_rank_00/model_optim_rng.pt X");
   ok(command(page, "megalith-convert X"));

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The commands of docs/preprocess.md, in a folder that has what they name.
+// The commands of docs/preprocess.md, in a folder that holds what they name.
 TEST(PreprocessDocs, EveryCommandWorks) {
   const TempDir dir;
   fs::copy(test_data("text/goldens/trained"), dir / "tokenizer");

@@ -1,5 +1,5 @@
-// The commands of published tutorials (PAI's for Megatron-LM on DLC, CodeParrot's) as their users have them,
-// in tests/apps/fixtures/commands, with the executables swapped and nothing else.
+// The commands of published tutorials (PAI's for Megatron-LM on DLC, CodeParrot's) as users type them, in
+// tests/apps/fixtures/commands; only the executables are replaced.
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with the tutorials' inputs, and their commands that run there. GPT-2's vocabulary has its size,
-/// by tokens that occur nowhere.
+/// A folder with the tutorials' inputs, in which their commands run. GPT-2's vocabulary is padded to its size
+/// with tokens that occur nowhere.
 class TutorialCommands : public testing::Test {
  protected:
   TutorialCommands() {
@@ -47,7 +47,7 @@ class TutorialCommands : public testing::Test {
 
 const char* const kArticles[] = {"AA/wiki_00", "AA/wiki_01", "AB/wiki_02"};
 
-// Its own cp has no folder to copy into, so that nothing lies where its merge looks.
+// The tutorial's cp has no folder to copy into, so its merge finds nothing.
 TEST_F(TutorialCommands, OfEnwikiMakeTheDatasetsAndTheMergeNamesTheRemedy) {
   const CommandResult result = run(commands("enwiki"));
   for (const char* article : kArticles)
@@ -63,7 +63,7 @@ TEST_F(TutorialCommands, OfEnwikiMakeTheDatasetsAndTheMergeNamesTheRemedy) {
   EXPECT_FALSE(file_exists(dir_ / "enwiki-latest-pages-articles.idx"));
 }
 
-// With the folder that the copies want, and the copies where the merge looks for them, it runs through.
+// With the folder that the copies need, and the copies where the merge looks for them, the script succeeds.
 TEST_F(TutorialCommands, OfEnwikiMergeWhatWasCopiedAsTheRemedyDoes) {
   std::string script(trim(commands("enwiki")));
   const std::string copies = "../../flatten_datasets/\\1_wiki\\2";
@@ -95,7 +95,7 @@ TEST_F(TutorialCommands, OfALooseJsonCorpusPrintMegatronsLines) {
       "\"42\", \"title\": \"Second Part\"}\n");
   const CommandResult result = run(commands("my-corpus"));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.err, "");  // the log is on stdout, as upstream's
+  EXPECT_EQ(result.err, "");  // the log goes to stdout, as upstream's
   size_t at = 0;
   for (const char* line :
        {"Opening my-corpus.json\n", "> building GPT2BPETokenizer tokenizer ...\n",
@@ -113,7 +113,7 @@ TEST_F(TutorialCommands, OfALooseJsonCorpusPrintMegatronsLines) {
     EXPECT_NE(shown.out.find(text), std::string::npos) << shown.out;
 }
 
-// As datasets' to_json(lines=True) writes it, which is pandas': slashes are escaped.
+// As datasets' to_json(lines=True), that is pandas, writes it: slashes are escaped.
 TEST_F(TutorialCommands, OfCodeParrotTakeEachDatasetImpl) {
   write_file(dir_ / "codeparrot_data.json",
              "{\"repo_name\":\"a\\/b\",\"content\":\"x = 1\\/2\\n# \\u00e9\\n\"}\n{\"content\":\"\"}\n");

@@ -16,8 +16,7 @@
 
 namespace megalith::test {
 
-/// A folder with a model, "model", and records of a letter, a few times, to be answered by its number,
-/// "data".
+/// A folder with a model, "model", and "data": records that repeat a letter and ask for its number.
 class FinetuneApp : public testing::Test {
  protected:
   FinetuneApp() {
@@ -39,7 +38,7 @@ class FinetuneApp : public testing::Test {
     return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
                " " + options);
   }
-  /// In place of the records, as many questions of two answers each.
+  /// Replaces the records with as many questions of two answers each.
   void write_pairs() const {
     std::string train, dev;
     for (int i = 0; i < 26; ++i)
@@ -62,7 +61,7 @@ class FinetuneApp : public testing::Test {
         last = json["loss"].as_double();
     return last;
   }
-  /// The first of the lowest evaluations.
+  /// The first iteration with the lowest evaluation loss.
   int64_t best_iteration(const std::string& file) const {
     int64_t best = 0;
     double min_loss = std::numeric_limits<double>::infinity();

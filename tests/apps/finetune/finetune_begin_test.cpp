@@ -1,4 +1,4 @@
-// What a run of megalith-finetune begins with, how its answers end, and what it is not told twice.
+// What a run of megalith-finetune begins with, how its answers end, and what it need not be told twice.
 #include <cctype>
 #include <filesystem>
 #include <string>
@@ -71,7 +71,7 @@ TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
   expect_refused(tune("--lora --num-prefix-tokens 8"), "--num-prefix-tokens needs --prefix-tuning");
 }
 
-// An adapter's settings are taken; what is given beside it must agree, and dropout may be chosen anew.
+// The adapter's settings are used. Options given in addition must agree with them, except dropout.
 TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-alpha 12").code, 0);
   const CommandResult more =
@@ -94,7 +94,7 @@ TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   EXPECT_EQ(Json::load(dir_ / "odd-more/adapter_config.json")["lora_alpha"].as_double(), 1);
 }
 
-// Nothing may blur what an answer's probability is: not the dropout that an adapter was made with either.
+// An answer's probability must be exact: even the dropout that an adapter was made with is off.
 TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-dropout 0.5").code, 0);
   write_pairs();
@@ -131,7 +131,7 @@ TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
     expect_said(result, step);
 }
 
-// The output folder is gone on from, unless the line says to begin anew.
+// A run resumes from the output folder unless the command line says to start over.
 TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
   const auto stopped = [&](const std::string& options) {
     return run_command("cd " + dir_.path().string() + " && export OMP_WAIT_POLICY=passive; rm -f s.jsonl; (" +
@@ -143,10 +143,11 @@ TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
   };
   const CommandResult plain = stopped("");
   EXPECT_EQ(plain.code, 75) << plain.all();
-  EXPECT_NE(plain.all().find("saved; run the same command to go on"), std::string::npos) << plain.all();
+  EXPECT_NE(plain.all().find("saved; run the same command to resume"), std::string::npos) << plain.all();
   const CommandResult anew = stopped("--overwrite_output_dir");
-  EXPECT_NE(anew.all().find("saved; give --no-overwrite-output-dir to go on: the same command begins again"),
-            std::string::npos)
+  EXPECT_NE(
+      anew.all().find("saved; to resume, give --no-overwrite-output-dir: the same command would begin again"),
+      std::string::npos)
       << anew.all();
 }
 
@@ -161,21 +162,21 @@ TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
 
   const CommandResult alone = tune("--no-do-train --lora --r 4 --log-json alone.jsonl");
   expect_said(alone,
-              "nothing is trained (--no-do-train): model is taken as it is; the checkpoints in out are not "
+              "nothing is trained (--no-do-train): model is used unchanged; the checkpoints in out are not "
               "(--resume-from-checkpoint out)");
   EXPECT_EQ(last_evaluation("alone.jsonl"), base);
   EXPECT_TRUE(losses("alone.jsonl").empty());
   const CommandResult adapted = tune("--no-do-train --adapter out --log-json adapted.jsonl");
-  expect_said(adapted, "model with the adapter out is taken as it is");
+  expect_said(adapted, "model with the adapter out is used unchanged");
   EXPECT_NEAR(last_evaluation("adapted.jsonl"), tuned, 1e-6);
   const CommandResult resumed = tune(
       "--no-do-train --lora --r 4 --resume_from_checkpoint out --log-json resumed.jsonl "
       "--do_generation --max-new-tokens 2");
-  expect_said(resumed, "nothing is trained (--no-do-train): the checkpoint in out is taken as it is");
+  expect_said(resumed, "nothing is trained (--no-do-train): the checkpoint in out is used unchanged");
   EXPECT_NEAR(last_evaluation("resumed.jsonl"), tuned, 1e-6);
   EXPECT_TRUE(losses("resumed.jsonl").empty());
   EXPECT_EQ(predictions("out").size(), 4U);
-  // Nothing was trained on, and nothing that a run had written is another one now.
+  // Nothing was trained, and nothing that a run had written has changed.
   EXPECT_EQ(read_file(dir_ / "out/adapter_model.safetensors"), adapter);
   EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), tracker);
 
@@ -215,7 +216,7 @@ TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
       << nowhere.err;
   expect_said(tune(alone + "--log-style ddp-tutorial", "fresh"), "Epoch 1 (Step 000000): Val loss ");
   expect_said(tune(alone + "--no-do-eval --do_generation --max-new-tokens 2", "fresh"), "answers: 4 records");
-  // Records that are held out are some of them.
+  // Held-out records are some of the training records.
   fs::remove(dir_ / "data/dev.json");
   EXPECT_EQ(tune(alone + "--val-size 4", "fresh").code, 66);
   write_file(dir_ / "data/train.json", records);
@@ -235,9 +236,8 @@ TEST_F(FinetuneBegin, WithoutTrainingJudgesPairsAlone) {
   EXPECT_NEAR(last_evaluation("alone.jsonl"), tuned, 1e-6);
 }
 
-// As save_pretrained() keeps it: a model that ends its texts with another token than its tokenizer's goes on
-// doing so when all of it was tuned, in the checkpoint, in the Hugging Face folder, and in the run's own
-// answers.
+// As save_pretrained() does: a model whose texts end with another token than the tokenizer's still ends them
+// so after full tuning, in the checkpoint, in the Hugging Face folder and in the run's own answers.
 TEST_F(FinetuneBegin, AnswersEndAsTheModelSays) {
   constexpr int64_t kEnd = 5;
   const std::string generation =
@@ -294,13 +294,12 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
   EXPECT_FALSE(file_exists(dir_ / "out"));
   expect_said(
       tune(answers + "--max-new-tokens 62"),
-      "4 of 4 prompts lost their beginning: 2 tokens are left for a prompt where an answer may have 62");
+      "4 of 4 prompts lost their beginning: 2 tokens are left for a prompt when an answer may have 62");
   const std::vector<Json> long_ones = predictions("out");
-  expect_said(tune(answers),
-              "answers have at most 32 tokens, not the 128 that are usual: the model has 64 positions");
+  expect_said(tune(answers), "answers have at most 32 tokens, not the usual 128: the model has 64 positions");
   expect_said(tune(answers + "--tgt-length 40"),
               "answers have at most 32 tokens, not the 40 of --tgt-length");
-  // No warning where there is room, and an answer may be longer than half of the positions.
+  // No warning where there is room; an answer may be longer than half of the positions.
   const CommandResult fits = tune(answers + "--max-new-tokens 50");
   EXPECT_EQ(fits.code, 0);
   EXPECT_EQ(fits.err.find("at most"), std::string::npos) << fits.err;
@@ -309,7 +308,7 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
 
 TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
   const std::string help = run("--help").out;
-  // Neither as an option nor in another one's words.
+  // Neither as an option of its own nor in the text of another.
   const auto names = [&](const std::string& name) {
     for (const std::string& spelled : {"--" + name, "--[no-]" + name})
       for (size_t at = help.find(spelled); at != std::string::npos; at = help.find(spelled, at + 1))

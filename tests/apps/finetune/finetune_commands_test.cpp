@@ -1,4 +1,4 @@
-// The finetuning commands of PaddleNLP's users as they have them, the executable swapped
+// The fine-tuning commands of PaddleNLP's users as they type them; only the executable is replaced
 // (docs/from-paddlenlp.md).
 #include <cmath>
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In the folder of FinetuneApp a LLaMA of random weights under the names that the commands give, of four
-/// layers and four heads, and records in "data", where the commands look for them.
+/// The folder of FinetuneApp with a random LLaMA of four layers and four heads under the names that the
+/// commands give, and records in "data", where the commands look for them.
 class FinetuneCommands : public FinetuneApp {
  protected:
   FinetuneCommands() {
@@ -26,7 +26,7 @@ class FinetuneCommands : public FinetuneApp {
     write_llama(dir_ / "__internal_testing__/tiny-random-llama");
   }
 
-  /// A command of the source, in the folder, on cores that its ranks share.
+  /// Runs a command of the source in the folder, on cores that its ranks share.
   CommandResult source(const std::string& options) const {
     const std::string folder = fs::path(app("finetune")).parent_path().string();
     return run_command("cd " + dir_.path().string() + " && OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive PATH=" +
@@ -108,7 +108,7 @@ TEST_F(FinetuneCommands, Item35TrainsAPrefix) {
   EXPECT_EQ(text.code, 0) << text.err;
 }
 
-// As printed, the missing blank before the backslash of "--fp16 0\" included.
+// As printed, including the missing blank before the backslash of "--fp16 0\".
 TEST_F(FinetuneCommands, Item36TunesOverAPipeline) {
   const CommandResult result = source(
       "--gpus \"4,5,6,7\" --model_name_or_path __internal_testing__/tiny-random-llama --do_train --do_eval "
@@ -142,7 +142,7 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       kCommon);
   expect_done(result);
   EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
-  // With the answers that the source asks for beside it: the first of the four ranks gives them.
+  // With the answers that the source also requests: the first of the four ranks writes them.
   const CommandResult answers = source(
       "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "
       "1 "

@@ -27,7 +27,7 @@ TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
   EXPECT_NE(result.out.find("% of them learned"), std::string::npos) << result.all();
   EXPECT_NE(result.out.find("validation loss"), std::string::npos) << result.all();
   const std::vector<double> curve = losses("log.jsonl");
-  ASSERT_EQ(curve.size(), 60U);  // 5 steps an epoch
+  ASSERT_EQ(curve.size(), 60U);  // 5 steps per epoch
   EXPECT_LT(curve.back(), 0.5 * curve.front());
   const Json config = Json::load(dir_ / "out/adapter_config.json");
   EXPECT_EQ(config["r"], Json(4));
@@ -42,7 +42,7 @@ TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
   EXPECT_EQ(merged.out, adapted.out) << merged.err;
 }
 
-// What megalith-finetune wrote is no model: the other programs say which command takes it.
+// An adapter is not a model: the other programs say which command merges it.
 TEST_F(FinetuneApp, SaysWhatJoinsAnAdapterWithItsModel) {
   const auto said = [&](const std::string& program, const std::string& options) {
     const CommandResult result =
@@ -98,7 +98,7 @@ TEST_F(FinetuneApp, GoesOnWhereItStopped) {
   EXPECT_EQ(losses("parts.jsonl"), whole);  // bit for bit
 }
 
-// PaddleNLP's names: a run goes on in another folder, from a checkpoint that is named.
+// PaddleNLP's names: a run resumes in another folder, from a named checkpoint.
 TEST_F(FinetuneApp, GoesOnFromTheCheckpointThatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json whole.jsonl --save_steps 8").code, 0);
   const CommandResult rest =
@@ -147,8 +147,7 @@ TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
       << result.all();
 }
 
-// The best of the evaluations is older than the newest checkpoint, at first of this run, then of the one
-// before.
+// The best evaluation is older than the newest checkpoint, first in this run, then in the previous one.
 TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
   const std::string steps =
       kLora +
@@ -180,7 +179,7 @@ TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
     EXPECT_NE(result.out.find("reference: log probabilities of 52 answers"), std::string::npos)
         << result.all();
     const std::vector<double> one = losses("one.jsonl");
-    ASSERT_EQ(one.size(), 15U);  // 5 steps an epoch, of 4 pairs
+    ASSERT_EQ(one.size(), 15U);  // 5 steps per epoch, of 4 pairs
     EXPECT_NEAR(one.front(), std::log(2.0), 1e-6);
     EXPECT_LT(one.back(), 0.6 * one.front());
     EXPECT_LT(last_evaluation("one.jsonl"), 0.5);
@@ -188,7 +187,7 @@ TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
         "--nproc 4 --tensor_parallel_degree 2 --pipeline_parallel_degree 2 --log-json shared.jsonl ";
     ASSERT_EQ(tune(steps + method + layout + "--overwrite_output_dir").code, 0);
     expect_losses("shared.jsonl", one);
-    // In two parts, bit for bit.
+    // Interrupted and resumed, bit for bit.
     ASSERT_EQ(tune(steps + method + "--overwrite_output_dir --log-json parts.jsonl --exit-interval 7").code,
               0);
     ASSERT_EQ(tune(steps + method + "--log-json parts.jsonl").code, 0);
@@ -207,8 +206,8 @@ TEST_F(FinetuneApp, KeepsTheBaseInEightBits) {
   EXPECT_TRUE(file_exists(dir_ / "out/adapter_model.safetensors"));
 }
 
-// The scores are sacrebleu's and rouge-score's of the very answers that the file holds, worked out by hand
-// where all answers are one token that is right or wrong.
+// The scores are those of sacrebleu and rouge-score for the answers in the file, computed by hand: every
+// answer is one token, right or wrong.
 TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   const CommandResult result =
       tune(kLora +
@@ -231,7 +230,7 @@ TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   EXPECT_DOUBLE_EQ(scores["predict_exact_match"].as_double(), 25.0 * right);
   EXPECT_NE(result.out.find(concat("exact match: ", 25 * right, ".00 %")), std::string::npos) << result.all();
 
-  // The same adapter again, evaluated alone and over ranks; the answers are the first rank's.
+  // The same adapter again, only evaluated, on several ranks; the first rank writes the answers.
   const std::string before = read_file(dir_ / "out/generated_predictions.jsonl");
   const CommandResult again = tune(
       "--adapter out --no-do-train --per_device_train_batch_size 2 --nproc 2 --tensor_parallel_degree 2 "

@@ -30,8 +30,8 @@ class PreprocessInterrupted : public testing::Test {
                               " --tokenizer-model ", test_data("text/goldens/trained/tokenizer.json"),
                               " --input in.jsonl --json-keys text title --append-eod \"$@\"; }\n", script));
   }
-  /// A script that starts the program with `options`, does `meanwhile` when it has written more tokens than
-  /// were there before ($pid: its process), and ends as it does.
+  /// A script that starts the program with `options`, runs `meanwhile` once it has written more tokens than
+  /// were there before ($pid: its process), and ends with the program's exit code.
   static std::string during(const std::string& options, const std::string& meanwhile) {
     return concat(
         "size() { stat -c %s out_text_document.bin.partial 2>/dev/null || echo 0; }\nbefore=$(size)\n",
@@ -63,12 +63,12 @@ TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
   }
   const CommandResult whole = run("(preprocess --output-prefix out --workers 2 --resume)");
   EXPECT_EQ(whole.code, 0);
-  EXPECT_NE(whole.all().find("Going on after "), std::string::npos) << whole.all();
+  EXPECT_NE(whole.all().find("Resuming after "), std::string::npos) << whole.all();
   expect_whole();
 }
 
 TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
-  // An input that does not end; the program writes after it has begun to listen to signals.
+  // An input that never ends; the program writes only after it has begun to handle signals.
   const CommandResult stopped =
       run("mv in.jsonl lines; mkfifo in.jsonl; exec 9<>in.jsonl; head -n 100 lines >&9\n"
           "(preprocess --output-prefix out --workers 1) & pid=$!\n"
@@ -79,7 +79,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("out")) << entry.path();
 }
 
-// A limit on the size of files fails writes as a full disk does.
+// A limit on the size of files makes writes fail as a full disk does.
 TEST_F(PreprocessInterrupted, GoesOnAfterAFullDisk) {
   const CommandResult full =
       run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out --workers 2 --resume)");
@@ -96,7 +96,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
     EXPECT_EQ(entry.path().filename().string().find("out"), std::string::npos) << entry.path();
 }
 
-// The first process sleeps while the second one tries.
+// The first process is stopped while the second one tries.
 TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
   const std::string second =
       "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "

@@ -28,7 +28,8 @@ class MegatronPreprocess : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  /// Runs with the options of the script's case `name`, and wants its datasets and no other file.
+  /// Runs the program with the options of the script's case `name`, and expects its datasets and no other
+  /// file.
   void expect_same(const std::string& name, const std::string& options,
                    const std::vector<std::string>& datasets) {
     SCOPED_TRACE(name);

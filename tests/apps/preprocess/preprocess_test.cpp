@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The tree of tools/golden/make_preprocess.py in a fresh folder, and commands that run there.
+/// The tree of tools/golden/make_preprocess.py in a fresh folder, in which commands run.
 class PreprocessApp : public testing::Test {
  protected:
   PreprocessApp() {
@@ -31,7 +31,7 @@ class PreprocessApp : public testing::Test {
     const std::string folder = fs::path(app("preprocess")).parent_path();
     return run_command("cd " + dir_.path().string() + " && export PATH=" + folder + ":$PATH && " + command);
   }
-  /// megalith-preprocess with the tokenizer of the fixture.
+  /// Runs megalith-preprocess with the tokenizer of the fixture.
   CommandResult preprocess(const std::string& options) {
     return run("megalith-preprocess " + kTokenizer + options);
   }
@@ -54,7 +54,7 @@ class PreprocessApp : public testing::Test {
   TempDir dir_;
 };
 
-// The commands of the PAI tutorial, with the executable swapped. The goldens are Megatron's bytes.
+// The commands of the PAI tutorial; only the executable is replaced. The goldens are Megatron's bytes.
 TEST_F(PreprocessApp, RunsTheDocumentedPipeline) {
   const CommandResult result = run(R"(
 find text/ -type d | sed 's|text|mkdir -p datasets/text|' | sh
@@ -68,7 +68,7 @@ bash -c "megalith-preprocess --input {} \
 --append-eod \
 --workers 1 --chunk-size 1024")");
   EXPECT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "");  // the log is on stdout, as upstream's
+  EXPECT_EQ(result.err, "");  // the log goes to stdout, as upstream's
   for (const char* name : {"AA/wiki_00", "AA/wiki_01", "AB/wiki_02"})
     expect_golden(name, concat("datasets/text/", name, "_text_document"));
 }
@@ -89,7 +89,7 @@ TEST_F(PreprocessApp, PrintsMegatronsLines) {
   }
 }
 
-// CodeParrot's spelling: --vocab, another key, more workers than work.
+// CodeParrot's spelling: --vocab, another key, more workers than there is work for.
 TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
   write_file(dir_ / "code.json", "{\"content\":\"x = 1\\n\",\"repo\":\"r\"}\n");
   const CommandResult result =
@@ -103,8 +103,8 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
       << result.all();
 }
 
-// The hash tells merge and pretrain whether datasets belong together: it knows the tokenizer's contents, not
-// its place.
+// The hash tells merge and pretrain whether datasets belong together: it depends on the tokenizer's contents,
+// not on its path.
 TEST_F(PreprocessApp, NotesTheTokenizerBesideTheDataset) {
   const auto hash = [&](const std::string& command, const char* prefix) {
     EXPECT_EQ(run("megalith-preprocess --input text/AA/wiki_00 --tokenizer-type GPT2BPETokenizer " + command +
@@ -200,7 +200,7 @@ std::pair<double, double> memory_of(const std::string& err) {
   return {bytes(used, used_unit), bytes(limit, limit_unit)};
 }
 
-// A text that is one pretoken: in a worker, and (beyond 8 MiB) in the writer.
+// A text that is a single pretoken: in a worker, and (beyond 8 MiB) in the writer.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take memory of their own";
@@ -221,7 +221,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
     }
 }
 
-// Each key's files have buffers of their own.
+// The files of each key have separate buffers.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take memory of their own";
@@ -240,7 +240,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
   ASSERT_EQ(result.code, 0) << result.all();
   const auto [used, limit] = memory_of(result.all());
   EXPECT_NEAR(limit, (128 + 4 * (kKeys - 1)) * 0x1p20 + 2.0 * static_cast<double>(line.size() + 1),
-              0x1p20 / 100)  // as it is printed
+              0x1p20 / 100)  // the printed precision
       << result.all();
   EXPECT_LT(used, limit) << result.all();
 }

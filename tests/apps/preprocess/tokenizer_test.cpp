@@ -79,7 +79,7 @@ TEST_F(TokenizerApp, NamesTheLineThatIsNoTextOrNoIds) {
   expect_refusal(run_command("printf '\\377' | " + app("tokenizer") + " encode" + model), 65,
                  "-:1: byte 1 is not UTF-8");
   expect_refusal(run_command("echo 5 x | " + app("tokenizer") + " decode" + model), 65,
-                 "-:1: \"x\" is no token id");
+                 "-:1: \"x\" is not a token id");
   expect_refusal(run_command("echo 5000 | " + app("tokenizer") + " decode" + model), 65,
                  "-:1: token id 5000");
   expect_refusal(run_command("echo 7 | " + app("tokenizer") + " encode --json" + model), 65,

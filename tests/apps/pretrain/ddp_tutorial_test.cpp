@@ -1,4 +1,4 @@
-// The PyTorch DDP tutorial's way to train: text folders, epochs, steps counted from 0, its log.
+// Training as in the PyTorch DDP tutorial: text folders, epochs, steps counted from 0, its log.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -91,11 +91,11 @@ TEST_F(DdpTutorial, PrintsItsLines) {
                 static_cast<int>(2 * steps - 1));
   EXPECT_EQ(ends[1], last);
   EXPECT_FALSE(grep(log, "Generated Sample Text: ").empty());
-  EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines stay
+  EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines remain
 }
 
-// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial's list has each step's
-// own rate, the first of them init.
+// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial lists each step's own
+// rate, beginning with init.
 TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   ASSERT_EQ(tutorial("--log-json l.jsonl").code, 0);
   const std::vector<Json> train = lines("l.jsonl", "train");
@@ -109,7 +109,7 @@ TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   }
 }
 
-// Each epoch's last line names a pair that a run can go on from.
+// Each epoch's last line names a pair of files from which a run can resume.
 TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
   const std::string line = "--ckpt-format pth --save checkpoint --save-freq 1000 ";
   const CommandResult whole = tutorial(line + "--log-json whole.jsonl");
@@ -132,7 +132,7 @@ TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
     EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
 }
 
-// With a rate of nothing a step's loss says which samples it had.
+// With a rate of zero a step's loss shows which samples it used.
 TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   const std::string still = "--lr 1e-30 --min-lr 0 --lr-warmup-init 0 --ckpt-format pth --save checkpoint ";
   const CommandResult whole = tutorial(still + "--save whole --log-json whole.jsonl");
@@ -141,11 +141,11 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   ASSERT_EQ(first.code, 0) << first.err;
   const CommandResult rest = tutorial(still + "--checkpoint 5 --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_NE(
-      (rest.out + rest.err)
-          .find("model_000005.pth: of steps of 8 samples, this run's have 4: it goes on after 6 of its own "
-                "steps, at sample 24 of its order"),
-      std::string::npos)
+  EXPECT_NE((rest.out + rest.err)
+                .find("model_000005.pth: its steps have 8 samples, this run's 4: the run continues after 6 "
+                      "of its own "
+                      "steps, at sample 24 of its order"),
+            std::string::npos)
       << rest.out;
   const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
   ASSERT_EQ(after.size(), all.size() - 6);
@@ -154,7 +154,7 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   EXPECT_EQ(after.back()["consumed_samples"].dump(), all.back()["consumed_samples"].dump());
 }
 
-// The printed line has no --load: it would begin at step 0 and write over what it saved.
+// The command has no --load: unchanged it would start at step 0 again and overwrite what it saved.
 TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   const std::string line =
       kTutorial + "--num-epochs 10000 --ckpt-format pth --save checkpoint --log-json s.jsonl ";
@@ -163,9 +163,9 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
                   "& pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; "
                   "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
-  const std::vector<std::string> said = grep(stopped.all(), "saved; give --checkpoint \\d+ to go on: .*");
+  const std::vector<std::string> said = grep(stopped.all(), "saved; to resume, give --checkpoint \\d+: .*");
   ASSERT_EQ(said.size(), 1u) << stopped.all();
-  EXPECT_TRUE(said[0].ends_with("the same command begins again where this run did")) << said[0];
+  EXPECT_TRUE(said[0].ends_with("the same command would begin again where this run did")) << said[0];
   const std::string number = grep(said[0], "\\d+")[0];
   const CommandResult rest =
       run(line + "--checkpoint " + number + " --exit-interval " + std::to_string(*parse_int(number) + 2));
@@ -173,17 +173,17 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), *parse_int(number) + 2);
 }
 
-// With a bound that every gradient exceeds, the steps of the warm-up are those of a run without one.
+// With a bound that every gradient exceeds, the warm-up steps equal those of a run without one.
 TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
   ASSERT_EQ(tutorial("--clip-grad 1e-3 --log-json clipped.jsonl").code, 0);
   ASSERT_EQ(tutorial("--clip-grad 0 --log-json free.jsonl").code, 0);
   const std::vector<Json> clipped = lines("clipped.jsonl", "train"), free = lines("free.jsonl", "train");
-  for (size_t i = 0; i < 5; ++i)  // the fifth step's update is the first that differs
+  for (size_t i = 0; i < 5; ++i)  // the fifth step is the first that differs
     EXPECT_EQ(clipped[i]["loss"].dump(), free[i]["loss"].dump()) << i;
   EXPECT_NE(clipped[5]["loss"].dump(), free[5]["loss"].dump());
 }
 
-// Each rank says its own loss; their mean is the step's, and what one rank has.
+// Each rank prints its own loss; their mean is the step's loss, the same as on one rank.
 TEST_F(DdpTutorial, EveryRankSpeaks) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   ASSERT_EQ(tutorial("--log-json one.jsonl").code, 0);
@@ -200,7 +200,7 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
     }
     EXPECT_NEAR(sum / 2, one[2]["loss"].as_double(), 1e-3);
   };
-  // As the tutorial's spawn: a rank for each device that CUDA would show.
+  // As the tutorial's spawn does: one rank for each device that CUDA would show.
   const CommandResult threads = [&] {
     const Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
     return tutorial("--nproc gpu --log-json threads.jsonl");

@@ -1,4 +1,4 @@
-// MindFormers' way to train and generate: run files, rank tables, run_distribute.sh.
+// Training and generating as in MindFormers: run files, rank tables, run_distribute.sh.
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const std::string kShare = MEGALITH_SOURCE_DIR "/share/";
 
-/// A folder with a dataset, a copy of run_distribute.sh, and a run file that says what kModel says.
+/// A folder with a dataset, a copy of run_distribute.sh, and a run file equivalent to kModel.
 class MindFormersApps : public PretrainApp {
  protected:
   MindFormersApps() {
@@ -63,7 +63,7 @@ TEST_F(MindFormersApps, TrainOnTwoRanksWithOneRanksLosses) {
   EXPECT_NE(run.out.find("start training for rank 1, device 1"), std::string::npos) << run.out;
 }
 
-// As two servers of one shared folder would; what follows RANK_SIZE goes to the program.
+// Like two servers with a shared folder; arguments after RANK_SIZE go to the program.
 TEST_F(MindFormersApps, ShareAFolderBetweenTwoInvocations) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const CommandResult run = shell(
@@ -83,7 +83,7 @@ TEST_F(MindFormersApps, EndWithTheRankThatFails) {
   EXPECT_NE(run.err.find("nothing.idx"), std::string::npos) << run.err;
 }
 
-// max_device_memory is the most that a rank may take.
+// max_device_memory is the most that a rank may use.
 TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   const std::string yaml = file("run.yaml");
   const auto limited = [&](const std::string& max) {
@@ -101,8 +101,8 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   EXPECT_EQ(enough.code, 0) << enough.err;
 }
 
-// As upstream's configs/gpt2/run_gpt2.yaml, of one device: it is planned and trained as that, and two ranks
-// are refused.
+// As upstream's configs/gpt2/run_gpt2.yaml for one device: it is planned and trained so, and two ranks are
+// refused.
 TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
   write_file(dir_ / "run.yaml",
              std::regex_replace(file("run.yaml"), std::regex("use_parallel: True"), "use_parallel: False"));
@@ -151,7 +151,7 @@ TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
   refused("table.json run.yaml 0,2 train 2", 64, "\"0,2\": wanted [A,B]");
   refused("table.json run.yaml [0,4] train 2", 64, "goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 4", 64, "table.json: holds 2 ranks, RANK_SIZE is 4");
-  // 08 is a number, and no octal one.
+  // 08 is a decimal number, not an octal one.
   refused("table.json run.yaml [0,08] train 2", 64, "\"[0,08]\" goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 08", 64, "table.json: holds 2 ranks, RANK_SIZE is 8");
   refused("table.json run.yaml [0,2] evaluate 2", 64, "\"evaluate\" is not a mode");
@@ -179,7 +179,7 @@ TEST_F(MindFormersApps, Predict) {
   EXPECT_NE(rank_log(0).find(own.out), std::string::npos) << rank_log(0);
 }
 
-// What hccl_tools.py prints for devices 4 and 5 of 10.0.0.1 (its addresses come from the driver).
+// The output of hccl_tools.py for devices 4 and 5 of 10.0.0.1 (its addresses come from the driver).
 TEST(RankTableApp, WritesWhatHcclToolsWrites) {
   const CommandResult result =
       run_command(app("rank-table") + " --device_num \"[4,6)\" --server_ip 10.0.0.1");
@@ -232,7 +232,7 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
     EXPECT_EQ(result.out, "");
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   };
-  refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" stands in a.json already");
+  refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" is already in a.json");
   refused("merge a.json none.json", 66, "none.json");
   refused("merge", 64, "merge needs files");
   refused("join a.json b.json", 64, "\"join\"; wanted merge");
@@ -240,7 +240,7 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
   refused("", 64, "--device-num is missing");
 }
 
-// Each preset has a plan on devices of its own memory, with the layout that it says.
+// Each preset has a plan for devices with the memory that it states, and in the layout that it states.
 TEST(MindFormersPresets, ArePlanned) {
   const struct {
     const char* file;

@@ -1,4 +1,4 @@
-// PaddleNLP's run_pretrain.py: its command as printed, scaled down, with the executable swapped.
+// PaddleNLP's run_pretrain.py: its command as printed, scaled down; only the executable is replaced.
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -25,7 +25,7 @@ class PaddleApp : public PretrainApp {
     for (const char* end : {".bin", ".idx"})
       fs::rename(dir_ / ("c" + std::string(end)), dir_ / ("data/c" + std::string(end)));
   }
-  /// A run of one rank, without what the launcher takes.
+  /// A run of one rank, without the launcher's options.
   CommandResult pretrain(const std::string& options) const { return run(kLine + options); }
   static std::vector<double> numbers(const std::string& log, const std::string& name) {
     std::vector<double> out;
@@ -42,8 +42,8 @@ class PaddleApp : public PretrainApp {
       "--eval_steps 3 --eval_iters 2 --do_train --do_eval --device cpu --threads 1 --log-style paddle ";
 };
 
-// The printed line: glued backslashes, per-rank logs, stage2, VisualDL, weights of the model. Two ranks of
-// one sample have the losses of one rank of two.
+// The printed line: glued backslashes, per-rank logs, stage2, VisualDL, weights of the model. Two ranks with
+// one sample each have the losses of one rank with two.
 TEST_F(PaddleApp, RunsThePrintedLine) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string script = std::regex_replace(R"(
@@ -97,7 +97,7 @@ PROGRAM \
   for (const char* rank : {"0", "1"})
     EXPECT_NE(file("output/llama_hybid_log/workerlog." + std::string(rank)).find("lm loss"),
               std::string::npos);
-  // The model's own weights: its first loss is not that of random ones, ln(vocabulary).
+  // The model's own weights: the first loss is not ln(vocabulary), that of random weights.
   const CommandResult one = pretrain(
       "--split 949,50,1 --fp16 --scale_loss 1024 --continue_training 1 --recompute 1 --output_dir one");
   ASSERT_EQ(one.code, 0) << one.err;
@@ -112,7 +112,7 @@ TEST_F(PaddleApp, BeginsWithTheModelsWeightsOrRandomOnes) {
       pretrain("--output_dir a --max_steps 1 --logging_steps 1 --continue_training 0");
   ASSERT_EQ(random.code, 0) << random.err;
   const std::string log = random.out + random.err;
-  EXPECT_NE(log.find("the shape alone is taken"), std::string::npos) << log;
+  EXPECT_NE(log.find("only the shape of"), std::string::npos) << log;
   const Json config = Json::load(dir_ / "facebook/llama-7b/config.json");
   EXPECT_NEAR(numbers(log, "lm loss: ").at(0), std::log(config["vocab_size"].as_double()), 0.1) << log;
   const CommandResult model =
@@ -127,7 +127,7 @@ TEST_F(PaddleApp, GoesOnFromItsOutputFolderUnlessToldToOverwriteIt) {
   ASSERT_EQ(pretrain("--output_dir out --exit-interval 3 --log-json a.jsonl").code, 0);
   const CommandResult second = pretrain("--output_dir out --log-json b.jsonl");
   ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_NE((second.out + second.err).find("going on from out"), std::string::npos) << second.err;
+  EXPECT_NE((second.out + second.err).find("resuming from out"), std::string::npos) << second.err;
   const auto rest = lines("b.jsonl", "train"), whole = lines("whole.jsonl", "train");
   ASSERT_EQ(rest.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(rest[i]["loss"].dump(), whole[i + 3]["loss"].dump()) << i;
@@ -135,7 +135,7 @@ TEST_F(PaddleApp, GoesOnFromItsOutputFolderUnlessToldToOverwriteIt) {
   EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
 }
 
-// A folder whose checkpoints have PaddleNLP's names: ours are gone on from, of others the user must decide.
+// A folder whose checkpoints have PaddleNLP's names: runs resume from ours; for others the user must decide.
 TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saved at steps 3 and 6
   fs::create_directories(dir_ / "out");
@@ -145,7 +145,7 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   write_file(dir_ / "out/checkpoint-1/config.json", "{}");
   const CommandResult rest = pretrain("--output_dir out --log-json rest.jsonl");
   ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_NE((rest.out + rest.err).find("going on from out/checkpoint-3"), std::string::npos) << rest.err;
+  EXPECT_NE((rest.out + rest.err).find("resuming from out/checkpoint-3"), std::string::npos) << rest.err;
   const auto after = lines("rest.jsonl", "train"), all = lines("whole.jsonl", "train");
   ASSERT_EQ(after.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i]["loss"].dump(), all[i + 3]["loss"].dump()) << i;
@@ -160,7 +160,7 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
 }
 
-// An evaluation has no length, whatever the line says of one.
+// An evaluation alone takes no training steps, whatever number of epochs the line gives.
 TEST_F(PaddleApp, EvaluatesOnALineOfEpochs) {
   const std::string line = std::regex_replace(kLine, std::regex("--max_steps 6|--do_train --do_eval"), "");
   const CommandResult result =
@@ -193,8 +193,8 @@ TEST_F(PaddleApp, PrintsPaddlesLines) {
   EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // steps 3 and 6, and at the end
 }
 
-// PaddleNLP counts its --eval_iters in batches of --per_device_eval_batch_size samples a rank; the same
-// samples give the same loss, whatever they are called here.
+// PaddleNLP counts its --eval_iters in batches of --per_device_eval_batch_size samples per rank; the same
+// samples give the same loss in either unit.
 TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
   const auto evaluated = [&](const std::string& options) {
     const CommandResult result = pretrain("--max_steps 3 --output_dir " + options);
@@ -202,7 +202,7 @@ TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
     const auto losses = numbers(result.out + result.err, "eval_loss: ");
     return std::pair(losses.empty() ? 0 : losses.front(), result.out + result.err);
   };
-  // A step takes 2 samples: 3 batches of 4 are 6 steps' samples, 3 of 3 are 9 and rounded up to 10.
+  // A step takes 2 samples: 3 batches of 4 samples are 6 steps; 3 of 3 are 9 samples, rounded up to 10.
   const auto plain = evaluated("a --eval_iters 6"),
              fours = evaluated("b --eval_iters 3 --per_device_eval_batch_size 4");
   EXPECT_EQ(fours.first, plain.first);
@@ -231,7 +231,7 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   };
   refused("--model_name_or_path facebook/llama-65b", 66, "`hf download facebook/llama-65b`");
-  refused("--input_dir none", 66, "none: is no folder");
+  refused("--input_dir none", 66, "none: is not a folder");
   refused("--output_dir a --resume_from_checkpoint nope", 66,
           "--resume-from-checkpoint: nope is not there: it names no checkpoint; give the folder of one");
   refused("--report_to wandb", 64, "wandb sync");
@@ -239,7 +239,7 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   refused("--input_dir empty", 66, "empty: holds no dataset");
   fs::copy_file(dir_ / "data/c.idx", dir_ / "data/d.idx");
   refused("--output_dir out", 64, "holds 2 datasets");
-  refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save are two names");
+  refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save mean the same");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace megalith::test {
 
-/// A folder with a dataset, c.bin and c.idx, of 40 documents of noisy counting.
+/// A folder with a dataset, c.bin and c.idx: 40 documents of noisy counting.
 class PretrainApp : public testing::Test {
  protected:
   PretrainApp() {
@@ -40,7 +40,7 @@ class PretrainApp : public testing::Test {
   std::vector<Json> lines(const std::string& name, const std::string& type) const {
     return log_lines(dir_ / name, type);
   }
-  /// A log's lines with a loss, without the time that they took.
+  /// The lines of a log that hold a loss, without the times.
   static std::string losses(const std::string& log) {
     std::string out;
     for (const std::string& line : split(log, '\n'))

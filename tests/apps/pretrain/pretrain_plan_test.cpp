@@ -24,7 +24,7 @@ constexpr const char* kGpt22b =
     "--min-lr 2.0e-4 --vocab-file /mnt/data/gpt2-vocab.json --merge-file /mnt/data/gpt2-merges.txt "
     "--data-path /mnt/data/enwiki --log-interval 10 --max-global-batch-size 32";
 
-// No launcher, no data, no tokenizer, no such devices: the planner's answer, and nothing else on stdout.
+// Needs no launcher, data, tokenizer or devices: prints the planner's answer, and nothing else on stdout.
 TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   const CommandResult planned = run_command(app("pretrain") + " " + kGpt22b);
   const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
@@ -33,7 +33,7 @@ TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   EXPECT_NE(planned.out.find("--tensor-model-parallel-size "), std::string::npos) << planned.out;
 }
 
-// Every container of DLC has them, and the other server never comes.
+// Every container of DLC sets these variables, and the other server never connects.
 TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
   const std::string container = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=23456 timeout 60 ";
   const CommandResult planned = run_command(container + app("pretrain") + " " + kGpt22b);
@@ -66,7 +66,8 @@ class PretrainPlanApp : public PretrainApp {
   std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
 };
 
-// A plan alone would be in bf16; a run computes in what its options say, whatever it is planned for.
+// The planner alone would choose bf16; a run computes in the precision of its options, whatever device it is
+// planned for.
 TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   const CommandResult asked = run_command(app("pretrain") + " " + kGpt22b + " --no-bf16");
   EXPECT_EQ(asked.code, 64) << asked.all();
@@ -75,7 +76,7 @@ TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   EXPECT_EQ(trained.code, 0) << trained.all();
 }
 
-// What it logs is what it does: the flags given by hand train the same.
+// The run does what it logs: the same flags given by hand train the same.
 TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   for (const char* ranks : {"", "--nproc 2 "}) {
     std::filesystem::remove(dir_ / "planned.jsonl");
@@ -93,7 +94,7 @@ TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   }
 }
 
-// The planner reads the same words as the trainer, which speaks for both.
+// The planner and the trainer read the same words; only the trainer reports on them.
 TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
   const auto times = [](const std::string& log, const std::string& part) {
     size_t count = 0;
@@ -122,7 +123,7 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
   ASSERT_EQ(data.code, 0) << data.all();
   EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;
-  // PaddleNLP's degree counts the data ranks, which are then fixed.
+  // PaddleNLP's degree sets the number of data ranks, which is then fixed.
   const CommandResult degree = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 2");
   ASSERT_EQ(degree.code, 0) << degree.all();
   EXPECT_NE(degree.out.find(" on each of 2 data-parallel ranks"), std::string::npos) << degree.out;
@@ -135,7 +136,7 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
 }
 
-// For a device of its own choice a plan is in 16 bits, where nothing is said; the run is in 32.
+// Without a precision option the planner alone assumes 16 bits for a given device; the run uses 32.
 TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
   const auto memory = [&](const std::string& options) {
     const CommandResult result = run(open() + "--gpu A100-SXM-80GB " + options);
@@ -149,7 +150,7 @@ TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
   EXPECT_NE(single, half);
 }
 
-// Rank 0 plans, the others are told: a plan that each made of its own measurements could differ.
+// Rank 0 plans and tells the others: plans made from each rank's own measurements could differ.
 TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string port = std::to_string(test::free_port());

@@ -1,5 +1,5 @@
-// What becomes of a run of two processes when one is killed, stopped or told to end, or when the loss is lost
-// (docs/reliability.md: R1, R2, R5, R6, R7).
+// What happens to a run of two processes when one is killed, stopped or told to end, or when the loss stops
+// being finite (docs/reliability.md: R1, R2, R5, R6, R7).
 #include <filesystem>
 #include <random>
 #include <regex>
@@ -30,7 +30,7 @@ class PretrainRankFaults : public PretrainRanks {
 
   struct Ends {
     int first = 0, second = 0;  // exit codes of rank 0 and rank 1; 137: killed
-    double seconds = 0;         // from the end of `meanwhile` to that of the last one
+    double seconds = 0;         // from the end of `meanwhile` to the last exit
   };
   /// Starts two ranks; `meanwhile`, a script, may use $p0 and $p1. Their output is in log.0 and log.1.
   Ends run_both(const std::string& options, const std::string& meanwhile) const {
@@ -39,7 +39,7 @@ class PretrainRankFaults : public PretrainRanks {
     for (const char* rank : {"0", "1"})
       script += concat("timeout -k 1 100 ", std::regex_replace(command, std::regex("%r"), rank), " > log.",
                        rank, " 2>&1 & t", rank, "=$!\n");
-    // timeout's children, which are env's: the ranks themselves.
+    // The children of timeout, which are children of env: the ranks themselves.
     for (const char* rank : {"0", "1"})
       script += concat("until p", rank, "=$(pgrep -P $t", rank, ") || ! kill -0 $t", rank,
                        "; do sleep 0.005; done\n");
@@ -54,15 +54,15 @@ class PretrainRankFaults : public PretrainRanks {
     return ends;
   }
 
-  /// Kills one of both at random times, so many times, and starts them again.
+  /// Kills one of the two ranks at random times, `kills` times, and restarts them.
   void expect_same_end_after(int kills);
 
-  /// When both train.
+  /// A script that waits until both ranks train.
   static std::string until_trained(const std::string& log) {
     return concat("until grep -q '\"train\"' ", log, " 2>/dev/null || ! kill -0 $p0; do sleep 0.02; done\n");
   }
 
-  /// Every file of the last checkpoint but those that name folders.
+  /// Compares every file of the last checkpoint except those that name folders.
   void expect_same_checkpoint(const std::string& a, const std::string& b) const {
     const std::string left = *latest_checkpoint(dir_ / a), right = *latest_checkpoint(dir_ / b);
     EXPECT_EQ(fs::path(left).filename(), fs::path(right).filename());
@@ -78,8 +78,8 @@ class PretrainRankFaults : public PretrainRanks {
   }
 };
 
-// R1, R2: kill -9 at random times; each restart goes on from a whole checkpoint, and the losses of all steps
-// and the last checkpoint are the undisturbed run's, bit for bit.
+// R1, R2: kill -9 at random times. Each restart resumes from a complete checkpoint; the losses of all steps
+// and the last checkpoint equal those of the undisturbed run, bit for bit.
 TEST_F(PretrainRankFaults, AreKilledAtRandomTimesAndComeToTheSameEnd) {
   expect_same_end_after(10);
 }
@@ -101,7 +101,7 @@ void PretrainRankFaults::expect_same_end_after(int kills) {
     const double seconds = 0.05 + 0.7 * static_cast<double>(random() % 1000) / 1000;
     const Ends ends = run_both(options, concat("sleep ", seconds, "; kill -KILL ", rank, " 2>/dev/null"));
     const std::string logs = file("log.0") + file("log.1");
-    if (ends.first == 0 && ends.second == 0) {  // the signal came too late; begin anew
+    if (ends.first == 0 && ends.second == 0) {  // the signal came too late; start over
       expect_same_checkpoint("whole", "s");
       fs::remove_all(dir_ / "s");
       done = 0;
@@ -124,7 +124,7 @@ void PretrainRankFaults::expect_same_end_after(int kills) {
   EXPECT_GT(reached.size(), 2U) << "the kills came before any save";
 }
 
-// R5: the signal comes to one rank, all save, and go on to the undisturbed end.
+// R5: one rank receives the signal, all save, and the resumed run ends like the undisturbed one.
 TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
   const std::string steps = kSaving + "--train-iters 400 --save-interval 400 ";
   ASSERT_EQ(start(environment(), steps + "--save whole --load whole"), 0) << file("log.0") << file("log.1");
@@ -137,7 +137,7 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
     const Ends ends = run_both(options, concat(until_trained("s.jsonl"), "sleep ", seconds, "; kill -",
                                                signal, stopped == 0 ? " $p1" : " $p0"));
     EXPECT_EQ(ends.first, ends.second);
-    if (ends.first == 0) break;  // it was done already
+    if (ends.first == 0) break;  // it was already finished
     EXPECT_EQ(ends.first, 75) << file("log.0") << file("log.1");
     EXPECT_NE(file("log.0").find(concat("stopped by SIG", signal, "; saved")), std::string::npos)
         << file("log.0");
@@ -148,8 +148,8 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
   expect_same_checkpoint("whole", "s");
 }
 
-// R6: promised are the timeout and five seconds. A process that ends is noticed at once, one that is stopped
-// after the timeout; and who was waited for, in which call of which group.
+// R6 promises the timeout plus five seconds. A process that ends is noticed at once, one that is stopped
+// after the timeout; the message names the rank that was waited for, the call and the group.
 TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
   constexpr int kTimeout = 3;
   const std::string options =
@@ -157,7 +157,7 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
              "--distributed-timeout-seconds-after-init ", kTimeout);
   for (const std::string signal : {"KILL", "STOP"}) {
     fs::remove(dir_ / "s.jsonl");
-    // What is stopped cannot end by itself.
+    // A stopped process cannot end by itself.
     const Ends ends =
         run_both(options, concat(until_trained("s.jsonl"), "kill -", signal, " $p1\n",
                                  signal == "STOP" ? "stopped=$(date +%s.%N); wait $t0; a0=$?; "
@@ -183,7 +183,7 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
   }
 }
 
-// R7: both ranks skip the same steps and end with the same words.
+// R7: both ranks skip the same steps and end with the same message.
 TEST_F(PretrainRankFaults, EndTogetherWhenTheLossIsLost) {
   EXPECT_EQ(start(environment(), "--lr 1e30 --min-lr 1e30 --clip-grad 0 --eval-iters 0"), 65);
   for (const char* rank : {"0", "1"}) {
@@ -203,7 +203,7 @@ TEST_F(PretrainRankFaults, KeepTheLastCheckpoints) {
             (std::set<std::string>{"iter_0000019", "iter_0000020", "latest_checkpointed_iteration.txt"}));
 }
 
-// The folders of the ranks may be called otherwise, but have to be one folder.
+// The ranks' paths may differ but must lead to the same folder.
 TEST_F(PretrainRankFaults, SaveOnlyWhereAllSeeIt) {
   fs::create_directory(dir_ / "shared");
   fs::create_directory_symlink("shared", dir_ / "0");
@@ -211,7 +211,7 @@ TEST_F(PretrainRankFaults, SaveOnlyWhereAllSeeIt) {
   EXPECT_EQ(start(environment(), "--save %r --load %r"), 0) << file("log.0") << file("log.1");
   EXPECT_EQ(file("shared/latest_checkpointed_iteration.txt"), "20");
   EXPECT_EQ(start(environment(), "--save own%r"), 64) << file("log.0") << file("log.1");
-  EXPECT_NE(file("log.1").find("rank 1 does not see there what rank 0 writes"), std::string::npos)
+  EXPECT_NE(file("log.1").find("rank 1 does not see the files that rank 0 writes there"), std::string::npos)
       << file("log.1");
 }
 

@@ -19,7 +19,7 @@ class PretrainRanks : public PretrainApp {
     if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   }
 
-  /// Two ranks under a launcher's environment. Their output is in log.0 and log.1; the result is the worse
+  /// Starts two ranks in a launcher's environment. Their output is in log.0 and log.1; returns the worse exit
   /// code.
   int start(const std::string& environment, const std::string& options) const {
     return start_model(kModel, environment, options);
@@ -34,7 +34,7 @@ class PretrainRanks : public PretrainApp {
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
   }
 
-  /// What the launchers' tests have to give.
+  /// The losses that every launcher's test must reproduce.
   std::string one_rank() const {
     const CommandResult result = train("");
     EXPECT_EQ(result.code, 0) << result.all();
@@ -44,7 +44,7 @@ class PretrainRanks : public PretrainApp {
   void expect_one_rank(const std::string& environment) const {
     EXPECT_EQ(start(environment, ""), 0) << file("log.0") << file("log.1");
     EXPECT_EQ(losses(file("log.0")), one_rank()) << file("log.0");
-    EXPECT_EQ(file("log.1"), "");  // one rank speaks for all
+    EXPECT_EQ(file("log.1"), "");  // one rank logs for all
   }
 };
 

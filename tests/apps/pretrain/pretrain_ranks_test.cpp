@@ -53,7 +53,7 @@ TEST_F(PretrainRanks, OfARankTableGiveOneRanksLosses) {
                   std::to_string(free_port()));
 }
 
-// Threads and processes give the same bits, under every cut, and a trace holds them all.
+// Threads and processes give the same bits in every layout, and one trace covers them all.
 TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
   for (const std::string cut :
        {"--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2",
@@ -84,12 +84,12 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_EQ(losses(result.all()), one_rank());
   EXPECT_EQ(losses(file("logs/workerlog.0")), losses(result.all()));
-  EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.all()));  // its own, of the same steps
+  EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.all()));  // its own lines, for the same steps
   ASSERT_EQ(train("--gpus 0 --train-iters 5").code, 0);
   EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
 }
 
-// What there is to say of the command line itself.
+// Messages about the command line itself.
 TEST_F(PretrainRanks, SayOnceWhatIsIgnored) {
   const std::string options = "--model_type gpt --seed 3--log-interval 10 --train-iters 5 ";
   ASSERT_EQ(
@@ -108,7 +108,7 @@ TEST_F(PretrainRanks, SayOnceWhatIsIgnored) {
   }
 }
 
-// Two servers on one machine: each command line starts its ranks.
+// Two servers on one machine: each command line starts its own ranks.
 TEST_F(PretrainRanks, AreStartedByACommandLineOnEachServer) {
   const std::string port = std::to_string(free_port());
   EXPECT_EQ(
@@ -135,7 +135,7 @@ TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
     EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
 }
 
-// Machines may call a file otherwise; what it holds may not differ.
+// A file's path may differ between machines; its contents may not.
 TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (const char* name : {"r0", "r1"})
     for (const char* ending : {".bin", ".idx"})
@@ -152,14 +152,14 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (int document = 0; document < 30; ++document)
     other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
   other.finish();
-  // Both find it out; one that hears of the other's end first ends with 75.
+  // Both ranks detect it; one that first learns of the other's end exits with 75.
   const int code = run_with("");
   EXPECT_TRUE(code == 65 || code == 75) << code;
   const std::string logs = file("log.0") + file("log.1");
-  EXPECT_NE(logs.find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
+  EXPECT_NE(logs.find("--data-path and the tokenizer's files give rank 0 2780 tokens in 40 sequences"),
             std::string::npos)
       << logs;
-  EXPECT_NE(logs.find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << logs;
+  EXPECT_NE(logs.find("rank 1 3000 tokens in 30 sequences"), std::string::npos) << logs;
 }
 
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
@@ -173,12 +173,13 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
       "until grep -q train s.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
       "kill -TERM $b; wait $a; x=$?; wait $b; echo $x $?");
   EXPECT_EQ(result.out, "75 75\n") << file("log.0") << file("log.1");
-  EXPECT_NE(file("log.0").find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+  EXPECT_NE(file("log.0").find("stopped by SIGTERM; saved; run the same command to resume"),
+            std::string::npos)
       << file("log.0");
 }
 
-// A terminal gives SIGINT to the command and to its ranks, which must not take what the command passes on for
-// a second one.
+// A terminal sends SIGINT to the command and to its ranks, which must not mistake the signal that the command
+// passes on for a second one.
 TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
   const CommandResult result =
       run_command("cd " + dir_.path().string() + "\nsetsid " + app("pretrain") + " " + kModel +
@@ -187,10 +188,10 @@ TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
                   "until grep -q train " + (dir_ / "s.jsonl") +
                   " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT -$a; wait $a; echo $?");
   EXPECT_EQ(result.out, "75\n") << file("err");
-  EXPECT_NE(file("err").find("; saved; run the same command to go on"), std::string::npos) << file("err");
+  EXPECT_NE(file("err").find("; saved; run the same command to resume"), std::string::npos) << file("err");
 }
 
-// One that fails ends all, at once, with its name.
+// A rank that fails ends all ranks at once, and the message names it.
 TEST_F(PretrainRanks, EndWithTheOneThatFails) {
   const std::filesystem::path folder = dir_.path();
   for (const char* rank : {"0", "1"}) std::filesystem::create_directory(folder / rank);
@@ -204,7 +205,7 @@ TEST_F(PretrainRanks, EndWithTheOneThatFails) {
   EXPECT_NE(file("log.0").find("c.idx"), std::string::npos) << file("log.0");
 }
 
-// R6: promised is the timeout and five seconds; a connection that closes is noticed at once.
+// R6 promises the timeout plus five seconds; a closed connection is noticed at once.
 TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
   const std::string port = std::to_string(free_port());
   const std::string options = kModel + "--train-iters 100000 --eval-iters 0 --log-json s.jsonl ";
@@ -218,7 +219,7 @@ TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
   EXPECT_NE(file("log.0").find("rank 1 on "), std::string::npos) << file("log.0");
 }
 
-// Whatever a launcher says wrong is known before anybody is waited for.
+// Wrong launcher settings are detected before waiting for any rank.
 TEST_F(PretrainApp, KnowsBeforeTheRendezvousWhatIsWrong) {
   const auto refused = [&](const std::string& environment, const std::string& options,
                            const std::string& part) {

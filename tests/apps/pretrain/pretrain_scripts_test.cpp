@@ -1,4 +1,4 @@
-// Megatron-LM's own example scripts and the CodeParrot tutorial's training, as printed but for their sizes.
+// Megatron-LM's own example scripts and the CodeParrot tutorial's training, as printed except for the sizes.
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a corpus, the fixtures' GPT-2 tokenizer and a dataset of both, in which scripts run.
+/// A folder with a corpus, the fixtures' GPT-2 tokenizer and the dataset that they give, in which scripts
+/// run.
 class PretrainScripts : public testing::Test {
  protected:
   PretrainScripts() {
@@ -110,11 +111,12 @@ std::string code_parrot(const std::string& ranks, const std::string& more) {
   return std::regex_replace(text, std::regex("=PORT"), concat("=", free_port())) + more + "\n";
 }
 
-// fp16 on 8 ranks: the first steps overflow under Megatron's first loss scale, on all ranks alike; then the
-// losses are those of one rank, within what fp16 rounds (a sum of activations rounds to a neighbour, 2^-11).
+// fp16 on 8 ranks: the first steps overflow under Megatron's initial loss scale, on all ranks alike. After
+// that the losses equal those of one rank up to fp16's rounding (a sum of activations rounds to a neighbour,
+// 2^-11).
 TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   constexpr double kFp16Rounding = 2e-3;
-  // Processes, as the tutorial's launcher starts them; threads where there is nothing to join them.
+  // Processes, as the tutorial's launcher starts them; threads in a build that cannot connect processes.
   const std::string ranks = has_process_comm() ? "$$DISTRIBUTED_ARGS" : "--nproc_per_node $$GPUS_PER_NODE";
   const CommandResult eight = run(code_parrot(ranks, "--ckpt-format torch --log-json eight.jsonl"));
   ASSERT_EQ(eight.code, 0) << eight.all();
@@ -130,12 +132,12 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   const Curve many = curve("eight.jsonl"), single = curve("one.jsonl");
   ASSERT_EQ(many.losses.size(), 30U);
   EXPECT_EQ(many.skipped, single.skipped);
-  EXPECT_GE(many.skipped.size(), 5U);  // 2^32 is far too much
+  EXPECT_GE(many.skipped.size(), 5U);  // 2^32 is far too large
   EXPECT_LT(many.skipped.size(), 28U);
   for (size_t i = 0; i < many.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i] / single.losses[i], 1, kFp16Rounding) << i;
 
-  // The tutorial's conversion, then text from the folder that it made.
+  // The tutorial's conversion, then text generated from the resulting folder.
   const std::string folder = "experiments/codeparrot-small/iter_0000030/mp_rank_00";
   const CommandResult converted = run("megalith-convert " + folder + "/model_optim_rng.pt");
   ASSERT_EQ(converted.code, 0) << converted.all();
@@ -145,7 +147,7 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   EXPECT_EQ(text.code, 0) << text.all();
 }
 
-// examples/gpt3/train_gpt3_175b_distributed.sh, scaled down; a batch that grows with --train-iters too.
+// examples/gpt3/train_gpt3_175b_distributed.sh, scaled down; also with a batch that grows and --train-iters.
 TEST_F(PretrainScripts, OfGpt3Start) {
   const CommandResult result = run(R"(
 megalith-pretrain --nproc 8 \
@@ -164,8 +166,8 @@ megalith-pretrain --nproc 8 \
         << batch;
 }
 
-// examples/llama/train_llama3_8b_h100_fp8.sh, scaled down: what it asks and is not here is named at once;
-// then the rest trains, on mock data.
+// examples/llama/train_llama3_8b_h100_fp8.sh, scaled down: everything in it that is not supported is named at
+// once; then the rest trains, on mock data.
 TEST_F(PretrainScripts, OfLlama3NameAllThatIsNotHereAndStartWithoutIt) {
   const std::string rest = R"(
 megalith-pretrain --nproc 2 --use-mcore-models --num-layers 2 --hidden-size 64 --ffn-hidden-size 128 \

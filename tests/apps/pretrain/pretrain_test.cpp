@@ -24,8 +24,8 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   EXPECT_NE(resumed.all().find("at iteration 10"), std::string::npos) << resumed.all();
   EXPECT_EQ(file("parts/latest_checkpointed_iteration.txt"), file("whole/latest_checkpointed_iteration.txt"));
 
-  // Parameters, moments and state, byte for byte; only args.json (and so index.json) differ: the folders'
-  // names.
+  // Parameters, moments and state are equal byte for byte; only args.json (and so index.json) differ, by the
+  // folders' names.
   int compared = 0;
   for (const auto& entry : fs::recursive_directory_iterator(dir_.path() / "whole/iter_0000020")) {
     const std::string name = entry.path().filename();
@@ -73,14 +73,14 @@ TEST_F(PretrainApp, TakesADataPathForEachPart) {
   const CommandResult result =
       run(model + "--train-data-path c --valid-data-path d --log-json own.jsonl --exit-signal-handler");
   ASSERT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "warning: no test data are named: that evaluation is left out\n");
+  EXPECT_EQ(result.err, "warning: no test data are given: that evaluation is left out\n");
   EXPECT_EQ(lines("own.jsonl", "valid").size(), 3U);
-  // All documents of c train: as many samples as --split 1,0,0 gives.
+  // All documents of c are training data: as many samples as --split 1,0,0 gives.
   ASSERT_EQ(train("--split 1,0,0 --eval-iters 0 --log-json whole.jsonl").code, 0);
   EXPECT_EQ(lines("own.jsonl", "train")[19]["loss"].dump(), lines("whole.jsonl", "train")[19]["loss"].dump());
 }
 
-// Megatron: None. 40 documents of which "969,30,1" leaves none to test.
+// Megatron: None. With 40 documents, "969,30,1" leaves none for the test set.
 TEST_F(PretrainApp, TrainsWhereASplitRoundsToNoDocument) {
   const CommandResult result = train("--split 969,30,1");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -125,12 +125,12 @@ TEST_F(PretrainApp, EvaluatesWithoutTraining) {
   EXPECT_EQ(tested(epochs.out), tested(result.out));
 }
 
-// A reader that goes away, or a disk that is full, does not end a run.
+// A reader that exits, or a full disk, does not end a run.
 TEST_F(PretrainApp, GoesOnWhereItsLogCannotBeWritten) {
   const CommandResult result = run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " +
                                            kModel + "--save s > /dev/full");
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("stdout: cannot write: No space left on device; the log goes on here"),
+  EXPECT_NE(result.err.find("stdout: cannot write: No space left on device; the log continues here"),
             std::string::npos)
       << result.err;
   EXPECT_TRUE(fs::exists(dir_ / "s/iter_0000020"));
@@ -143,7 +143,8 @@ TEST_F(PretrainApp, SavesAtASignalAndGoesOnWithTheSameCommand) {
       " & pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; " +
       "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
-  EXPECT_NE(stopped.all().find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+  EXPECT_NE(stopped.all().find("stopped by SIGTERM; saved; run the same command to resume"),
+            std::string::npos)
       << stopped.all();
   const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
   EXPECT_GE(done, 1);
@@ -178,7 +179,7 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--fp16 --device cuda", "--fp16 and --device cuda contradict each other", ErrorKind::kUsage);
   refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);
   refused("--data-path nothing", "nothing.idx", ErrorKind::kNoInput);
-  refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 holds no multiple of 64
+  refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 contains no multiple of 64
   refused("--vocab-size 40", "document", ErrorKind::kData);     // R16
   refused("--load none --exit-on-missing-checkpoint", "holds no checkpoint", ErrorKind::kNoInput);
   EXPECT_FALSE(fs::exists(dir_ / "none"));

@@ -78,7 +78,7 @@ TEST_F(PretrainThreads, TrainAsOneDoes) {
   EXPECT_NE(eight.all().find("; all 8 ranks: "), std::string::npos);
   expect_near(losses("two.jsonl"), losses("one.jsonl"));
   expect_near(losses("eight.jsonl"), losses("one.jsonl"));
-  // One rank speaks for all.
+  // One rank logs for all.
   size_t count = 0;
   for (size_t at = 0; (at = eight.all().find(" iteration        5/", at)) != std::string::npos; ++at) ++count;
   EXPECT_EQ(count, 1U) << eight.all();

@@ -23,7 +23,7 @@ std::string golden() {
   return test::test_data("checkpoint/goldens/small.gguf");
 }
 
-// numpy.linspace(-2, 3, 192) in fp32, as the golden was made.
+// numpy.linspace(-2, 3, 192) in fp32: the values of the golden.
 std::vector<float> values() {
   std::vector<float> out(192);
   for (size_t i = 0; i < out.size(); ++i)
@@ -44,7 +44,7 @@ GgufMetadata metadata() {
   return m;
 }
 
-// Q8_0 is quantized here, the other types come out of the golden: all bytes must be those of the gguf
+// Q8_0 is quantized here; the other types are copied from the golden. All bytes must equal those of the gguf
 // package.
 TEST(Gguf, WritesTheBytesOfTheGgufPackage) {
   const GgufFile file(golden());
@@ -87,7 +87,7 @@ TEST(Gguf, ReadsEveryTypeAndBlock) {
   }
 }
 
-// Found by libFuzzer: a row of it was made.
+// Found by libFuzzer: the reader built a row of it.
 TEST(Gguf, ReadsATensorWithoutRowsWhateverItsColumns) {
   const TempDir dir;
   const Shape shape{0, int64_t{1} << 50};

@@ -50,8 +50,8 @@ const RenamedTensor& named(const std::vector<RenamedTensor>& all, const std::str
 
 using Values = std::map<std::string, std::pair<Shape, std::vector<float>>>;
 
-// Every block of every tensor of a model that other names hold, also ones that cut across groups, heads and
-// halves.
+// Compares blocks of every tensor of a model stored under other names, including blocks that cut across
+// groups, heads and halves.
 void expect_blocks(const TensorFile& file, const std::string& name, const Tensor& ours) {
   Shape offset = Box::whole({}, ours.shape).offset, extent = ours.shape;
   for (int axis = 0; axis < ours.shape.rank; ++axis)
@@ -106,7 +106,8 @@ TEST(NameMap, NamesAreUniqueOnBothSides) {
   }
 }
 
-// Every query, key and value row of LLaMA, found by hand: ours is [group][its q heads, k, v][head row].
+// Every query, key and value row of LLaMA, located by hand: our layout is [group][its q heads, k, v][head
+// row].
 TEST(NameMap, SplitsGroupedQkvByHead) {
   const ModelConfig c = small(true);
   const auto all = renamed_tensors(llama_names(), c);

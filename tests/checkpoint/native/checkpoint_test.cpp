@@ -78,7 +78,7 @@ TEST(Checkpoint, IsReadableAsSafetensors) {
   EXPECT_NE(file.find("cut@2,0"), nullptr);
 }
 
-// Every cut of a tensor into blocks gives every block back; compared with plain index arithmetic.
+// Cuts a tensor into blocks in every way and reads every block back; compared with plain index arithmetic.
 TEST(Checkpoint, ReadsAnyBlockFromAnyPieces) {
   std::mt19937 random(5);
   const auto pick = [&](int64_t low, int64_t high) {
@@ -173,7 +173,7 @@ TEST(Checkpoint, FollowsTheTracker) {
   message_of([&] { CheckpointReader(dir / "nowhere"); }, ErrorKind::kNoInput);
 }
 
-// Each byte of each file, flipped: the reader says which file, or (bytes of a safetensors header, which it
+// Each byte of each file, flipped: the reader names the file, or (for bytes of a safetensors header, which it
 // does not use) gives the right values.
 TEST(Checkpoint, NoticesEveryFlippedByte) {
   const TempDir dir;
@@ -212,7 +212,7 @@ TEST(Checkpoint, NoticesCutAndMissingFiles) {
   }
 }
 
-// An index that says impossible things under a right checksum.
+// An index that makes impossible claims under a correct checksum.
 TEST(Checkpoint, RefusesAnIndexThatContradictsItself) {
   const TempDir dir;
   write_sample(dir / "save", 7);

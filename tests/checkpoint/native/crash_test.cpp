@@ -1,4 +1,4 @@
-// kill -9, a full disk and a lost supply at every call of a save: the tracker always names a complete
+// kill -9, a full disk and a power cut at every call of a save: the tracker always names a complete
 // checkpoint.
 #include <cerrno>
 #include <deque>
@@ -41,7 +41,7 @@ void save(const std::string& root, int64_t iteration, int64_t rows = kRows) {
   writer.commit();
 }
 
-// The same by two ranks, in the order in which JointSave lets them; `first` of them writes first.
+// The same by two ranks, in the order that JointSave enforces; rank `first` writes first.
 void save_by_two(const std::string& root, int64_t iteration, size_t first) {
   const std::vector<float> half(300, static_cast<float>(iteration));
   std::deque<CheckpointWriter> ranks;
@@ -55,7 +55,7 @@ void save_by_two(const std::string& root, int64_t iteration, size_t first) {
   ranks[0].publish(2);
 }
 
-// The iteration that the tracker names, all of whose bytes have been checked; its values are that
+// The iteration that the tracker names, after checking all of its bytes and that the values are that
 // iteration's.
 int64_t verified_iteration(const std::string& root) {
   const CheckpointReader reader(root);
@@ -76,7 +76,7 @@ class CrashTest : public testing::Test {
     fs::copy(dir_ / "start", dir_ / "trial", fs::copy_options::recursive);
     return dir_ / "trial";
   }
-  // Saves `iteration` over the start with each call failing in turn; `check` looks at each outcome.
+  // Saves `iteration` over the start with each call failing in turn; `check` examines each outcome.
   void at_every_call(Fault fault, int64_t iteration,
                      const std::function<void(const FaultRun&, const std::string& root)>& check) {
     int injected = 0;
@@ -84,7 +84,7 @@ class CrashTest : public testing::Test {
       const std::string root = fresh();
       const FaultRun run = run_with_fault(fault, [&] { save(root, iteration); });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // a short write can only happen to a write
+      if (!run.fired) continue;  // only a write can be short
       ++injected;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call));
       check(run, root);
@@ -123,7 +123,7 @@ TEST_F(CrashTest, AFullOrBrokenDiskIsAnErrorAndLeavesACompleteCheckpoint) {
     at_every_call({.mode = Fault::kFail, .error = error}, 20,
                   [&](const FaultRun& run, const std::string& root) {
                     const int64_t iteration = verified_iteration(root);
-                    // Without nameless files a named one serves.
+                    // Where unnamed temporary files are unavailable a named one is used.
                     EXPECT_EQ(run.exit_code, run.call == "open_nameless" ? 0 : exit_code(ErrorKind::kIo));
                     for (const auto& entry : fs::directory_iterator(root))
                       EXPECT_FALSE(entry.path().filename().string().starts_with(".iter")) << entry.path();
@@ -160,7 +160,8 @@ TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
   }
 }
 
-// R4 of several ranks: what one has synced is no reason to name what another one has not.
+// Requirement R4 for several ranks: data synced by one rank is no reason to name a checkpoint that another
+// has not synced.
 TEST_F(CrashTest, LosingWhatWasNotSyncedOfTwoRanksLeavesACompleteCheckpoint) {
   for (const size_t first : {0, 1}) {
     const std::string root = dir_ / concat("two", first);

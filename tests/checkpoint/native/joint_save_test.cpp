@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What the jobs of all ranks did, in order: "write 1" begins, "wrote 1" has ended.
+/// What the jobs of all ranks did, in order: "write 1" marks the beginning, "wrote 1" the end.
 class Diary {
  public:
   void note(const std::string& line) {
@@ -46,7 +46,7 @@ class Diary {
   std::vector<std::string> lines_;
 };
 
-/// Calls `during` in the middle of its writing.
+/// Calls `during` in the middle of its write.
 class NotedJob final : public CheckpointJob {
  public:
   using During = std::function<void(int rank, const Check& check)>;
@@ -65,9 +65,9 @@ class NotedJob final : public CheckpointJob {
   During during_;
 };
 
-constexpr milliseconds kTimeout(1000);  // a peer that is silent for so long counts as gone
+constexpr milliseconds kTimeout(1000);  // a peer silent for this long counts as gone
 
-/// The body on each of the ranks, which are threads; what each of them threw.
+/// Runs the body on each of the ranks, which are threads; returns what each of them threw.
 std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   const auto each = [&](Communicator& comm) {
@@ -79,7 +79,7 @@ std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>
   };
   try {
     run_thread_ranks(ranks, {.timeout = kTimeout}, each);
-  } catch (const Error&) {  // what stopped the run; each rank's own words are kept
+  } catch (const Error&) {  // what stopped the run; each rank's own message is kept
   }
   return messages;
 }
@@ -95,7 +95,7 @@ TEST(JointSave, NamesNothingThatAnotherRankHasNotWritten) {
     save.start(std::make_unique<NotedJob>(diary, [&](int rank, const auto&) {
       while (rank == 1 && !release) std::this_thread::sleep_for(milliseconds(1));
     }));
-    // Others have written long ago, and training goes on.
+    // The others wrote long ago, and training continues.
     const auto written = [&] { return diary.has("wrote 0") && diary.has("wrote 2"); };
     for (int step = 0; step < 200 || (step < 20000 && !written()); ++step) {
       EXPECT_FALSE(save.advance());
@@ -130,7 +130,7 @@ TEST(JointSave, OneIsUnderWayAtATime) {
   }
 }
 
-// A disk that takes three times as long as a rank may be silent.
+// A disk that takes three times as long as the time after which a silent rank counts as gone.
 TEST(JointSave, ASlowDiskIsNoHang) {
   Diary diary;
   expect_none(run(2, [&](Communicator& comm) {
@@ -148,7 +148,7 @@ TEST(JointSave, AFailureOfOneIsToldToAllAndEndsTheirWriting) {
       JointSave save(comm, kTimeout);
       save.start(std::make_unique<NotedJob>(diary, [&](int rank, const auto& check) {
         if (rank == failing) fail(ErrorKind::kIo, "disk ", rank, " is full");
-        for (;;) {  // a disk of which no end is to be seen
+        for (;;) {  // a disk that never finishes
           std::this_thread::sleep_for(milliseconds(1));
           check();
         }
@@ -180,7 +180,7 @@ TEST(JointSave, TheNextOneWorksAfterAFailure) {
   EXPECT_TRUE(diary.has("publish 2"));
 }
 
-// The checkpoint of a run that fails while it is written.
+// The checkpoint of a run that fails during the write.
 TEST(JointSave, OneRankAloneFinishesWhatItBegan) {
   Diary diary;
   run(1, [&](Communicator& comm) {

@@ -1,4 +1,4 @@
-// Checkpoints that several ranks write together, and parameters that are cut and padded.
+// Checkpoints that several ranks write together, with parameters that are cut and padded.
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPeerTimeout(30);
 
-// Runs `body(rank, comm, stream)` on threads; the messages of those that threw.
+// Runs `body(rank, comm, stream)` on threads; returns the messages of those that threw.
 std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Communicator&, Stream&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   run_thread_ranks(ranks, {}, [&](Communicator& comm) {
@@ -42,7 +42,7 @@ std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Comm
   return messages;
 }
 
-// One parameter of each kind: cut on an inner axis, cut and padded, held whole, and tied.
+// One parameter of each kind: cut along an inner axis, cut and padded, held whole, and tied.
 constexpr int64_t kVocabulary = 11;
 struct Model {
   Model(const TensorSplit& split, Stream& stream) {
@@ -68,7 +68,7 @@ struct Model {
   std::optional<ParamStore> store;
 };
 
-// What each element of a parameter is: its place in the global tensor.
+// The value of each element of a parameter: its index in the global tensor.
 float expected(const Param& param, int64_t outer, int64_t middle, int64_t inner) {
   const Shape& g = param.global;
   if (g.rank == 1) return static_cast<float>(outer);
@@ -76,7 +76,7 @@ float expected(const Param& param, int64_t outer, int64_t middle, int64_t inner)
   return static_cast<float>((outer * g[1] + middle) * g[2] + inner);
 }
 
-// Calls visit(value, what it should be) for each element of this rank's part; padding should be 0.
+// Calls visit(value, expected value) for each element of this rank's part; padding should be 0.
 void visit_elements(Param& param, const std::function<void(float&, float)>& visit) {
   float* value = param.value.as<float>();
   Shape at{0, 0, 0};
@@ -106,7 +106,8 @@ void save_cut(const std::string& root, int ranks) {
   for (const std::string& message : messages) EXPECT_EQ(message, "");
 }
 
-// Any tensor-parallel size reads what any other wrote; so do the files of a single rank.
+// A run of any tensor-parallel size reads what a run of any other size wrote, and also the files of a single
+// rank.
 TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
   for (const int writers : {1, 2, 3, 4, 6}) {
     const TempDir dir;
@@ -130,7 +131,7 @@ TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
   }
 }
 
-// The bytes of a tensor do not depend on who wrote it.
+// The bytes of a tensor do not depend on which ranks wrote it.
 TEST(Ranks, LeaveNoTraceOfTheLayoutInTheIndexButThePieces) {
   const TempDir dir;
   save_cut(dir / "one", 1);

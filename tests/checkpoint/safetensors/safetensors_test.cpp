@@ -17,7 +17,7 @@ namespace {
 
 using test::TempDir;
 
-// Without the fsync of write_file().
+// write_file() without its fsync.
 void put(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
@@ -29,7 +29,7 @@ std::string container(const std::string& header, size_t data_bytes) {
   return out + header + std::string(data_bytes, '\7');
 }
 
-// The message of the refusal, with its kind checked; empty when the file is accepted.
+// The message of the refusal, after checking its kind; empty when the file is accepted.
 std::string refusal(const std::string& bytes) {
   const TempDir dir;
   put(dir / "x.safetensors", bytes);
@@ -88,11 +88,11 @@ TEST(SafetensorsFile, AcceptsAndRefusesByTheStrictRules) {
        "integers"},
       {"between 63 and 64 bits",
        R"({"w":{"dtype":"F32","shape":[4,4],"data_offsets":[0,18446744073709551615]}})", 64, "integers"},
-      {"a name twice", "{" + w + "," + w + "}", 64, "stands twice"},
+      {"a name twice", "{" + w + "," + w + "}", 64, "appears twice"},
       {"a member twice", R"({"w":{"dtype":"F32","dtype":"F32","shape":[4,4],"data_offsets":[0,64]}})", 64,
-       "stands twice"},
+       "appears twice"},
       {"a name twice through an escape",
-       "{" + w + R"(,"\u0077":{"dtype":"F32","shape":[0],"data_offsets":[64,64]}})", 64, "stands twice"},
+       "{" + w + R"(,"\u0077":{"dtype":"F32","shape":[0],"data_offsets":[64,64]}})", 64, "appears twice"},
       {"unterminated", "{" + w, 64, "JSON"},
       {"two values", "{" + w + "}{}", 64, "JSON"},
       {"an array", "[]", 0, "does not begin with"},
@@ -129,7 +129,7 @@ TEST(SafetensorsFile, RefusesHeaderLengthsBeyondTheFile) {
   EXPECT_NE(refusal("").find("0 bytes"), std::string::npos);
 }
 
-// Whatever happens to a byte of the header, opening and reading ends in an answer or a refusal.
+// Whatever byte of the header changes, opening and reading end in an answer or a refusal.
 TEST(SafetensorsFile, SurvivesEveryFlippedByte) {
   const TempDir dir;
   const std::string path = dir / "x.safetensors";
@@ -249,7 +249,7 @@ TEST_F(Folder, ReadsWhatTheIndexLists) {
   uint8_t value = 0;
   folder.read(Box::whole("b", {1}), View{&value, DType::kU8, {1}});
   EXPECT_EQ(value, 7);
-  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // where it stands
+  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // at its offset
   EXPECT_FALSE(folder.mapped(Box::whole("b", {2})));
 }
 

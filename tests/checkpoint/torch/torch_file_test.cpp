@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-using namespace test;  // the makers of bytes
+using namespace test;  // the builders of file bytes
 const PickledTensor kSquare{.extents = {4, 4}, .strides = {4, 1}};
 
 std::string with_tensor(const PickledTensor& t) {
@@ -28,7 +28,7 @@ class TorchFileTest : public testing::Test {
     std::ofstream(dir_ / "x.pt", std::ios::binary) << bytes;
     return dir_ / "x.pt";
   }
-  // The tensor "w", or all that is wrong with the file.
+  // The values of tensor "w", or the refusal of the file.
   std::vector<float> read(const std::string& bytes, CrcCheck check = CrcCheck::kYes) const {
     const TorchTensorFile file(open_torch(put(bytes), check));
     const Shape shape = file.at("w").shape();
@@ -115,11 +115,11 @@ TEST_F(TorchFileTest, RefusesArchivesThatAreNotSound) {
                  "TorchScript");
   expect_refusal(changed([](auto& m) { m[2].bytes.resize(40); }), "storage \"0\" has 40 bytes");
   std::string count = zip_of(members);
-  count[count.size() - 12] = count[count.size() - 14] = 5;  // entries, of all disks and of this one
+  count[count.size() - 12] = count[count.size() - 14] = 5;  // entries: of all disks, and of this one
   expect_refusal(count, "the zip directory has no entry");
 }
 
-// The end record's numbers of disks, and each entry's.
+// The end record's disk numbers, and each entry's.
 TEST_F(TorchFileTest, RefusesArchivesOfSeveralDisks) {
   for (const bool zip64 : {false, true}) {
     const std::string good = zip_of(torch_members(with_tensor(kSquare)), zip64);
@@ -148,7 +148,7 @@ TEST_F(TorchFileTest, RefusesNamesThatDifferByCaseAlone) {
   EXPECT_LT(refusal(zip_of(members)).size(), 1000U);
 }
 
-// Cut anywhere, or with any one byte changed, a file gives its values or a complaint: never others' bytes.
+// Cut anywhere, or with any one byte changed, a file gives its values or a refusal: never other values.
 TEST_F(TorchFileTest, SurvivesEveryCutAndFlip) {
   const std::string whole = torch_zip(with_tensor(kSquare));
   const std::vector<float> values = read(whole);
@@ -172,7 +172,7 @@ TEST_F(TorchFileTest, NamesOtherFiles) {
   tar.replace(257, 5, "ustar");
   expect_refusal(tar, "tar archive");
   expect_refusal("GGUF....", "GGUF");
-  expect_refusal("hello", "is no file of torch.save");
+  expect_refusal("hello", "is not a file of torch.save");
 }
 
 TEST_F(TorchFileTest, RefusesTensorsThatDoNotLieInTheirStorage) {
@@ -210,7 +210,7 @@ TEST_F(TorchFileTest, NamesWhatCouldRunCodeAndWhere) {
         << said;
   }
   expect_pickle_refusal("\x80\x04" + text("os") + text("system") + "\x93.", "os.system");
-  // Hidden beside a sound model.
+  // Hidden next to an intact model.
   const std::string args =
       global("argparse", "Namespace") + ")\x81}" + text("x") + global("os", "system") + call + "sb";
   expect_pickle_refusal(pickled_dict({{"w", tensor(kSquare)}, {"args", args}}), "os.system");
@@ -233,7 +233,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "\x80\x02"
       "0.",
       "empty stack");
-  expect("\x80\x02t.", "wants a MARK");
+  expect("\x80\x02t.", "needs a MARK");
   expect("\x80\x02h\x07.", "memo slot 7");
   expect("\x80\x02X" + u32(0xFFFFFFF0) + "a.", "damaged or cut");
   expect("\x80\x02\x8d" + u64(uint64_t{1} << 63) + "a.", "damaged or cut");
@@ -245,10 +245,10 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
   expect(
       "\x80\x02NK\x01"
       "a.",
-      "no list");
+      "other than a list");
 }
 
-// Python would take one of the two, or refuse, or make other bytes.
+// Python would take one of the two, refuse, or produce other bytes.
 TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   const auto dict = [](const std::string& items) { return "\x80\x02}(" + items + "u."; };
   expect_pickle_refusal(dict(text("a") + "N" + text("b") + "N" + text("a") + "K\x01"), "the key \"a\" twice");
@@ -267,19 +267,19 @@ TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   for (const char* const codec : {"utf-8", "utf-7", "zip", "rot13", "unicode_escape", ""})
     expect_pickle_refusal(encoded(tuple({text("abc"), text(codec)})), "\"latin1\"");
   expect_pickle_refusal(encoded(tuple({text("abc")})), "\"latin1\"");
-  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // all else is well
+  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // the rest is correct
 }
 
-// Files whose size says little about what a careless reader would do with them.
+// Small files that would cost a careless reader far more work than their size suggests.
 TEST_F(TorchFileTest, DoesNotDoMoreWorkThanTheFileIsLong) {
   const auto start = std::chrono::steady_clock::now();
   expect_pickle_refusal("\x80\x02}r" + u32(0xFFFFFFFF) + ".", "no tensor");
-  // Lists of twice the list before: 2^60 leaves.
+  // Lists that each hold the previous list twice: 2^60 leaves.
   std::string bomb = "\x80\x02]q" + u8(0);
   for (int level = 1; level <= 60; ++level)
     bomb += "](h" + u8(level - 1) + "h" + u8(level - 1) + "eq" + u8(level) + "0h" + u8(level);
   EXPECT_NE(refusal(torch_zip(bomb + ".")), "nothing");
-  // A dict that is the state of very many objects.
+  // One dict as the state of very many objects.
   std::string state = "\x80\x02}(";
   for (int i = 0; i < 3000; ++i) state += text("k") + "N";
   state += "uq" + u8(0) + "0](";

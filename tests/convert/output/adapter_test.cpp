@@ -42,8 +42,7 @@ class AdapterTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, AdapterTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// gpt2: Conv1D, fused qkv; llama: rank-stabilised, with patterns of ranks and alphas, one part of qkv left
-// out.
+// gpt2: Conv1D, fused qkv. llama: rank-stabilised, with rank and alpha patterns, one part of qkv left out.
 TEST_P(AdapterTest, MergesToTheWeightsOfPeft) {
   const auto merged = merge_adapter(source_.tensors(), source_.config(), adapter_);
   export_hf({.source = source_, .tensors = merged.get()}, dir_ / "merged");
@@ -95,7 +94,7 @@ TEST_P(AdapterTest, PassesThroughByteForByte) {
       std::string::npos);
 }
 
-// A copy of an adapter with another setting.
+// A copy of an adapter with one setting changed.
 class Changed {
  public:
   Changed(const char* key, const Json& value) {
@@ -121,7 +120,8 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
        {Case{"peft_type", "IA3", "\"IA3\""}, Case{"use_dora", true, "\"use_dora\" true"},
         Case{"bias", "all", "\"bias\" \"all\""},
         Case{"modules_to_save", Json::Array{"lm_head"}, "modules_to_save"}, Case{"r", 4, "the rank of"},
-        Case{"r", 0, "\"r\" is no positive integer"}, Case{"lora_alpha", "x", "\"lora_alpha\" is no number"},
+        Case{"r", 0, "\"r\" is not a positive integer"},
+        Case{"lora_alpha", "x", "\"lora_alpha\" is not a number"},
         Case{"rank_pattern", Json::Object{{"h.*.attn", 3}}, "only names of modules"}}) {
     const Changed changed(key, value);
     const std::string got = refusal([&] { Adapter adapter(changed.path()); });

@@ -55,7 +55,7 @@ class CheckTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, CheckTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// The forward pass of the check, on a Hugging Face file's own rows and on ours, against transformers.
+// The check's forward pass, on the rows of a Hugging Face file and on ours, against transformers.
 TEST_P(CheckTest, ComputesTransformersLogits) {
   const SafetensorsFile file(folder_ + ".logits.safetensors");
   const int64_t v = source_.config().vocab_size;
@@ -88,7 +88,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
     auto changed = values;
     std::vector<float>& data = changed[name].second;
     const int64_t columns = value.first[1];
-    std::swap_ranges(data.begin(), data.begin() + columns, data.begin() + columns);  // two rows change places
+    std::swap_ranges(data.begin(), data.begin() + columns, data.begin() + columns);  // exchanges two rows
     const MemoryTensors wrong(changed);
     const Comparison found = compare(right, hugging_face_view(wrong, source_.config()));
     EXPECT_GT(found.max_difference, kSameModel * found.max_logit) << name;
@@ -109,7 +109,7 @@ TEST(Check, TellsModelsWithNumbersThatAreNotFiniteFromOthers) {
   EXPECT_EQ(first_not_finite(source.tensors()), "");
 }
 
-// They are converted as they are, with a warning that names the input and the tensor.
+// They are converted unchanged, with a warning that names the input and the tensor.
 TEST(Check, LetsWeightsThatAreNotFinitePass) {
   const TempDir dir;
   std::filesystem::copy(convert_golden("gpt2"), dir / "model");
@@ -131,13 +131,13 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
   EXPECT_TRUE(read_file(dir / "out/model.safetensors").ends_with(bytes.substr(bytes.size() - 64)));
 }
 
-// The check's few tokens do not meet every weight, and a conversion may leave it out.
+// The check's few tokens do not use every weight, and a conversion may skip the check.
 TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
   const TempDir dir;
   const ModelSource sound(convert_golden("gpt2"));
   export_hf({.source = sound}, dir / "model");
   const SafetensorsFile file(dir / "model/model.safetensors");
-  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // whose last position is beyond the tokens
+  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // its last position lies beyond the tokens
   const int64_t elements = wpe.shape().elements();
   std::vector<float> values(static_cast<size_t>(elements));
   file.read(Box::whole(wpe.name, wpe.shape()), {values.data(), DType::kF32, wpe.shape()});
@@ -166,7 +166,7 @@ TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
     }
 }
 
-// Ranks hold parts of a tensor, copies of others, and rows of padding that repeat the last one.
+// Ranks hold parts of some tensors, copies of others, and padding rows that repeat the last row.
 TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
   using Places = std::vector<std::pair<const char*, int64_t>>;
   const auto said = [](const ModelSource& source, const MegatronLayout& layout, const Places& places) {
@@ -199,8 +199,8 @@ TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
         said(source, layout, {{"decoder.layers.1.input_layernorm.weight", 5}}),
         "tensor \"decoder.layers.1.input_layernorm.weight\" holds nan at element 5, the only number that "
         "is");
-    // Its columns are cut: the last rank holds the end of the first row, the first one the second row's
-    // begin.
+    // The columns are cut: the last rank holds the end of the first row, the first rank the start of the
+    // second.
     EXPECT_EQ(said(source, layout,
                    {{"decoder.layers.1.mlp.linear_fc2.weight", row - 1},
                     {"decoder.layers.1.mlp.linear_fc2.weight", row}}),
@@ -222,7 +222,7 @@ TEST(Check, SaysThatNothingWasCompared) {
   EXPECT_EQ(text_of(compare(sound, sound)).find("check: max difference of the logits"), 0U);
 }
 
-// 70,000 is a number of fp32, and too large for fp16.
+// 70,000 fits fp32 but is too large for fp16.
 TEST(Check, TellsOfATypeThatIsTooNarrow) {
   const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
@@ -242,7 +242,7 @@ TEST(Check, TellsOfATypeThatIsTooNarrow) {
   EXPECT_EQ(warnings(DType::kF16), 1);
 }
 
-// A wrong output never appears.
+// A wrong output never appears under its name.
 TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
@@ -261,7 +261,7 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
       << log.lines.back();
 }
 
-// It reads what is in the files, where their own headers say: not what was meant for them.
+// The check reads what the files hold at the offsets in their own headers, not what was meant to be written.
 TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
   const ModelSource source(convert_golden("gpt2"));
   const Conversion conversion{.source = source, .check = true};
@@ -303,7 +303,7 @@ TEST(Check, SeesEveryTargetAsTheSameModel) {
     EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(),
                             [](const std::string& line) { return line.starts_with("check: "); }),
               5);
-    // Where the check found the same model, the same numbers stand.
+    // Where the check found the same model, the same numbers are stored.
     const auto wanted = values_of(source.tensors());
     for (const char* folder : {"hf", "ours", "megatron"}) {
       const ModelSource written(dir / folder, {.vocab_size = source.config().vocab_size});

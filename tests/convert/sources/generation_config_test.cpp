@@ -1,4 +1,4 @@
-// What our checkpoints keep of it is tested in apps/finetune/finetune_begin_test.cpp.
+// What our checkpoints store of it is tested in apps/finetune/finetune_begin_test.cpp.
 #include "libcore/convert/sources/generation_config.h"
 
 #include <filesystem>
@@ -45,7 +45,7 @@ TEST_F(GenerationConfig, IsTheFilesAndGoesIntoAnExport) {
   EXPECT_NE(out.find("bos_token_id"), nullptr);
 }
 
-// What the export of a file without these members says stands in for null, too.
+// Where it says null, the export writes the same values as for a file without these members.
 TEST_F(GenerationConfig, SaysNothingWhereItIsNull) {
   write_file(dir_ / "model/generation_config.json", R"({"top_k": 5})");
   const Json wanted = exported();
@@ -79,7 +79,8 @@ TEST_F(GenerationConfig, ThatIsNoObjectIsNamed) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_NE(std::string(error.what()).find("generation_config.json: is no JSON object"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("generation_config.json: is not a JSON object"),
+              std::string::npos);
   }
 }
 

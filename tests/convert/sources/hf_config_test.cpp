@@ -22,7 +22,7 @@ std::string refusal(const Json& json) {
   return {};
 }
 
-// The figures of tools/golden/make_convert_goldens.py.
+// The configurations of tools/golden/make_convert_goldens.py.
 TEST(HfConfig, ReadsGpt2) {
   const auto [names, c] = parse_hf_config(golden("gpt2"), "config.json");
   EXPECT_EQ(names, &gpt2_names());
@@ -61,7 +61,7 @@ TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 555);
 }
 
-// transformers' own defaults for what a file leaves out.
+// transformers' own defaults for members that a file leaves out.
 TEST(HfConfig, FillsInWhatTransformersFillsIn) {
   const Json gpt2 =
       Json::Object{{"model_type", "gpt2"}, {"n_layer", 1}, {"n_embd", 12}, {"n_head", 3}, {"vocab_size", 5}};
@@ -120,7 +120,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   }
 }
 
-// What is written reads back as the same model, and says what transformers' own file says.
+// What is written reads back as the same model and matches transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name :
        {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
@@ -136,7 +136,7 @@ TEST(HfConfig, WritesWhatItReads) {
             << key;  // transformers 4's names
         continue;
       }
-      // The first one's members stand in another order; without a window the second says nothing.
+      // The order of the first one's members differs; without a window the second is left out.
       if (key == "rope_parameters" || key == "max_window_layers") continue;
       if (value.is_number() && said->is_number())
         EXPECT_EQ(value.as_double(), said->as_double()) << key;
@@ -159,7 +159,7 @@ TEST(HfConfig, ReadsSlidingWindows) {
   Json qwen2 = golden("families/qwen2");
   qwen2.set("sliding_window", 8);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
-  qwen2.set("use_sliding_window", true);  // but max_window_layers keeps all layers out
+  qwen2.set("use_sliding_window", true);  // but max_window_layers excludes all layers
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
   qwen2.set("max_window_layers", 0);
   EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);
@@ -178,11 +178,12 @@ TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
     family_of(c);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "no Hugging Face model here computes what this one does: against GPT-2 stand "
-                 "--normalization RMSNorm; against "
-                 "LLaMA, Qwen2 and Mistral stand --position-embedding-type learned_absolute, no --swiglu, "
-                 "--no-add-qkv-bias with --add-bias-linear");
+    EXPECT_STREQ(
+        error.what(),
+        "no Hugging Face model known here computes what this one does: GPT-2 is ruled out by "
+        "--normalization RMSNorm; "
+        "LLaMA, Qwen2 and Mistral are ruled out by --position-embedding-type learned_absolute, no --swiglu, "
+        "--no-add-qkv-bias with --add-bias-linear");
   }
 }
 

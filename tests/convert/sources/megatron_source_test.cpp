@@ -1,4 +1,4 @@
-// Checkpoints made by tools/golden/make_megatron.py, whose weights are numbers that value_at() computes too.
+// Checkpoints made by tools/golden/make_megatron.py, whose weights value_at() computes too.
 #include "libcore/convert/sources/megatron_source.h"
 
 #include <cstring>
@@ -36,7 +36,7 @@ float value_at(const std::string& name, int64_t i) {
 
 const SourceOptions kOptions{.vocab_size = 6, .heads = 4};
 
-// The block of `box` and `extent`, element by element, against the script's numbers.
+// Compares the block of `box` and `extent` with the script's numbers, element by element.
 void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   std::vector<float> values(static_cast<size_t>(extent.elements()));
   file.read(box, {values.data(), DType::kF32, extent});
@@ -52,7 +52,7 @@ void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   }
 }
 
-// Blocks of every kind: the whole, and for each pair of axes a part of both.
+// Blocks of every kind: the whole tensor, and for each pair of axes a part of both.
 void expect_values(const TensorFile& file, const std::string& name, const Shape& shape) {
   expect_block(file, Box::whole(name, shape), shape);
   for (int a = 0; a < shape.rank; ++a)
@@ -110,7 +110,7 @@ TEST(Megatron, KeepsTypeAndIteration) {
   EXPECT_EQ(ModelSource(golden("dist"), kOptions).iteration(), 5);
 }
 
-// Any of the paths that lead to a checkpoint.
+// Any of the paths that identify a checkpoint.
 TEST(Megatron, IsFoundByItsRootItsIterationARankOrAFile) {
   for (const char* path : {"", "/", "/iter_0000005", "/iter_0000005/mp_rank_00", "/iter_0000005/mp_rank_01/",
                            "/iter_0000005/mp_rank_01/model_optim_rng.pt"})
@@ -141,7 +141,7 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A copy of a golden that may be spoiled.
+// A copy of a golden, to be damaged.
 class Spoiled {
  public:
   explicit Spoiled(const std::string& name) { fs::copy(golden(name), path(), fs::copy_options::recursive); }
@@ -209,7 +209,7 @@ TEST(Megatron, RefusesCopiesThatDiffer) {
   EXPECT_TRUE(says(tied.refused(true), "do not match their CRC"));
 }
 
-// A pickle's small numbers are an opcode, K, and a byte.
+// In a pickle a small number is the opcode K followed by a byte.
 TEST(Megatron, RefusesRanksWhoseArgsDisagree) {
   for (const char* const key : {"num_attention_heads", "num_layers", "hidden_size", "max_position_embeddings",
                                 "tensor_model_parallel_size"}) {
@@ -234,7 +234,7 @@ TEST(Megatron, RefusesStagesWhoseFoldersWereExchanged) {
   fs::rename(a / "mp_rank_00_001", a / "mp_rank_00_000");
   fs::rename(a / "mp_rank_00_009", a / "mp_rank_00_001");
   EXPECT_TRUE(says(a.refused(), "its folder has another stage's name") ||
-              says(a.refused(), "first stage has"))
+              says(a.refused(), "belongs to the first stage"))
       << a.refused();
 }
 

@@ -1,4 +1,4 @@
-// Which files of a tokenizer are taken as they are; what is made of them is tested in
+// Which files of a tokenizer are copied unchanged; the files derived from them are tested in
 // convert/convert_test.cpp.
 #include "libcore/convert/sources/tokenizer_folder.h"
 
@@ -43,7 +43,8 @@ class TokenizerFolderTest : public testing::Test {
   std::string refused() const {
     return refusal([&] { tokenizer_files_of(dir_.path().string(), kVocabulary); });
   }
-  // Whether a tokenizer.json that is damaged so is refused with its path and these words.
+  // Expects a refusal of tokenizer.json, damaged by replacing `from` with `to`, that names its path and these
+  // words.
   void expect_refusal(const std::string& from, const std::string& to, const std::string& words) const {
     const std::string path = dir_ / "tokenizer.json", good = read_file(path);
     const size_t at = good.find(from);
@@ -74,14 +75,13 @@ TEST_F(TokenizerFolderTest, RefusesFilesThatSayOtherThanTokenizerJson) {
       else
         EXPECT_NE(said.find(dir_ / name), std::string::npos) << said;
     }
-    EXPECT_LT(same, 12) << name;  // blanks, line ends and the version's line may be others
+    EXPECT_LT(same, 12) << name;  // whitespace, line ends and the version line may differ
     write_file(dir_ / name, good);
   }
   EXPECT_EQ(refused(), "");
 }
 
-// Hugging Face's tokenizers (0.23) refuse them too, but for ids that are too large or of two tokens.
-// vocabulary.
+// Hugging Face's tokenizers (0.23) refuse them too, except ids that are too large or shared by two tokens.
 TEST_F(TokenizerFolderTest, RefusesDamagedTokenizerJsonWithItsMember) {
   fs::remove(dir_ / "vocab.json");
   fs::remove(dir_ / "merges.txt");
@@ -99,7 +99,7 @@ TEST_F(TokenizerFolderTest, RefusesDamagedTokenizerJsonWithItsMember) {
   expect_refusal("\"!\":1", "\"!\":1.5", "model.vocab.! is not an integer");
   expect_refusal("\"!\":1", "\"!\":2", "tokens ");
   expect_refusal("\"merges\":[", "\"merges\":[7, ", "model.merges[0] is not an array");
-  expect_refusal("\"merges\":[", "\"merges\":[[\"!\"], ", "model.merges[0] is no pair of tokens");
+  expect_refusal("\"merges\":[", "\"merges\":[[\"!\"], ", "model.merges[0] is not a pair of tokens");
   expect_refusal("\"merges\":[", "\"merges\":[\"! ~~~\", ", "merges \"~~~\", which is not in the vocabulary");
   EXPECT_EQ(refused(), "");
 }
@@ -116,8 +116,8 @@ TEST_F(TokenizerFolderTest, RefusesGpt2FilesThatAreNoTokenizer) {
   };
   expect("vocab.json", R"({"a": 1.5})", "vocab.json: a is not an integer");
   expect("vocab.json", R"({"a": 99999})", "\"a\" has id 99999, but the model's vocabulary ends at 299");
-  expect("vocab.json", R"({"a": 0})", "");  // no other byte
-  expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have one id, 1");
+  expect("vocab.json", R"({"a": 0})", "");  // the other bytes are missing
+  expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have the same id, 1");
   expect("merges.txt", vocab, "merges.txt:1");
   expect("merges.txt", "#version: 0.2\n! never-heard\n", "merges.txt:2");
   EXPECT_EQ(refused(), "");

@@ -35,7 +35,7 @@ std::vector<float> values_of(const TensorFile& file, const std::string& name) {
   return values;
 }
 
-// gpt2 has 5 heads, llama 2 groups and 3 layers, so that cuts differ.
+// gpt2 has 5 heads, llama 2 groups and 3 layers, so the cuts differ.
 struct Cut {
   const char* model;
   int tensor, pipeline;
@@ -66,10 +66,10 @@ TEST_P(MegatronTarget, GivesBackEveryByteOfTheModelThatItWasMadeOf) {
             read_file(convert_golden(std::string(GetParam().model) + "/model.safetensors")));
 }
 
-// Megatron makes its embedding of padded_vocab_size rows whatever the ranks, and loads strictly.
+// Megatron gives its embedding padded_vocab_size rows for any number of ranks, and loads strictly.
 TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   const TempDir dir;
-  const ModelSource source(convert_golden("llama"));  // with a head of its own
+  const ModelSource source(convert_golden("llama"));  // with an untied head
   const int64_t rows = source.config().vocab_size, hidden = source.config().hidden;
   const int64_t padded = (rows + 127) / 128 * 128;
   ASSERT_LT(rows, padded);
@@ -87,7 +87,7 @@ TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   }
 }
 
-// Files of one stage's ranks have the same names and shapes: only what wrote them tells them apart.
+// Files of the ranks of one stage have the same names and shapes: only the recorded rank tells them apart.
 TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   const TempDir dir;
   export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
@@ -107,13 +107,13 @@ TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   }
 }
 
-// A tool that makes two ranks' files of one keeps its args, or all files are of one process.
+// A tool that makes two ranks' files from one keeps the args, or one process writes all files.
 TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
   for (const int files_each : {2, 6}) {
     const TempDir dir;
     export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
                     {.tensor = 2, .pipeline = 3});
-    const std::string key("X\x04\0\0\0rankJ", 10);  // a text of 4 bytes, then 32 bits
+    const std::string key("X\x04\0\0\0rankJ", 10);  // a string of 4 bytes, then 32 bits
     for (int rank = 0; rank < 6; ++rank) {
       const std::string path =
           dir / concat("megatron/release/mp_rank_0", rank % 2, "_00", rank / 2, "/model_optim_rng.pt");
@@ -143,7 +143,7 @@ TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   }
 }
 
-// Which tensors the types of a GGUF file hold, and that they are the model's.
+// Which tensors a GGUF file of each type holds, and that they are the model's.
 TEST(GgufTarget, HoldsTheModelInEveryType) {
   const TempDir dir;
   const ModelSource source(convert_golden("llama"));
@@ -170,7 +170,7 @@ TEST(GgufTarget, HoldsTheModelInEveryType) {
   }
 }
 
-// ggml's rotation takes neighbours: row 2j + i of a head is transformers' row i * head / 2 + j.
+// ggml rotates neighbouring rows: row 2j + i of a head is transformers' row i * head / 2 + j.
 TEST(GgufTarget, DealsTheRowsOfEachHeadToNeighbours) {
   const TempDir dir;
   const ModelSource source(convert_golden("llama"));

@@ -24,7 +24,7 @@ void put(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-/// An .idx written out by hand from the format's table, each part open to damage.
+/// An .idx written by hand from the format's table, so that each part can be damaged.
 struct HandMade {
   std::string magic = std::string("MMIDIDX\0\0", 9);
   uint64_t version = 1;
@@ -64,12 +64,12 @@ std::vector<int64_t> tokens_of(const TokenSpan& span) {
   return ids;
 }
 
-/// Without the syncing of write_file(): a thousand variants follow one another.
+/// Without write_file()'s syncing, since there are a thousand variants.
 void overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// The message with which `prefix` is refused as damaged; empty when it opens.
+/// The message with which `prefix` is refused as damaged; empty if it opens.
 std::string refusal(const std::string& prefix) {
   try {
     const IndexedDataset dataset(prefix);
@@ -176,8 +176,7 @@ TEST(IndexedDataset, RefusesAnyFlippedBitThatChangesWhatItMeans) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     overwrite(dir / "c.idx", flipped);
     if (!refusal(dir / "c").empty()) continue;
-    // What opens nonetheless must be a boundary that moved and is still in order: nothing in the two files
-    // tells.
+    // If it still opens, a boundary moved and all are still in order, which nothing in the two files reveals.
     ++moved_boundaries;
     EXPECT_GE(bit / 8, documents_at) << "bit " << bit;
   }

@@ -79,7 +79,7 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
             (dir / "c") +
                 ": was made with T of 10 ids (cccc2222), this run's is T (aaaa1111): the same ids mean other "
                 "texts; give the tokenizer that it was made with, or preprocess the text again, or "
-                "--allow-tokenizer-mismatch to train all the same");
+                "--allow-tokenizer-mismatch to train anyway");
   const std::string blend = refusal_of(all, {});
   EXPECT_EQ(blend.find((dir / "c") + ": was made with T of 10 ids (cccc2222), " + (dir / "a") +
                        " with T of 10 ids"),
@@ -91,7 +91,7 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
   EXPECT_EQ(lines.lines[0].find("warning: " + (dir / "c") + ": was made with"), 0u) << lines.lines[0];
 }
 
-// As of --train-data-path and --valid-data-path in a run without a tokenizer.
+// As for --train-data-path and --valid-data-path in a run without a tokenizer.
 TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -112,7 +112,7 @@ TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   }
 }
 
-// A run goes on with a model that learned what its ids mean, whether the run has a tokenizer or none.
+// A run continues a model that has learned what its ids mean, whether the run has a tokenizer or not.
 TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -142,8 +142,7 @@ TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
     EXPECT_STREQ(
         error.what(),
         "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids mean other texts; "
-        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train all the "
-        "same");
+        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train anyway");
   }
   const test::LogLines lines;
   TokenizerCheck(c, true).check_model("ck", a);
@@ -182,10 +181,10 @@ TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
   EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
-  sidecar.max_token_id = 200;  // of other data with the same counts: the refusal names the sidecar
+  sidecar.max_token_id = 200;  // from other data with the same counts: the refusal names the sidecar
   make_sidecar(dir / "c", sidecar)->commit();
-  EXPECT_NE(refusal(data, 100).find("c.json: tells of a token id"), std::string::npos);
-  sidecar.tokens = 8;  // does not describe this dataset, so that it is scanned
+  EXPECT_NE(refusal(data, 100).find("c.json: mentions a token id"), std::string::npos);
+  sidecar.tokens = 8;  // no longer describes this dataset, so it is scanned
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
 }
@@ -202,12 +201,12 @@ TEST(TokenCheck, KeepsTheResultOfAScanUntilTheFilesChange) {
   ASSERT_EQ(files().size(), 1u);
   const IndexedDataset data(dir / "c");
   const CachedFile kept(dir / "cache", "token-range", 1, sha256_hex(data.file_key()));
-  const TokenRange other{0, 7};  // proves that the second check reads it
+  const TokenRange other{0, 7};  // shows that the second check reads it
   kept.store({reinterpret_cast<const char*>(&other), sizeof other});
   EXPECT_EQ(refusal(data, 8, dir / "cache"), "accepted");
   {
     const test::LogLines log;
-    write_file(kept.path(), "damaged");  // and that it does not trust what is there
+    write_file(kept.path(), "damaged");  // and that the check does not trust it
     EXPECT_NE(refusal(data, 8, dir / "cache").find("id 9"), std::string::npos);
     EXPECT_EQ(log.lines.size(), 1U);
   }

@@ -67,11 +67,11 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
   Sidecar sidecar = *read_sidecar(dir / "c");
   sidecar.max_token_id = 8;
   make_sidecar(dir / "c", sidecar)->commit();
-  EXPECT_NE(refusal(dir / "c").find("c.json: tells of the max token id 8, the dataset's is 9"),
+  EXPECT_NE(refusal(dir / "c").find("c.json: says that the max token id is 8, but the dataset's is 9"),
             std::string::npos);
 }
 
-// One byte at a time, but for the beginning, which makes it a sidecar.
+// One byte at a time, except at the beginning, which marks it as a sidecar.
 TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
   const TempDir dir;
   write_dataset(dir / "c");
@@ -80,7 +80,7 @@ TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
     std::string changed = whole;
     changed[i] = changed[i] == '7' ? '8' : '7';
     std::ofstream(dir / "c.json", std::ios::binary | std::ios::trunc) << changed;
-    EXPECT_NE(refusal(dir / "c").find("c.json: its checksum is"), std::string::npos) << i;
+    EXPECT_NE(refusal(dir / "c").find("c.json: its checksum does not match"), std::string::npos) << i;
   }
 }
 
@@ -209,7 +209,7 @@ TEST(DatasetTool, CutsBeginningsAtTheEdgeOfTheTerminal) {
 
 TEST(LengthCounts, GivesExactQuantilesAndBins) {
   LengthCounts lengths;
-  // 0 .. 999 once each, and three beyond 2^20 in no order.
+  // 0 .. 999 once each, and three above 2^20, in arbitrary order.
   for (int64_t i = 999; i >= 0; --i) lengths.add(i);
   for (const int64_t i : {int64_t{5} << 30, int64_t{1} << 20, int64_t{1} << 31}) lengths.add(i);
   EXPECT_EQ(lengths.size(), 1003);

@@ -102,10 +102,10 @@ TEST(Merge, RefusesFilesThatAreNoDataset) {
   write_file(dir / "in/a.json", "{}");
   const MergeConfig config{.inputs = {dir / "in"}, .output_prefix = dir / "all"};
   write_file(dir / "in/notes.txt", "x");
-  EXPECT_NE(refusal(config).message.find("in/notes.txt: is no part of a dataset"), std::string::npos);
+  EXPECT_NE(refusal(config).message.find("in/notes.txt: is not part of a dataset"), std::string::npos);
   fs::remove(dir / "in/notes.txt");
   write_file(dir / "in/b.json", "{}");
-  EXPECT_NE(refusal(config).message.find("in/b.json: is no part of a dataset"), std::string::npos);
+  EXPECT_NE(refusal(config).message.find("in/b.json: is not part of a dataset"), std::string::npos);
   fs::remove(dir / "in/b.json");
   write_file(dir / "in/b.bin", "");
   EXPECT_NE(refusal(config).message.find("in/b.bin: there is no "), std::string::npos);
@@ -129,8 +129,8 @@ TEST(Merge, RefusesAnotherTokenTypeAndLeavesNothing) {
 TEST(Merge, OrdersByNumbersWhenAskedTo) {
   const TempDir dir;
   int32_t id = 0;
-  // Python: sorted(..., key=natsort.natsort_key) of natsort 8: numbers by value, the rest by code point; of
-  // p01 and p1, which are equal to it, the order of code points.
+  // Python: sorted(..., key=natsort.natsort_key) of natsort 8: numbers by value, the rest by code point; p01
+  // and p1, which it considers equal, are in the order of code points.
   for (const char* name :
        {"p", "p01", "p1", "p2", "p2a", "p2a9", "p2a10", "p10", "p99999999999999999999", "pz"})
     write_one(dir / "in/" + name, id++);
@@ -148,7 +148,7 @@ TEST(Merge, OrdersByNumbersThroughFolders) {
   EXPECT_EQ(ids_of(dir / "all"), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
-/// `n` documents, the i-th of i % 4 sequences of i % 7 tokens, written to all writers.
+/// `n` documents, the i-th with i % 4 sequences of i % 7 tokens, written to all writers.
 void write_many(int64_t n, const std::vector<IndexedDatasetWriter*>& writers, int64_t first) {
   std::vector<int32_t> ids, lengths;
   for (int64_t i = first; i < first + n; ++i) {
@@ -206,7 +206,7 @@ TEST(Merge, DoesNotWidenFloatingPointNumbers) {
   IndexedDatasetWriter(dir / "b", IndexedDType::kF32).finish();
   const Refusal r = refusal({.inputs = {dir / "a", dir / "b"}, .output_prefix = dir / "all", .widen = true});
   EXPECT_EQ(r.kind, ErrorKind::kData);
-  EXPECT_NE(r.message.find("floating-point numbers are no token ids"), std::string::npos) << r.message;
+  EXPECT_NE(r.message.find("floating-point numbers are not token ids"), std::string::npos) << r.message;
 }
 
 /// A dataset with a sidecar that holds its hashes.
@@ -240,7 +240,7 @@ TEST(Merge, VerifiesContentWhenAskedTo) {
     const Refusal r = refusal(config);
     EXPECT_EQ(r.kind, ErrorKind::kData);
     EXPECT_NE(r.message.find(std::string(file) + ": its XXH64 is "), std::string::npos) << r.message;
-    EXPECT_EQ(verify_dataset(dir / "out/all"), Verified::kContent);  // the one of before is still there
+    EXPECT_EQ(verify_dataset(dir / "out/all"), Verified::kContent);  // the earlier one still exists
     flip(dir / file, byte);
   }
   fs::remove(dir / "in/b.json");
@@ -294,8 +294,8 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());
 }
 
-/// Every damage of an .idx is rejected with its file, or changes only what structure does not tell; nothing
-/// crashes, and nothing is left behind a refusal.
+/// Every damage to an .idx is rejected with the file's name, or changes only what the structure does not
+/// reveal; nothing crashes, and a refusal leaves nothing behind.
 TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
   const TempDir dir;
   write_hashed(dir / "a", 5);
@@ -322,7 +322,7 @@ TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
       merged += outcome(flipped);
     }
-  // No single flip makes another sound index of this one: int16, the other type of two bytes, is two flips
+  // No single flip turns this index into another valid one: int16, the other two-byte type, is two flips
   // away, and its one document ends where the sequences do.
   EXPECT_EQ(merged, 0);
   set_log_sink(nullptr);
@@ -367,8 +367,8 @@ TEST(Merge, RefusesToOverwriteAnInput) {
   EXPECT_EQ(ids_of(dir / "in/a"), (std::vector<int64_t>{1}));
 }
 
-/// Merges two datasets over a third one (or nothing) with the fault at every call in turn, and holds each
-/// outcome against what is promised: an .idx is that of the complete old or the complete new dataset.
+/// Merges two datasets over a third one (or nothing) with the fault at every call in turn, and checks the
+/// promise about each outcome: an .idx is that of the complete old or the complete new dataset.
 class MergeFault : public testing::Test {
  protected:
   MergeFault() {
@@ -387,7 +387,7 @@ class MergeFault : public testing::Test {
         merge_datasets({.inputs = {dir_ / "in"}, .output_prefix = dir_ / "out/all"});
       });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // a short write can only happen to a write
+      if (!run.fired) continue;  // only writes can be short
       ++fired;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call, replaces ? ", over an old dataset" : ""));
       if (has_new_ = false; file_exists(dir_ / "out/all.idx")) {
@@ -401,7 +401,7 @@ class MergeFault : public testing::Test {
     EXPECT_GT(fired, fault.mode == Fault::kShort ? 2 : 10);
   }
   TempDir dir_;
-  bool has_new_ = false;  // the outcome is the new dataset
+  bool has_new_ = false;  // whether the outcome is the new dataset
 };
 
 TEST_F(MergeFault, AKillLeavesACompleteDatasetOrNone) {
@@ -413,8 +413,8 @@ TEST_F(MergeFault, AFullOrBrokenDiskExits74) {
   for (const bool replaces : {false, true})
     for (const int error : {ENOSPC, EIO})
       at_every_call({.mode = Fault::kFail, .error = error}, replaces, [&](const FaultRun& run) {
-        // Where a call has a substitute (a named file for a nameless one), or is the closing of an input, all
-        // is well.
+        // A call that has a substitute (a named file for a nameless one), or that closes an input, may fail
+        // without harm.
         EXPECT_TRUE(run.exit_code == exit_code(ErrorKind::kIo) || (run.exit_code == 0 && has_new_))
             << run.exit_code;
       });
@@ -446,7 +446,8 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   EXPECT_EQ(joined->max_token_id, 9);
   EXPECT_EQ(joined->tokens, 2);
   EXPECT_EQ(joined->tokenizer_hash, "h");
-  sidecar.tokenizer = "U";  // of vocab.json and merges.txt, say, and T of the tokenizer.json of the same
+  sidecar.tokenizer =
+      "U";  // U, for example, for vocab.json and merges.txt, and T for the tokenizer.json of the same
   make_sidecar(dir / "in/b", sidecar)->commit();
   merge_datasets(config);
   EXPECT_EQ(read_sidecar(dir / "all")->tokenizer_hash, "h");

@@ -1,5 +1,5 @@
-// kill -9, a full disk and short writes at every call of a preprocessing: what appears is complete, what was
-// interrupted goes on to the same bytes.
+// kill -9, a full disk and short writes at every call of a preprocessing: what appears is complete, and an
+// interrupted run resumes to the same bytes.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -64,11 +64,11 @@ class PreprocessCrash : public testing::Test {
   ~PreprocessCrash() override { set_log_sink(previous_); }
 
   void preprocess_now() const { preprocess(config_, ByteTokenizer()); }
-  /// In a child without a fault, where fsync costs nothing.
+  /// In a child process without a fault, where fsync costs nothing.
   void preprocess_whole() const {
     EXPECT_EQ(test::run_with_fault({}, [&] { preprocess_now(); }).exit_code, 0);
   }
-  /// Without the hidden name that a file has between two calls on its way to its own: kill -9 may leave it.
+  /// Without the hidden name that a file has between two calls before it gets its own; kill -9 may leave it.
   std::map<std::string, std::string> outputs() const {
     std::map<std::string, std::string> contents;
     if (!fs::exists(dir_.path() / "out")) return contents;
@@ -77,7 +77,7 @@ class PreprocessCrash : public testing::Test {
         contents[entry.path().filename()] = read_file(entry.path());
     return contents;
   }
-  /// What an unbroken run writes.
+  /// The output of an uninterrupted run.
   std::map<std::string, std::string> expected() {
     const bool resume = std::exchange(config_.resume, false);
     preprocess_whole();
@@ -87,7 +87,7 @@ class PreprocessCrash : public testing::Test {
     EXPECT_EQ(contents.size(), 7U);  // two keys of three files, and the rejects
     return contents;
   }
-  /// Runs with each call failing in turn, and looks at what is then there.
+  /// Runs with each call failing in turn, and checks what exists afterwards.
   void at_every_call(Fault fault, const std::function<void(const FaultRun&)>& check) {
     for (fault.at = 1;; ++fault.at) {
       fs::remove_all(dir_.path() / "out");
@@ -99,7 +99,7 @@ class PreprocessCrash : public testing::Test {
     }
     EXPECT_GT(fault.at, 30);
   }
-  /// An .idx tells that its .bin is complete.
+  /// An .idx implies that its .bin is complete.
   static void expect_only_whole(const std::map<std::string, std::string>& found,
                                 const std::map<std::string, std::string>& whole) {
     for (const std::string key : {"set_text_document", "set_t_document"}) {
@@ -120,7 +120,7 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensWhereverItIsKilled) {
   at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) { expect_only_whole(outputs(), whole); });
 }
 
-/// Tokens enough that they go around the page cache, by a thread of their own.
+/// Enough tokens to bypass the page cache, on a separate thread.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   std::string lines;
   for (int i = 0; i < 20; ++i)
@@ -140,7 +140,7 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   });
 }
 
-/// Also where there was a dataset of the same names before.
+/// Also if a dataset of the same name existed before.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensAfterThePowerFailed) {
   const auto whole = expected();
   const auto is_of = [](const std::map<std::string, std::string>& all, const std::string& name,
@@ -206,7 +206,7 @@ TEST_F(PreprocessCrash, FinishesShortWrites) {
   });
 }
 
-// The second run is killed too, then a third one ends the work.
+// The second run is killed too; a third one completes the work.
 TEST_F(PreprocessCrash, GoesOnToTheSameBytesWhereverItIsKilled) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
@@ -242,11 +242,11 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
   set_log_sink([&](const std::string& line) { lines.push_back(line); });
   preprocess_now();
   EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
-                          [](const std::string& line) { return line.starts_with("Going on after "); }));
+                          [](const std::string& line) { return line.starts_with("Resuming after "); }));
   EXPECT_FALSE(file_exists(dir_ / "out/set.resume.json"));
 }
 
-/// What it goes on from lies there for days: any file of it may be cut or changed meanwhile.
+/// The state to resume from may lie there for days: any of its files may be cut or changed in the meantime.
 TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
@@ -271,7 +271,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
     EXPECT_EQ(code, 65) << name;
     ++refused[name];
     auto now = outputs();
-    now.erase(name);  // which may have been cut to what the journal speaks of
+    now.erase(name);  // it may have been cut to the size in the journal
     for (const auto& [file, contents] : now) EXPECT_TRUE(left.at(file).starts_with(contents)) << file;
   };
   for (const auto& [name, bytes] : left) {
@@ -306,7 +306,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
   config_.append_eod = false;
   EXPECT_NE(refusal().find("another \"append_eod\": true, now false"), std::string::npos) << refusal();
   config_.append_eod = true;
-  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // another time
+  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // changes its time
   EXPECT_NE(refusal().find("another \"inputs\""), std::string::npos) << refusal();
   EXPECT_EQ(outputs(), before);
 }

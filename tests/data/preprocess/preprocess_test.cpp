@@ -38,7 +38,7 @@ class ByteTokenizer : public Tokenizer {
 
 using Document = std::vector<std::string>;  // its sequences
 
-/// The bytes of a dataset by the table in docs/formats/indexed.md, u16 tokens.
+/// The bytes of a dataset according to the table in docs/formats/indexed.md, with u16 tokens.
 struct Bytes {
   std::string bin, idx;
 };
@@ -146,7 +146,7 @@ TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
   EXPECT_EQ(summary.lines, 5);
 }
 
-/// Says that it has fewer ids than it has.
+/// Claims to have fewer ids than it has.
 class LyingTokenizer : public ByteTokenizer {
  public:
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
@@ -194,7 +194,7 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndBatches) {
   }
 }
 
-// Above 8 MiB ids come piece by piece and wait on the disk.
+// Above 8 MiB, ids come in parts and wait on the disk.
 TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
   const std::string a(9'000'000, 'a'), b(3'000'000, 'b');
   const std::string small = "{\"text\":\"s\"}\n";
@@ -241,7 +241,7 @@ TEST_F(PreprocessTest, RejectsAVeryLongElementAsOneLine) {
   EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 1);
 }
 
-// What was refused was never written, so nothing is its duplicate.
+// A refused text was never written, so nothing is a duplicate of it.
 TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
   const std::string a(9'000'000, 'a');
   const std::string bad = "{\"text\":[\"" + a + "\",\"!\"]}\n", good = "{\"text\":\"" + a + "\"}\n";
@@ -294,7 +294,7 @@ TEST_F(PreprocessSentences, BecomeTheSequencesOfADocument) {
 TEST_F(PreprocessSentences, AreThoseOfVeryLongDocumentsToo) {
   const std::string word(9'000'000, 'a'), sentence = "There they go.";
   std::string text;
-  while (text.size() < word.size()) text += sentence + "\\n ";  // 16 characters: no part cuts one
+  while (text.size() < word.size()) text += sentence + "\\n ";  // 16 characters: no part splits a sentence
   const Document sentences(text.size() / 17, sentence), parts(9, std::string(1'000'000, 'a'));
   input("a", "{\"text\":\"One. Two\"}\n{\"text\":\"" + text + "\"}\n{\"text\":\"" + word +
                  "\"}\n{\"text\":[\"" + word + "\",\"One. Two.\"]}\n{\"text\":\"s\"}\n");
@@ -420,7 +420,7 @@ TEST_F(PreprocessTest, StopsWhereTheTokenizerRefusesAText) {
   EXPECT_EQ(files(), std::vector<std::string>{"a"});
 }
 
-// The second line's first key has been tokenized when the other's text is refused.
+// The first key of the second line has been tokenized when the text of the other key is refused.
 TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
   const std::string path = input("a",
                                  "{\"text\":\"1\",\"t\":\"a\"}\n{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n{"
@@ -438,7 +438,7 @@ TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
 
 TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   const std::string path = input("a", "{\"text\":\"1\"}\n{\"text\":\"12345\"}\n{\"text\":\"123456\"}\n");
-  config_.max_document_bytes = 16;  // the second line's
+  config_.max_document_bytes = 16;  // of the second line
   EXPECT_TRUE(error().starts_with(
       path + ":3:17: too long: the line has more bytes than --max-document-bytes allows, 16"))
       << error();
@@ -458,7 +458,8 @@ TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {
   EXPECT_TRUE(logged("Left out with fewer than 3 characters: 2 documents"));
 }
 
-// Duplicates in one batch, in different batches, at its ends and among documents that the writer tokenizes.
+// Duplicates within one batch, in different batches, at their ends and among documents that the writer
+// tokenizes.
 TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
   const std::string a(9'000'000, 'a');
   std::string contents;
@@ -537,7 +538,7 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_FALSE(logged("Processed 5 documents ("));
 }
 
-// Some of a batch that could not be taken may be written: what is saved must not say that it was.
+// Part of a batch that failed may be written: the saved state must not include it.
 TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
@@ -560,7 +561,7 @@ TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
         output.take(batch);
       output.save();  // as a stop does
       EXPECT_EQ(batch.keys[0].tokens.size(),
-                fails ? 1U : 0U);  // their memory is others' when they are written
+                fails ? 1U : 0U);  // their memory is reused when they are written
     }
   }
   const DocumentOutput next(config_, tools, files);
@@ -588,11 +589,11 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   EXPECT_EQ(second.lines.capacity(), 0U);
   next(bad);
   EXPECT_EQ(bad.lines.raw_line(0), "bad\n");
-  encoder.lend_memory(first);  // what the bad line has cannot be lent
+  encoder.lend_memory(first);  // memory that a bad line holds cannot be lent
   EXPECT_EQ(first.lines.capacity(), 0U);
 }
 
-// So that no worker has much to do when the others have ended.
+// So that no worker has much left to do when the others have finished.
 TEST_F(PreprocessTest, MakesTheLastBatchesSmallForSeveralWorkers) {
   constexpr size_t kLine = 128, kLines = 1 << 13, kLimit = 1 << 18;
   std::string text;

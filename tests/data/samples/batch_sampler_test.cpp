@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// Dealt by hand: blocks of 2 * 3 from sample 5 on: rank 1 has the third and fourth of each.
+// Dealt by hand in blocks of 2 * 3 from sample 5 on: rank 1 gets the third and fourth of each.
 TEST(BatchSampler, DealsBlocksToRanksFromTheFirstUnconsumed) {
   BatchSampler sampler({.size = 20, .consumed = 5, .micro_batch = 2, .rank = 1, .ranks = 3});
   EXPECT_EQ(sampler.remaining(), 2);
@@ -19,7 +19,7 @@ TEST(BatchSampler, DealsBlocksToRanksFromTheFirstUnconsumed) {
   ASSERT_TRUE(sampler.next(samples));
   EXPECT_EQ(samples, (std::array<int64_t, 2>{13, 14}));
   EXPECT_EQ(sampler.consumed(), 17);
-  EXPECT_FALSE(sampler.next(samples));  // three are left, a block is six
+  EXPECT_FALSE(sampler.next(samples));  // three are left, and a block is six
   EXPECT_EQ(sampler.consumed(), 17);
 }
 

@@ -34,7 +34,7 @@ class KeptBlend : public testing::Test {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
   std::string file() const { return fs::directory_iterator(folder_)->path(); }
-  // Three quarters and a quarter: counted by hand, sample by sample, the first of equals (helpers.cpp).
+  // Three quarters and one quarter: counted by hand, sample by sample, the first of equal ones (helpers.cpp).
   const Order by_hand_ = {{0, 0}, {1, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 1}, {0, 4}, {0, 5}};
   const TempDir dir_;
   const std::string folder_ = dir_ / "cache";
@@ -90,7 +90,7 @@ TEST_F(KeptBlend, IsMadeAgainWhereItIsDamagedAndBuiltWhereItCannotBeKept) {
   EXPECT_EQ(order(kept_blend_exhaustively(sizes, dir_ / "a file")), by_hand_);
 }
 
-// What a run takes: the blend beside the datasets' own indexes.
+// What a run uses: the blend in addition to the datasets' own indexes.
 TEST_F(KeptBlend, IsKeptByARun) {
   for (const char* name : {"a", "b"}) {
     IndexedDatasetWriter writer(dir_ / name, IndexedDType::kU16);

@@ -93,7 +93,7 @@ TEST(GptDataset, RefusesSamplesOfAnEmptyPart) {
   const GptSpec spec{.range = {1, 3}, .samples = 7, .seq_length = 4, .name = "test"};
   EXPECT_NE(message_of([&] {
               build_gpt_index(data, spec);
-            }).find("split test (sequences 1 to 3 of 3) holds no token, but 7 samples are asked for"),
+            }).find("split test (sequences 1 to 3 of 3) holds no token, but 7 samples are requested"),
             std::string::npos);
   EXPECT_EQ(build_gpt_index(data, {.range = {1, 3}, .samples = {}, .seq_length = 4}).size(), 0);
   EXPECT_EQ(build_gpt_index(data, {.range = {1, 3}, .samples = 0, .seq_length = 4}).size(), 0);
@@ -118,7 +118,7 @@ TEST(GptDataset, RefusesFloatingPointData) {
   const TempDir dir;
   const IndexedDataset data = counting(dir / "c", {4});
   std::fstream idx(dir / "c.idx", std::ios::in | std::ios::out | std::ios::binary);
-  idx.seekp(17).put(7).seekp(34).put(2);  // two float32 in place of four uint16
+  idx.seekp(17).put(7).seekp(34).put(2);  // two float32 instead of four uint16
   idx.close();
   EXPECT_NE(message_of([&] {
               GptDataset(IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 2});
@@ -153,7 +153,8 @@ TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
     idx.insert(38, reinterpret_cast<const char*>(&pointer), 8);
     idx.append(reinterpret_cast<const char*>(&end), 8);
     std::ofstream(dir / "c.idx", std::ios::binary) << idx;
-    std::filesystem::resize_file(dir / "c.bin", static_cast<uintmax_t>(tokens));  // a hole: takes no space
+    std::filesystem::resize_file(dir / "c.bin",
+                                 static_cast<uintmax_t>(tokens));  // a sparse file: takes no space
     const GptIndex index = build_gpt_index(
         IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 32, .drop_last = false});
     EXPECT_EQ(index.size(), tokens == (1 << 25) + 3 ? kFullSamples : kFullSamples + 1) << tokens;
@@ -179,7 +180,7 @@ TEST(Blend, ReadsWeightsAndPrefixes) {
   EXPECT_EQ(parse({"1.0", "a"}).prefixes, (std::vector<std::string>{"a"}));
   EXPECT_NE(message_of([&] {
               parse({"0.3", "a", "b", "c"});
-            }).find("\"0.3\" is a weight, but \"b\" is none"),
+            }).find("\"0.3\" is a weight, but \"b\" is not"),
             std::string::npos);
   EXPECT_THROW(parse({"0", "a"}), Error);
   EXPECT_THROW(parse({"-1", "a"}), Error);

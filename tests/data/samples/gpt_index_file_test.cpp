@@ -75,7 +75,7 @@ TEST_F(KeptIndex, IsAnotherForOtherDataOrOtherSamples) {
   GptSpec other = spec(20);
   other.seed = 8;
   expect_same(kept_gpt_index(data_, other, folder_), build_gpt_index(data_, other));
-  const IndexedDataset changed = counting(dir_ / "c", 41);  // under the same name
+  const IndexedDataset changed = counting(dir_ / "c", 41);  // with the same name
   expect_same(kept_gpt_index(changed, spec(20), folder_), build_gpt_index(changed, spec(20)));
   EXPECT_EQ(kept().size(), 3U);
 }

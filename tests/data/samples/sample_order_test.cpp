@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-/// A case of samples.txt (tools/golden/make_dataset_goldens.py): what megatron-core drew.
+/// A case in samples.txt (tools/golden/make_dataset_goldens.py): what megatron-core drew.
 struct Case {
   std::string arguments;
   std::vector<std::string> order, items;
@@ -36,7 +36,7 @@ std::vector<Case> golden_cases() {
   return cases;
 }
 
-/// The words of a case as options, the datasets' names as paths of the goldens.
+/// The words of a case as options, with the datasets' names as paths of the goldens.
 SampleOrderOptions parse_case(const std::string& arguments) {
   std::vector<std::string> words;
   bool in_path = false;
@@ -107,7 +107,7 @@ TEST(SampleOrder, GivesTheModelMegatronsTokensLabelsAndMask) {
       padded += std::count(mask.begin(), mask.end(), 0.0f) > 0;
     }
   }
-  EXPECT_GT(padded, 3);  // else the goldens would not show what padding does
+  EXPECT_GT(padded, 3);  // otherwise the goldens would not show what padding does
 }
 
 TEST(SampleOrder, RefusesWrongSampleCounts) {

@@ -147,7 +147,7 @@ TEST(TextWindows, NamesFileAndByte) {
   EXPECT_NE(refusal(dir / "none").find("none: "), std::string::npos);
   EXPECT_NE(refusal(dir.path().string()).find("holds no file"), std::string::npos);
   write_file(dir / "bad.txt", "good\xff");
-  EXPECT_NE(refusal(dir.path().string()).find("bad.txt: byte 4 is no UTF-8"), std::string::npos);
+  EXPECT_NE(refusal(dir.path().string()).find("bad.txt: byte 4 is not valid UTF-8"), std::string::npos);
 }
 
 }  // namespace

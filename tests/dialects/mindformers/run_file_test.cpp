@@ -491,7 +491,7 @@ TEST(MindFormers, TakesTheMoreSpecificOfTwoKeys) {
   EXPECT_EQ(run.config.train.beta1, 0.8);
   const Training twice =
       train_on(small("runner_wrapper:\n  max_grad_norm: 1.5\n  use_clip_grad: False\nclip-grad: 2\n"));
-  EXPECT_NE(twice.error.find("\"clip-grad\" is set already"), std::string::npos) << twice.error;
+  EXPECT_NE(twice.error.find("\"clip-grad\" is already set"), std::string::npos) << twice.error;
 }
 
 TEST(MindFormers, CountsContextRanksAsRanks) {

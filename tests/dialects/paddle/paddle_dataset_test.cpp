@@ -164,7 +164,7 @@ TEST_F(PaddleDataset, NamesTheFileThatIsWrong) {
   write_file(dir_ / "data/corpus_ids.npy", ids.substr(0, 20));
   EXPECT_NE(refusal().find("ends within its header"), std::string::npos) << refusal();
   write_file(dir_ / "data/corpus_ids.npy", "text");
-  EXPECT_NE(refusal().find("is no .npy file"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("is not a .npy file"), std::string::npos) << refusal();
   std::string other = ids;
   other.replace(other.find("<u2"), 3, "<f2");
   write_file(dir_ / "data/corpus_ids.npy", other);

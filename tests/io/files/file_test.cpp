@@ -67,7 +67,7 @@ TEST(AtomicFile, NamesASourceThatEndsBefore) {
     FAIL() << "appended";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_NE(std::string(error.what()).find("from: ends at byte 4, it had 6 when it was opened"),
+    EXPECT_NE(std::string(error.what()).find("from: ends at byte 4, but it had 6 when it was opened"),
               std::string::npos)
         << error.what();
   }

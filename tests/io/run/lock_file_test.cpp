@@ -131,7 +131,7 @@ TEST(LockFileDeathTest, NamesTheOwnerOfOneThatCannotBeRead) {
         std::_Exit(1);
       },
       testing::ExitedWithCode(3),
-      "\\.out\\.lock: belongs to the user .* and cannot be opened: Permission denied; it is of a run .* "
+      "\\.out\\.lock: belongs to the user .* and cannot be opened: Permission denied; it belongs to a run .* "
       "remove it");
 }
 

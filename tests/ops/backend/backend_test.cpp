@@ -19,7 +19,7 @@ constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16;
 // ---- dry
 // -------------------------------------------------------------------------------------------------------------------
 
-/// Runs ops on the dry backend and gives the account.
+/// Runs ops on the dry backend and returns its account.
 class Account {
  public:
   template <class Op>
@@ -64,7 +64,7 @@ TEST(DryBackend, CountsCausalPairsOnly) {
   const View qkv = account.tensor({3, 2, 2, 4, 8}), out = account.tensor({3, 2, 4, 8}),
              lse = account.tensor({2, 4, 3});
   account.run(Attention{.out = out, .qkv = qkv, .scale = 1, .lse = lse});
-  // 2 sequences x 4 heads x (1 + 2 + 3) pairs x 8 columns, two products of multiply-adds
+  // 2 sequences x 4 heads x (1 + 2 + 3) pairs x 8 columns, two products of multiply-adds.
   EXPECT_EQ(account.of("attention").cost.flops, 2 * 4 * 6 * 8 * 4);
   EXPECT_EQ(account.of("attention").cost.bytes, 4 * (3 * 2 * 2 * 4 * 8 + 3 * 2 * 4 * 8 + 2 * 4 * 3));
   account.run(AttentionGrad{.dqkv = qkv, .dout = out, .out = out, .qkv = qkv, .lse = lse, .scale = 1});
@@ -128,7 +128,7 @@ TEST_F(CpuStream, AllocatesAligned) {
 
 TEST_F(CpuStream, AllocatesZeros) {
   for (const size_t bytes : {size_t{1000}, size_t{1} << 20, size_t{1} << 23})
-    for (int time = 0; time < 2; ++time) {  // the second time what was freed may come again
+    for (int time = 0; time < 2; ++time) {  // the second time freed memory may be reused
       const Memory memory = backend_->allocate(bytes);
       const std::span<char> block(static_cast<char*>(memory.data.get()), bytes);
       EXPECT_EQ(std::count(block.begin(), block.end(), 0), static_cast<ptrdiff_t>(bytes));
@@ -148,7 +148,7 @@ TEST_F(CpuStream, SaysWhenThereIsNoMemory) {
   }
 }
 
-/// fp32 -> dtype by copy; the bits.
+/// The bits of fp32 values that a copy converted to dtype.
 std::vector<uint16_t> narrowed(Stream& stream, DType dtype, std::vector<float> values) {
   std::vector<uint16_t> bits(values.size());
   const Shape shape{static_cast<int64_t>(values.size())};
@@ -186,7 +186,7 @@ TEST_F(CpuStream, KeepsEveryFp16ThereAndBack) {
   std::vector<uint16_t> all;
   for (uint32_t bits = 0; bits < 65536; ++bits)
     if ((bits & 0x7c00) != 0x7c00 || (bits & 0x3ff) == 0)
-      all.push_back(static_cast<uint16_t>(bits));  // no NaN
+      all.push_back(static_cast<uint16_t>(bits));  // excludes NaN
   const std::vector<float> wide = widened(stream_, DType::kF16, all);
   for (size_t i = 0; i < all.size(); ++i) {
     const int exponent = all[i] >> 10 & 31, fraction = all[i] & 1023;
@@ -227,8 +227,8 @@ TEST_F(CpuStream, KeepsAnAccountWithATrace) {
   EXPECT_GE(trace.entries().at("gelu").seconds, 0.0);
 }
 
-// oneDNN multiplies bf16 on processors with AVX-512 only; elsewhere Gemm goes through fp32. Its limit is read
-// once per process.
+// oneDNN multiplies bf16 only on processors with AVX-512; elsewhere Gemm computes in fp32. oneDNN's limit is
+// read once per process.
 TEST(CpuGemm, MultipliesBf16WithoutTheProcessorsHelp) {
   const test::CommandResult result =
       test::run_command(concat("ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 ", MEGALITH_BINARY_DIR,

@@ -14,7 +14,7 @@
 namespace megalith::test {
 namespace {
 
-/// The first device's backend; null, with what was wrong in `why`, where there is none.
+/// The first device's backend; without one null, with the reason in `why`.
 std::unique_ptr<Backend> device_backend(std::string& why) {
   try {
     return make_cuda_backend(0);
@@ -25,9 +25,11 @@ std::unique_ptr<Backend> device_backend(std::string& why) {
   }
 }
 
-// Without the plugin: where it was looked for. With it: what is missing, the driver or the device.
+// Without the plugin the message says where it was searched; with it, whether the driver or the device is
+// missing.
 TEST(CudaPlugin, SaysWhyThereIsNoDevice) {
-  const Variable folders("MEGALITH_CUDA_LIBS", ""), loader("LD_LIBRARY_PATH", "");  // beside the program only
+  const Variable folders("MEGALITH_CUDA_LIBS", ""),
+      loader("LD_LIBRARY_PATH", "");  // only next to the program
   std::string why;
   if (device_backend(why)) GTEST_SKIP() << "a device answers";
   const bool no_plugin = why.find("libmegalith_cuda.so is in none of ") != std::string::npos;

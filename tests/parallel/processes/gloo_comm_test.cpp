@@ -312,7 +312,7 @@ TEST_F(GlooRanks, DifferentCallsAreRefusedByEveryRank) {
     world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
   });
   const std::string wanted =
-      "world: call 2: rank 0 on host h0 comes with all_reduce of 200000 fp32 (sum), rank 1 on host h1 with "
+      "world: call 2: rank 0 on host h0 calls all_reduce of 200000 fp32 (sum), rank 1 on host h1 calls "
       "all_reduce of 200001 fp32 (sum); all ranks of a group have to make the same calls";
   int named = 0;
   for (const RankEnd& end : ends) {
@@ -397,9 +397,9 @@ TEST_P(GlooComm, AStoppedRankIsNamedAfterTheTimeout) {
   for (const RankEnd& end : ends) {
     EXPECT_TRUE(end.is_exit(75)) << end.status << end.error;
     EXPECT_LT(end.seconds, 1.5 + 5);
-    EXPECT_TRUE(contains(end.error, "waited 1.5 s for rank ")) << end.error;
+    EXPECT_TRUE(contains(end.error, "timed out after 1.5 s waiting for rank ")) << end.error;
     EXPECT_TRUE(contains(end.error, concat("rank ", GetParam() - 1, " on host h", GetParam() - 1,
-                                           ", which does not answer, in vain")))
+                                           ", which does not answer; if a rank")))
         << end.error;
     EXPECT_TRUE(contains(end.error, "all_reduce, call ")) << end.error;
   }
@@ -418,7 +418,7 @@ TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
   for (const size_t rank : {size_t{0}, size_t{1}}) {
     EXPECT_TRUE(ends[rank].is_exit(75)) << ends[rank].status;
     EXPECT_LT(ends[rank].seconds, 1.5 + 5);
-    EXPECT_TRUE(contains(ends[rank].error, "rank 2 on host h2, in vain")) << ends[rank].error;
+    EXPECT_TRUE(contains(ends[rank].error, "rank 2 on host h2; if a rank")) << ends[rank].error;
   }
   EXPECT_TRUE(ends[2].is_exit(75)) << ends[2].status;
   EXPECT_TRUE(contains(ends[2].error, "exchange, call 1: stopped")) << ends[2].error;
@@ -491,7 +491,7 @@ TEST_F(GlooRanks, ARankThatHasEndedIsNotWaitedFor) {
   });
   EXPECT_TRUE(ends[0].is_exit(75)) << ends[0].status;
   EXPECT_LT(ends[0].seconds, 5);
-  EXPECT_TRUE(contains(ends[0].error, "would wait for ever for rank 1 on host h1, which left the group"))
+  EXPECT_TRUE(contains(ends[0].error, "would wait forever for rank 1 on host h1, which left the group"))
       << ends[0].error;
   EXPECT_TRUE(ends[1].is_exit(0)) << ends[1].status << ends[1].error;
 }

@@ -311,7 +311,7 @@ TEST(ThreadCommMessages, ThatDoNotFitAreRefused) {
       << without.message;
   EXPECT_EQ(large.kind, ErrorKind::kInternal);
   EXPECT_TRUE(large.tells("28 bytes do not fit in 4 slots of 25 bytes")) << large.message;
-  for (const int peer : {-1, 1, 2}) EXPECT_TRUE(send(1, 1, peer).tells("is no peer of place 1")) << peer;
+  for (const int peer : {-1, 1, 2}) EXPECT_TRUE(send(1, 1, peer).tells("is not a peer of place 1")) << peer;
 }
 
 TEST(ThreadCommMessages, OfAnotherSizeOrTypeNameBothRanks) {
@@ -425,20 +425,20 @@ TEST(ThreadCommMismatch, NamesBothRanksAndTheirCalls) {
     std::function<void(Communicator&, Stream&)> other;
     const char* told;
   } cases[] = {
-      {reduce(DType::kF32, 13, Reduce::kSum), "rank 2 with all_reduce of 13 fp32 (sum)"},
-      {reduce(DType::kBf16, 12, Reduce::kSum), "rank 2 with all_reduce of 12 bf16 (sum)"},
-      {reduce(DType::kF32, 12, Reduce::kMax), "rank 2 with all_reduce of 12 fp32 (max)"},
-      {broadcast(1), "rank 2 with broadcast of 12 fp32 from place 1"},
-      {[](Communicator& world, Stream&) { world.exchange("x"); }, "rank 2 with exchange;"},
+      {reduce(DType::kF32, 13, Reduce::kSum), "rank 2 calls all_reduce of 13 fp32 (sum)"},
+      {reduce(DType::kBf16, 12, Reduce::kSum), "rank 2 calls all_reduce of 12 bf16 (sum)"},
+      {reduce(DType::kF32, 12, Reduce::kMax), "rank 2 calls all_reduce of 12 fp32 (max)"},
+      {broadcast(1), "rank 2 calls broadcast of 12 fp32 from place 1"},
+      {[](Communicator& world, Stream&) { world.exchange("x"); }, "rank 2 calls exchange;"},
   };
   for (const auto& [other, told] : cases) {
     const Failure failure = mismatch(call, other);
     EXPECT_EQ(failure.kind, ErrorKind::kInternal);
-    EXPECT_TRUE(failure.tells("world: call 2: rank 0 comes with all_reduce of 12 fp32 (sum), "))
+    EXPECT_TRUE(failure.tells("world: call 2: rank 0 calls all_reduce of 12 fp32 (sum), "))
         << failure.message;
     EXPECT_TRUE(failure.tells(told)) << failure.message;
   }
-  EXPECT_TRUE(mismatch(broadcast(0), broadcast(1)).tells("from place 0, rank 2 with broadcast")) << "roots";
+  EXPECT_TRUE(mismatch(broadcast(0), broadcast(1)).tells("from place 0, rank 2 calls broadcast")) << "roots";
 }
 
 TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
@@ -455,7 +455,7 @@ TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
   EXPECT_NE(refused([](Communicator& world, Stream& stream) {
               Tensor in(DType::kF32, 5), out(DType::kF32, 2);
               world.reduce_scatter(stream, out.view(), in.view(), Reduce::kSum);
-            }).find("want 2 parts of 2 fp32, got 5 fp32"),
+            }).find("wanted 2 parts of 2 fp32, got 5 fp32"),
             std::string::npos);
   EXPECT_NE(refused([&](Communicator& world, Stream& stream) {  // the other rank's place
               world.all_gather(stream, mine(world).view(), mine(world).part(1 - world.rank(), 2));
@@ -464,7 +464,7 @@ TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
             std::string::npos);
   EXPECT_NE(refused([&](Communicator& world, Stream& stream) {
               world.all_to_all(stream, mine(world).view(), mine(world).view());
-            }).find("two tensors apart"),
+            }).find("two separate tensors"),
             std::string::npos);
   EXPECT_NE(refused([](Communicator& world, Stream& stream) {
               Tensor bytes(DType::kU8, 4);
@@ -572,7 +572,8 @@ TEST(ThreadRanks, NameThoseThatDidNotComeInTime) {
     fail(ErrorKind::kComm, mine.message);
   });
   EXPECT_EQ(meeting.kind, ErrorKind::kComm);
-  EXPECT_TRUE(meeting.tells(": exchange, call 1: waited 0.3 s for ranks 1, 3, in vain")) << meeting.message;
+  EXPECT_TRUE(meeting.tells(": exchange, call 1: timed out after 0.3 s waiting for ranks 1, 3"))
+      << meeting.message;
   EXPECT_TRUE(meeting.tells("--distributed-timeout-minutes")) << meeting.message;
 
   for (const bool receive : {false, true}) {
@@ -591,8 +592,8 @@ TEST(ThreadRanks, NameThoseThatDidNotComeInTime) {
       over = true;
       fail(ErrorKind::kComm, mine.message);
     });
-    EXPECT_TRUE(message.tells(receive ? "recv, call 1: waited 0.3 s for rank 1, in vain"
-                                      : "send, call 2: waited 0.3 s for rank 1, in vain"))
+    EXPECT_TRUE(message.tells(receive ? "recv, call 1: timed out after 0.3 s waiting for rank 1"
+                                      : "send, call 2: timed out after 0.3 s waiting for rank 1"))
         << message.message;
   }
 }
@@ -607,7 +608,7 @@ TEST(ThreadRanks, DoNotWaitForThoseThatHaveLeft) {
       world.all_reduce(rank.compute, one.view(), Reduce::kSum);
     });
     EXPECT_EQ(failure.kind, ErrorKind::kComm);
-    EXPECT_TRUE(failure.tells("for ever for rank 1, which left the group")) << failure.message;
+    EXPECT_TRUE(failure.tells("forever for rank 1, which left the group")) << failure.message;
   }
 }
 
@@ -636,7 +637,7 @@ TEST(ThreadRanks, FailWithWhatAQueueStreamFoundOut) {
     rank.queue.synchronize();
   });
   EXPECT_EQ(failure.kind, ErrorKind::kInternal);
-  EXPECT_TRUE(failure.tells("rank 0 comes with all_reduce of 4 fp32 (sum), rank 1 with all_reduce of 5"))
+  EXPECT_TRUE(failure.tells("rank 0 calls all_reduce of 4 fp32 (sum), rank 1 calls all_reduce of 5"))
       << failure.message;
 }
 

@@ -40,8 +40,9 @@ TEST(Coefficients, ComplainWithFileAndLine) {
     }
     return "";
   };
-  EXPECT_NE(complaint("link_rate 0.7\nlink_speed 3\n").find("mine.txt:2: \"link_speed\" is no coefficient"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint("link_rate 0.7\nlink_speed 3\n").find("mine.txt:2: \"link_speed\" is not a coefficient"),
+      std::string::npos);
   EXPECT_NE(complaint("link_rate 7\n").find("wanted a number from 0.4 to 0.95"), std::string::npos)
       << complaint("link_rate 7\n");
   EXPECT_NE(complaint("link_rate\n").find("wanted a number"), std::string::npos);

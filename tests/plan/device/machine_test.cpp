@@ -71,14 +71,15 @@ TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
   };
   EXPECT_EQ(refusal("h200"), "H200-141GB");  // of itself: as if it were not there
   EXPECT_EQ(
-      refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is no device"), 0u)
+      refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is not a device"),
+      0u)
       << refusal("loop");
-  EXPECT_NE(refusal("here").find(", which leads back to it; let one of them name a device"),
+  EXPECT_NE(refusal("here").find(", which leads back to it; one of them must name a device"),
             std::string::npos)
       << refusal("here");
-  EXPECT_EQ(
-      refusal("lost").find(path + ":7: the short name \"lost\" stands for \"nowhere\", which is no device"),
-      0u)
+  EXPECT_EQ(refusal("lost").find(path +
+                                 ":7: the short name \"lost\" stands for \"nowhere\", which is not a device"),
+            0u)
       << refusal("lost");
 }
 

@@ -191,7 +191,7 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}), "W2");  // 8 ranks a stage
   EXPECT_EQ(
       reason(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}),
-      "64 devices are no multiple of expert-tensor 1 * expert 16 * pipeline 8 = 128; nearest that work: "
+      "64 devices are not a multiple of expert-tensor 1 * expert 16 * pipeline 8 = 128; nearest that work: "
       "8 as expert");
   EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 8, .sequence = true}), "");
   EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 8, .expert_tensor = 2, .sequence = true}), "W2");
@@ -203,20 +203,20 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
 // An advice names numbers that work, or what has to change first.
 TEST(Rules, W2AdvisesOnlyWhatWorks) {
   PlanProblem p = mixtral(2);
-  EXPECT_EQ(
-      reason(p, {.expert = 1, .expert_tensor = 4}),
-      "2 devices are no multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must divide "
-      "the 2 ranks of a pipeline stage");
+  EXPECT_EQ(reason(p, {.expert = 1, .expert_tensor = 4}),
+            "2 devices are not a multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must "
+            "divide "
+            "the 2 ranks of a pipeline stage");
   p.machine.world = p.machine.local_world = 6;
   p.global_batch = 6;
   p.model.experts = 9;
-  EXPECT_EQ(
-      reason(p, {.expert = 1, .expert_tensor = 4}),
-      "6 devices are no multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must divide "
-      "the 6 ranks of a pipeline stage");
+  EXPECT_EQ(reason(p, {.expert = 1, .expert_tensor = 4}),
+            "6 devices are not a multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must "
+            "divide "
+            "the 6 ranks of a pipeline stage");
   EXPECT_EQ(
       reason(p, {.expert = 9, .expert_tensor = 2}),
-      "6 devices are no multiple of expert-tensor 2 * expert 9 * pipeline 1 = 18; nearest that work: 3 as "
+      "6 devices are not a multiple of expert-tensor 2 * expert 9 * pipeline 1 = 18; nearest that work: 3 as "
       "expert");
   EXPECT_EQ(rule(p, {.expert = 3, .expert_tensor = 2}), "");
 }

@@ -56,7 +56,8 @@ TEST(HfShape, ReadsWhichLayersAreDense) {
   json.set("mlp_only_layers", Json::Array{0, 47});
   EXPECT_EQ(parse_hf_shape(json, "x").layer_freq, "([0]*1+[1]*46+[0]*1)");
   json.set("mlp_only_layers", Json::Array{48});
-  EXPECT_NE(refusal(json).find("\"mlp_only_layers\" holds 48, which is no layer of 48"), std::string::npos);
+  EXPECT_NE(refusal(json).find("\"mlp_only_layers\" holds 48, which is not one of the 48 layers"),
+            std::string::npos);
 }
 
 TEST(HfShape, ReadsGptOss) {
@@ -189,7 +190,8 @@ TEST(HfShape, NamesWhatIsMissingOrUnknown) {
             std::string::npos);
   json = published("Mixtral-8x7B");
   json.set("model_type", "jamba");
-  EXPECT_NE(refusal(json).find("\"model_type\" is \"jamba\"; planned are gpt2, llama"), std::string::npos);
+  EXPECT_NE(refusal(json).find("\"model_type\" is \"jamba\"; plans are made for gpt2, llama"),
+            std::string::npos);
 }
 
 }  // namespace

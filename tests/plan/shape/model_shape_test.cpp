@@ -85,7 +85,7 @@ TEST(ModelShape, KnowsHowFarExpertsAreFromBalance) {
 TEST(ModelShape, KnowsWhatKeepsExpertsBalanced) {
   ModelShape m = mixture(4, 16);
   const std::string unknown =
-      ": how unevenly tokens then spread is not known; give "
+      ": how unevenly tokens would then spread is not known; give "
       "--moe-router-enable-expert-bias";
   for (const char* type : {"none", "sinkhorn", "quantile_balancing"}) {
     m.balance = {type};
@@ -218,7 +218,7 @@ TEST(ModelShape, ComplainsOfChoicesThatHaveNoMeaning) {
   EXPECT_EQ(complaints(m), "");
   m.kv_channels = 64;
   EXPECT_EQ(complaints(m),
-            "--kv-channels 64 changes nothing beside --multi-latent-attention; leave it out, or give "
+            "--kv-channels 64 has no effect with --multi-latent-attention; leave it out, or give "
             "--v-head-dim\n");
 }
 

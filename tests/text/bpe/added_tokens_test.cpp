@@ -51,8 +51,8 @@ TEST(AddedTokens, TakesWhiteSpaceAlong) {
   EXPECT_EQ(parts(both, " M  M "), "1|1|");
 }
 
-// As tokenizers 0.23.3 does it: " x" is found although the blank went with "M", which then stands before it
-// as well.
+// As in tokenizers 0.23.3: " x" is found although "M" has taken the blank, which then counts as the blank
+// before " x" too.
 TEST(AddedTokens, MayBeginInWhiteSpaceThatAnotherTook) {
   const AddedTokens added({{.text = "M", .id = 1, .takes_space_after = true}, {.text = " x", .id = 2}});
   EXPECT_EQ(parts(added, "M  xy"), "1|2|y|");

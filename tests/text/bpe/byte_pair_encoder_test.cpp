@@ -22,7 +22,7 @@ std::array<int32_t, 256> identity() {
   return ids;
 }
 
-/// The definition: again and again join the first pair of lowest rank.
+/// The definition: repeatedly join the first pair with the lowest rank.
 std::vector<int32_t> naive(std::string_view bytes, const std::vector<Merge>& merges) {
   std::vector<int32_t> ids;
   for (char c : bytes) ids.push_back(static_cast<uint8_t>(c));
@@ -75,7 +75,7 @@ TEST(BytePairEncoder, TakesWaysToOneTokenFromTheLeftWhereRanksAreTokens) {
 }
 
 TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
-  // All merges have one rank where that is the token.
+  // If the rank is the token, all merges have the same rank.
   std::vector<Merge> merges = {{'a', 'a', 256}};
   for (int32_t left = 0; left < 255; ++left) merges.push_back({left, 255 - left, 257});
   const auto hash = [](std::span<const Merge> given) {
@@ -90,7 +90,7 @@ TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
   EXPECT_NE(hash(merges), first);
 }
 
-/// Merges of tokens that exist, made of a, b and c, each text once, in random order of rank.
+/// Merges of existing tokens, made of a, b and c, each text once, in random order of rank.
 std::vector<Merge> random_merges(std::mt19937& random) {
   std::vector<std::string> tokens = {"a", "b", "c"};
   std::map<std::string, int32_t> ids = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
@@ -130,9 +130,9 @@ TEST(BytePairEncoder, MergesManyShortPiecesAsItMergesOne) {
     std::mt19937 random(2);
     for (size_t round = 0; round < 300; ++round) {
       std::vector<Merge> merges = random_merges(random);
-      if (round % 2 == 0) {  // every other time the id may stand for the rank
+      if (round % 2 == 0) {  // every other time the id can stand for the rank
         std::sort(merges.begin(), merges.end(), [](auto& a, auto& b) { return a.merged < b.merged; });
-        // a pair and a rank of nothing but zero bits
+        // a pair and a rank with only zero bits
         merges.insert(merges.begin(), {0, 0, round % 4 == 0 ? 0 : 255});
       }
       const BytePairEncoder encoder(identity(), merges);

@@ -24,8 +24,8 @@ std::array<int32_t, 256> identity() {
   return ids;
 }
 
-/// The definition, with ranks as they are looked up: a pair that stands twice counts as the later one, and
-/// where ranks are tokens the pairs of one token are alike.
+/// The definition, with ranks as they are looked up: of a pair that appears twice the later one counts, and
+/// if ranks are tokens, all pairs for one token are equal.
 class Naive {
  public:
   Naive(const std::vector<Merge>& merges, MergeRanks ranks) {
@@ -66,7 +66,7 @@ std::vector<int32_t> bytes_of(std::string_view text) {
 
 struct InWindows {
   std::vector<int32_t> ids;
-  size_t longest = 0;  // handed over at once
+  size_t longest = 0;  // tokens handed over at once
 };
 
 InWindows in_windows(const BytePairEncoder& encoder, std::string_view text, size_t window) {
@@ -87,8 +87,8 @@ struct Vocabulary {
   MergeRanks ranks = MergeRanks::kOrder;
 };
 
-/// Merges of whatever there is, in any order of rank, several ways to one text, some tokens out of reach,
-/// some that have an id of their own although they have one text.
+/// Merges of any existing tokens, in any order of rank, with several ways to one text, some unreachable
+/// tokens, and some with separate ids for the same text.
 Vocabulary random_vocabulary(std::mt19937& random) {
   Vocabulary out;
   out.alphabet = std::string("abcd").substr(0, 1 + random() % 4);
@@ -115,7 +115,7 @@ Vocabulary random_vocabulary(std::mt19937& random) {
   return out;
 }
 
-/// Random letters, or a period again and again, or runs.
+/// Random letters, repeated periods, or runs.
 std::string random_text(const std::string& alphabet, std::mt19937& random) {
   const auto letter = [&] { return alphabet[random() % alphabet.size()]; };
   const size_t size = 1 + random() % 120;
@@ -198,7 +198,7 @@ TEST(LongMerge, HandsOverAWindowAtATime) {
   EXPECT_LE(found.longest, 2 * 1024 / 8U);
 }
 
-// 1 2 3 ... n, where each pair joins and the last one first: all depends on where it ends.
+// 1 2 3 ... n, where each pair joins, the last one first: everything depends on where it ends.
 TEST(LongMerge, WaitsForWhatDecides) {
   std::vector<Merge> merges;
   constexpr int32_t kLetters = 60;
@@ -215,7 +215,7 @@ TEST(LongMerge, WaitsForWhatDecides) {
   }
 }
 
-// Addresses without memory: nothing may be read of them.
+// Addresses without memory: nothing may be read there.
 TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
   constexpr size_t kTooMany = WindowMerge::kMaxIds + 1;
   void* const nowhere = ::mmap(nullptr, kTooMany * sizeof(int32_t), PROT_NONE,

@@ -31,8 +31,8 @@ struct MergedVocabulary {
     merges.push_back({left, right, merged});
     return merged;
   }
-  /// Tries `n` merges of any tokens, also of parts of characters, that stand for at most nine bytes, over the
-  /// bytes of `letters`.
+  /// Tries `n` merges of any tokens, including parts of characters, that stand for at most nine bytes, over
+  /// the bytes of `letters`.
   void add_random(const std::vector<std::string>& letters, int n, std::mt19937& random) {
     std::vector<int32_t> pool;
     for (const std::string& letter : letters)
@@ -44,7 +44,7 @@ struct MergedVocabulary {
   }
 };
 
-/// Few characters of one to four bytes, so that pieces of all lengths come again and again.
+/// Few characters of one to four bytes, so that pieces of all lengths recur.
 inline const std::vector<std::string> kFewLetters = {
     "a", "b", "c", " ", "e", "\xD0\xBF", "\xE6\x97\xA5", "\xE6\x97\xA6", "\xF0\x9F\x98\x80"};
 

@@ -20,7 +20,7 @@ std::string render(const std::string& source, const Json::Object& variables = {}
   return ChatTemplate(source, "t.json").render(variables);
 }
 
-/// What it complains of; empty when it does not.
+/// The error message; empty if there is none.
 std::string complaint(const std::string& source, ErrorKind kind = kData) {
   try {
     render(source);
@@ -50,7 +50,7 @@ TEST(ChatTemplate, RendersAsTransformers) {
   }
 }
 
-// Each is what jinja2 makes of it, or refused by both.
+// Each gives the same result as jinja2, or is refused by both.
 TEST(ChatTemplate, EvaluatesAsJinja2) {
   const Json goldens = Json::load(test::test_data("text/goldens/chat_templates.json"));
   for (const Json& one : goldens["expressions"].as_array()) {
@@ -84,7 +84,7 @@ TEST(ChatTemplate, RefusesByNameWhatItWouldHaveToLeaveOut) {
             "the filter \"join\" with an argument named \"attribute\" is not supported"},
            {"[1]|join(',', 'a')", "the filter \"join\" takes at most 1 arguments here, found 2"},
            {"'a'|upper(1)", "the filter \"upper\" takes at most 0 arguments here, found 1"},
-           {"'a'|replace('a')", "the filter \"replace\" lacks its argument \"new\""},
+           {"'a'|replace('a')", "the filter \"replace\" is missing its argument \"new\""},
            {"'a'.replace('a', new='b')",
             "the method \"replace\" with an argument named \"new\" is not supported"},
            {"'7'|int(0, 8)", "the filter \"int\" takes at most 1 arguments here, found 2"},
@@ -195,7 +195,7 @@ TEST(ChatTemplate, RefusesVariablesThatTakeTooMuchTogether) {
         << source;
 }
 
-// What a variable had before is given back, and so is what a loop's variables had.
+// A variable's previous value no longer counts, nor do the values of a loop's variables.
 TEST(ChatTemplate, CountsWhatVariablesHoldNow) {
   EXPECT_EQ(render(concat(
                 kMebibyte, "{% set ns = namespace(x=x) %}{% for i in range(300) %}{% set y = x %}",
@@ -211,7 +211,7 @@ TEST(ChatTemplate, RefusesValuesNestedTooDeeply) {
               "t.json: chat template, line 1: a value nested more than 1200 levels deep");
 }
 
-// As deep as a tag is long, which is not too deep for the stack, and no slower than it is long.
+// The depth of a chain is the length of its tag: not too much for the stack, and no slower than its length.
 TEST(ChatTemplate, EvaluatesLongChains) {
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " + 1"), " }}")), "991");
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " <= 1"), " }}")), "True");
@@ -219,7 +219,7 @@ TEST(ChatTemplate, EvaluatesLongChains) {
   EXPECT_EQ(render(concat("{{ 'a'", repeated(490, ".strip()"), " }}")), "a");
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " if 1"), " }}")), "1");
   EXPECT_EQ(render(concat("{{ 'a'", repeated(600, "[0]"), " }}")), "a");
-  // Each operand stands twice in the pairs of a chain, which doubled from level to level.
+  // In the pairs of a chain each operand appears twice, which doubled from level to level.
   EXPECT_EQ(render(concat("{{ ", repeated(60, "(0 == "), "0", repeated(60, " == 0)"), " }}")), "False");
   EXPECT_EQ(render(concat("{{ ", repeated(61, "(0 == "), "0", repeated(61, " == 0)"), " }}")), "True");
 }
@@ -228,10 +228,10 @@ TEST(ChatTemplate, EndsWhereEachStepIsLong) {
   EXPECT_EQ(
       complaint(concat(kMebibyte, "{% set x = x ~ x ~ x ~ x ~ x ~ x ~ x ~ x %}{% for i in range(99999) %}",
                        "{{ x[0] }}{% endfor %}")),
-      "t.json: chat template, line 1: the template does not come to an end");
+      "t.json: chat template, line 1: the template does not end");
 }
 
-// Texts in which a search that begins anew at each character would take hours.
+// Texts in which a search that starts again at each character would take hours.
 TEST(ChatTemplate, SearchesInLinearTime) {
   EXPECT_EQ(
       render(
@@ -241,7 +241,7 @@ TEST(ChatTemplate, SearchesInLinearTime) {
       "False 1 2097152 0");
 }
 
-// jinja2 looks for attributes by their whole names.
+// jinja2 looks up attributes by their whole names.
 TEST(ChatTemplate, KnowsAttributesFromMembersThatLookLikeThem) {
   EXPECT_EQ(render("{% set x = {'get items': 1} %}{{ x['get items'] }}{{ x['keys pop'] is defined }}"),
             "1False");

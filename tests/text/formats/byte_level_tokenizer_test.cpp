@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// Bytes as their own ids, and the tokens "ab" and "abc", which merging reaches or not.
+/// Bytes as their own ids, and the tokens "ab" and "abc", which merging may or may not reach.
 ByteLevelModel small_model() {
   ByteLevelModel model;
   model.name = "small";
@@ -65,13 +65,12 @@ TEST(ByteLevelTokenizer, GivesTheSameIdsForWhateverTextIsExpected) {
     ByteLevelTokenizer tokenizer(small_model());
     tokenizer.expect(bytes);
     EXPECT_EQ(test::encode(tokenizer, text), right);
-    tokenizer.expect(0);  // too late: what is known stays
+    tokenizer.expect(0);  // too late: what was learned stays
     EXPECT_EQ(test::encode(tokenizer, text), right);
   }
 }
 
-/// Pretokens of all sizes around that of a giant, of one letter, of a period, of blanks, with borders and
-/// without.
+/// Pretokens of all sizes around that of a giant: one letter, periods, blanks, with and without borders.
 std::string giants(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",       "he",       "-", " ", "\u65e5\u672c",
                                                   "\u0434a", "x\u6c34he"};

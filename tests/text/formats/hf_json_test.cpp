@@ -168,7 +168,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   expect_refusal({"model.unk_token is \"<none>\""});
 }
 
-// Hugging Face passes over a member that it does not know: a misspelt one changes ids in silence.
+// Hugging Face ignores unknown members: a misspelt one changes ids silently.
 TEST_F(HfJson, RefusesMembersThatItDoesNotKnow) {
   const Json good = root_;
   for (Json* const object : {&root_, &model()})
@@ -200,7 +200,7 @@ TEST_F(HfJson, MayLeaveIdsOut) {
   const std::vector<int32_t> ids = encode(*read(), "harbour!");
   for (auto& [text, id] : member(model(), "vocab").as_object())
     if (text == "!") id = Json(800);
-  added().push_back(token("<|user|>", 700));  // the number of tokens, whatever their ids
+  added().push_back(token("<|user|>", 700));  // the number of tokens, whatever their ids are
   const auto tokenizer = read();
   std::vector<int32_t> wanted = ids;
   std::replace(wanted.begin(), wanted.end(), 1, 800);
@@ -210,7 +210,7 @@ TEST_F(HfJson, MayLeaveIdsOut) {
   EXPECT_EQ(tokenizer->decode(wanted), "harbour!<|user|>");
   expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer->decode(std::vector<int32_t>{1}); });
   added().push_back(token("!", 800));
-  added().push_back(token("<|bot|>", 801));  // after the greatest that is added
+  added().push_back(token("<|bot|>", 801));  // after the largest added id
   EXPECT_EQ(encode(*read(), "<|bot|>!"), (std::vector<int32_t>{801, 800}));
 }
 
@@ -225,7 +225,7 @@ TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
   expect_refusal({"added_tokens[1].content"});
 }
 
-// As Hugging Face tokenizers 0.23 does, which takes other members and passes them over.
+// As Hugging Face tokenizers 0.23, which ignores unknown members.
 TEST_F(HfJson, RefusesAddedTokensThatLackAMember) {
   added().push_back(token("<|user|>", 700));
   added().as_array()[1].set("comment", "x");

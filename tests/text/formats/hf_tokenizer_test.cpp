@@ -86,8 +86,8 @@ TEST(HfTokenizer, EncodesALongTextAsItsParts) {
   }
 }
 
-/// The golden's tokenizer with another step in its normalizer, for a text that stands nowhere but is of two
-/// characters, so that a text has to be normalized as a whole.
+/// The golden's tokenizer with an additional step in its normalizer, for a text of two characters that never
+/// occurs, so that a text has to be normalized as a whole.
 std::unique_ptr<Tokenizer> normalizing_at_once(const test::TempDir& dir, const std::string& name) {
   Json json = Json::load(hf_golden(name));
   Json steps = Json::array();

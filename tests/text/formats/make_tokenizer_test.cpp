@@ -235,7 +235,7 @@ TEST(MakeTokenizer, NamesWhatIsMissing) {
   const auto make = [](TokenizerFiles files) { return [files] { make_tokenizer(files); }; };
   expect_error(ErrorKind::kUsage, {"\"GPT2Tokenizer\"", "did you mean GPT2BPETokenizer"},
                make({.type = "GPT2Tokenizer", .vocab = {}, .merges = {}, .model = {}}));
-  expect_error(ErrorKind::kUsage, {"\"x\"", "there are GPT2BPETokenizer, "},
+  expect_error(ErrorKind::kUsage, {"\"x\"", "wanted one of GPT2BPETokenizer, "},
                make({.type = "x", .vocab = {}, .merges = {}, .model = {}}));
   expect_error(ErrorKind::kUsage, {"GPT2BPETokenizer needs --vocab-file"},
                make({.type = "GPT2BPETokenizer", .vocab = {}, .merges = "m", .model = {}}));

@@ -62,7 +62,7 @@ TEST(PackedModel, GivesTheModelBack) {
   ByteLevelModel model = small_model();
   model.ignore_merges = true;
   model.tables->unmerged = {3, 7};
-  model.tables->hash = "";  // so that it is worked out
+  model.tables->hash = "";  // so that it is computed
   model.normalized_added.push_back({.text = " x", .id = 3, .takes_space_before = true, .only_alone = true});
   model.normalized_added.push_back({.text = "y", .id = 4, .takes_space_after = true});
   const auto same = unpacked(packed(model));
@@ -132,7 +132,7 @@ TEST(PackedModel, RefusesTablesThatNoModelHas) {
   EXPECT_FALSE(with_slots(slot(size, 0, 0)));
   EXPECT_FALSE(with_slots(slot(0, size, 0)));
   EXPECT_FALSE(with_slots(slot(0, 0, size)));
-  EXPECT_FALSE(fits([&](ByteLevelTables& t) {  // in which looking for a pair never ends
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) {  // a lookup in it never ends
     t.merges.buckets =
         SharedArray(std::vector<Bucket>(4, {{slot(1, 1, 1), slot(1, 1, 1), slot(1, 1, 1), 0}}));
   }));
@@ -205,14 +205,14 @@ std::vector<std::string> alphabet() {
   return tokens;
 }
 
-/// One kind of files, of which what is made is kept.
+/// A kind of tokenizer files whose results are kept.
 struct Kind {
   const char* name;
-  std::vector<std::string> files;  // that are read
+  std::vector<std::string> files;  // files that are read
   std::function<void(const test::TempDir&)> write;
   std::function<std::unique_ptr<Tokenizer>(const test::TempDir&, const std::vector<std::string>& special)>
       make;
-  std::vector<std::string> more;  // special tokens beside those of the files
+  std::vector<std::string> more;  // special tokens in addition to those of the files
 };
 
 void write_gpt2(const test::TempDir& dir) {
@@ -321,7 +321,7 @@ class KeptTokenizer : public testing::TestWithParam<size_t> {
   }
   void use(const char* cache) {
     cache_ = dir_ / cache;
-    folder_.reset();  // before the next one remembers what was set
+    folder_.reset();  // before the next one saves the current setting
     folder_.emplace("MEGALITH_CACHE_DIR", cache_);
   }
   std::unique_ptr<Tokenizer> make(const std::vector<std::string>& special = {}) {
@@ -386,7 +386,7 @@ TEST_P(KeptTokenizer, IsMadeAgainWhenAFileOrASettingChanges) {
   make();
   size_t count = kept().size();
   for (const std::string& file : kind_.files) {
-    write_file(dir_ / file, read_file(dir_ / file) + "\n");  // changes nothing but the file
+    write_file(dir_ / file, read_file(dir_ / file) + "\n");  // changes only the file
     expect_same();
     EXPECT_EQ(kept().size(), ++count);
   }
@@ -406,8 +406,8 @@ TEST_P(KeptTokenizer, NeedsNoFolder) {
 INSTANTIATE_TEST_SUITE_P(Kinds, KeptTokenizer, testing::Values(0, 1, 2),
                          [](const auto& kind) { return std::string(kinds()[kind.param].name); });
 
-/// The same length and the same XXH64: what is added to a lane of the hash (Collet's specification: each 32
-/// bytes add 8 to each of four lanes) by a change of one of its words, a change of its next one takes away.
+/// The same length and the same XXH64: a change of one word of a lane of the hash is cancelled by a change of
+/// its next one (in Collet's specification, each 32 bytes add 8 to each of four lanes).
 TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F;
   const auto in_lane = [&](uint64_t lane, uint64_t word) {
@@ -416,7 +416,7 @@ TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   uint64_t inverse = 1;  // of kPrime2 (Newton)
   for (int step = 0; step < 6; ++step) inverse *= 2 - kPrime2 * inverse;
   const uint64_t lane = kPrime1 + kPrime2;  // the first of seed 0
-  // The text's size stands before it, so that its first lane begins 24 bytes later.
+  // The text's size precedes it, so its first lane begins 24 bytes later.
   std::string mine(size_t{1} << 19, 'x'), theirs = mine;
   uint64_t size = mine.size();
   uint64_t word = 0;

@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kTokens = 420;  // in the files
+constexpr int kTokens = 420;  // tokens in the files
 
 std::string ranks(const char* name) {
   return test::test_data(std::string("text/goldens/hf/") + name);
@@ -55,14 +55,14 @@ TEST(TikToken, TakesOtherSpecialTokensAsMegatron) {
       read_tiktoken(ranks("ranks.json"), {.special_tokens = count, .vocab_size = 300, .special = special});
     };
   };
-  test::expect_error(ErrorKind::kUsage, {"--tokenizer-special-tokens lacks \"<unk>\"", "<unk> <s> </s>"},
+  test::expect_error(ErrorKind::kUsage, {"--tokenizer-special-tokens has no \"<unk>\"", "<unk> <s> </s>"},
                      reading({"<|user|>"}, 10));
   test::expect_error(ErrorKind::kUsage, {"--tiktoken-num-special-tokens 7", "at least 8"}, reading(names, 7));
   std::vector<std::string> twice = names;
   twice.push_back("<s>");
-  test::expect_error(ErrorKind::kUsage, {"\"<s>\" stands twice"}, reading(twice, 20));
+  test::expect_error(ErrorKind::kUsage, {"\"<s>\" appears twice"}, reading(twice, 20));
   twice.back() = "<SPECIAL_9>";  // number 8, so that number 9 is another
-  test::expect_error(ErrorKind::kUsage, {"\"<SPECIAL_9>\" stands twice"}, reading(twice, 20));
+  test::expect_error(ErrorKind::kUsage, {"\"<SPECIAL_9>\" appears twice"}, reading(twice, 20));
 }
 
 TEST(TikToken, NamesWhatDoesNotFit) {
@@ -70,7 +70,7 @@ TEST(TikToken, NamesWhatDoesNotFit) {
     return [=] { read_tiktoken(path, settings); };
   };
   const std::string json = ranks("ranks.json");
-  test::expect_error(ErrorKind::kUsage, {"--tiktoken-pattern \"v3\"", "v1 and v2"},
+  test::expect_error(ErrorKind::kUsage, {"--tiktoken-pattern \"v3\"", "v1 or v2"},
                      reading(json, {.pattern = "v3", .vocab_size = 1420}));
   test::expect_error(ErrorKind::kUsage, {"--tiktoken-num-special-tokens 6", "at least 7"},
                      reading(json, {.special_tokens = 6}));
@@ -89,7 +89,7 @@ TEST(TikToken, NamesWhatDoesNotFit) {
   bad("[{}", {"not valid JSON"});
   bad("QQ==\n", {"bad:1", "\"QQ==\"", "its rank"});
   bad("QQ== 0\n\nQg== 2\n", {"bad:3", "wanted 1"});
-  bad("QQ== 0\nQQ== 1\n", {"stands twice"});
+  bad("QQ== 0\nQQ== 1\n", {"appears twice"});
   bad("QQ== 0\n", {"no token for byte 0"});
   bad("", {"no token for byte 0"});
 }

@@ -42,7 +42,7 @@ TEST(Gpt2Pretoken, IsThatOfHuggingFace) {
 }
 
 TEST(Gpt2Pretoken, StaysInsideBrokenUtf8) {
-  // Each in a heap block of exactly its size, so that the address sanitizer sees a byte read too far.
+  // Each in a heap block of exactly its size, so that the address sanitizer detects a byte read too far.
   for (const char* text :
        {"\xF0\x9F\x98", "a\xE2\x82", " \xC3", "\xC3", "'\xF0", " ", "'", "'l", "\xFF\xFE", "\xE2\x80"}) {
     const std::vector<char> bytes(text, text + std::char_traits<char>::length(text));

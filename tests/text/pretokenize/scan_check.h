@@ -15,8 +15,8 @@ namespace megalith {
 
 using Ends = std::vector<size_t>;
 
-/// With room for so many ends at a time, in a block of memory of exactly the text's size, so that the address
-/// sanitizer sees a byte read too far.
+/// Finds at most `room` ends at a time, in a block of memory of exactly the text's size, so that the address
+/// sanitizer detects a byte read too far.
 inline Ends found(const FindPretokens& find, std::string_view text, size_t room = 4096) {
   const std::vector<char> copy(text.begin(), text.end());
   std::vector<uint32_t> buffer(room);
@@ -36,7 +36,7 @@ inline std::string utf8(uint32_t code) {
   return out;
 }
 
-/// Whatever the bytes are, each belongs to one pretoken. `kernels`: name and function of each.
+/// Each byte belongs to one pretoken, whatever the bytes are. `kernels`: name and function of each.
 template <class Kernels>
 void expect_all_bytes_found(const Kernels& kernels) {
   std::mt19937 random(4);

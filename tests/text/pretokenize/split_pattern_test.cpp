@@ -47,7 +47,7 @@ TEST(SplitPattern, CutsPiecesOfPieces) {
 }
 
 TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
-  // Pretokens longer than what is looked at at once, ends of it inside characters.
+  // Pretokens longer than what is examined at once, whose ends are inside characters.
   const std::vector<SplitPattern> patterns = {digits_pattern(true), *split_pattern("\\s?\\p{L}+"),
                                               *split_pattern("\\s+$")};
   std::string text, wanted;
@@ -63,7 +63,8 @@ TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
   EXPECT_EQ(cut(patterns, text), wanted);
 }
 
-// Under another name the first pattern is one among any, and the three are applied one after the other.
+// With another name the first pattern is treated like any other, and the three are applied one after the
+// other.
 TEST(SplitPattern, CutsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
   const std::vector<SplitPattern> together = {
       *split_pattern("\\p{N}{1,3}"), *split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),

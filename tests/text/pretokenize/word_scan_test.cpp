@@ -38,7 +38,7 @@ const std::vector<Pattern>& patterns() {
   return kAll;
 }
 
-/// Those by blocks that this processor runs.
+/// The block kernels that this processor can run.
 std::vector<std::pair<const char*, FindWords>> kernels(WordPattern pattern) {
   std::vector<std::pair<const char*, FindWords>> out;
   for (const Isa isa : test::runnable_isas()) {
@@ -68,7 +68,7 @@ void expect_all_equal(std::string_view text, size_t room = 4096) {
 
 TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
   std::string text;
-  // One of each 61 in the planes that Unicode has not assigned, or left to private use.
+  // One in 61 code points of the planes that Unicode has not assigned or left to private use.
   const auto is_empty = [](uint32_t code) { return code >= 0x32400 && (code < 0xE0000 || code >= 0xE0200); };
   for (uint32_t code = 0; code < 0x110000; code += is_empty(code) ? 61 : 1) {
     if (code >= 0xD800 && code < 0xE000) continue;

@@ -75,9 +75,9 @@ TEST_F(PunktFolder, IsToldWhatIsThereInstead) {
   expect_error(ErrorKind::kNoInput, "python3 -m nltk.downloader punkt_tab");
   fs::create_directories(dir_.path() / "tokenizers/punkt");
   write_file(dir_ / "tokenizers/punkt/klingon.pickle", "x");
-  expect_error(ErrorKind::kNoInput, "klingon.pickle is there, but only punkt_tab models can be read");
+  expect_error(ErrorKind::kNoInput, "klingon.pickle exists, but only punkt_tab models can be read");
   write_file(dir_ / "tokenizers/punkt_tab.zip", "x");
-  expect_error(ErrorKind::kNoInput, "punkt_tab.zip is there, but packed");
+  expect_error(ErrorKind::kNoInput, "punkt_tab.zip exists, but is packed");
 }
 
 TEST_F(PunktFolder, IsNoPath) {

@@ -63,7 +63,7 @@ TEST(SentenceSplitter, CutsEachMillionCharactersAlone) {
   EXPECT_EQ(whole, (std::vector<size_t>{word, 9, 4}));
 }
 
-// Texts of words, periods and blanks that make NLTK's patterns try again and again.
+// Texts of words, periods and blanks that make NLTK's patterns backtrack again and again.
 TEST(SentenceSplitter, NeedsLinearTime) {
   for (const Blanks blanks : {Blanks::kDrop, Blanks::kKeep}) {
     const SentenceSplitter cutter = splitter(blanks);

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// The golden tells letters (L), numbers (N) and white space (S) apart, as its ByteLevel pre-tokenizer does.
+// The golden distinguishes letters (L), numbers (N) and white space (S), as its ByteLevel pre-tokenizer does.
 char class_of(CharKind kind) {
   if (KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter).has(kind)) return 'L';
   return kind == CharKind::kNumber ? 'N' : kind == CharKind::kSpace ? 'S' : '-';
@@ -21,7 +21,7 @@ TEST(CharTraits, HoldTheClassesOfHuggingFaceForEveryCodePoint) {
   std::vector<char> wanted(0x110000, '-');
   std::istringstream golden(read_file(test::test_data("text/goldens/classes.txt")));
   std::string line;
-  std::getline(golden, line);  // where it comes from
+  std::getline(golden, line);  // the file's origin
   size_t listed = 0;
   uint32_t first = 0, last = 0;
   for (char kind = 0; golden >> std::hex >> first >> last >> kind;)

@@ -24,7 +24,7 @@ TEST(Nfc, Composes) {
   EXPECT_EQ(nfc("\u00e9\u0323"), "\u1eb9\u0301");        // a composed character takes part
   EXPECT_EQ(nfc("\u212b\u0958"), "\u00c5\u0915\u093c");  // singleton; excluded from composition
   EXPECT_EQ(nfc("\u1100\u1161\u11a8\uac00\u11a8"), "\uac01\uac01");
-  EXPECT_EQ(nfc("\u0301\u0323"), "\u0323\u0301");  // nothing before them
+  EXPECT_EQ(nfc("\u0301\u0323"), "\u0323\u0301");  // nothing precedes them
 }
 
 TEST(Nfc, ReturnsATextThatIsNfcItself) {

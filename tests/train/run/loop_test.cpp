@@ -422,9 +422,9 @@ TEST_F(Loop, SaysWhatChangesTheOrderOfSamples) {
   c.data.split = "8,1,1";
   train(c, tiny_data(), nullptr);
   EXPECT_TRUE(logged(
-      "warning: --seed is 77, was 1234 when the checkpoint was saved: samples come in another order now"));
+      "warning: --seed is 77, was 1234 when the checkpoint was saved: samples now come in another order"));
   EXPECT_TRUE(logged("warning: --split is "));
-  EXPECT_TRUE(logged("dropout goes on with the checkpoint's --seed 1234"));
+  EXPECT_TRUE(logged("dropout continues with the checkpoint's --seed 1234"));
 }
 
 TEST_F(Loop, FindsOutAtOnceThatNothingCanBeSaved) {
@@ -503,7 +503,7 @@ TEST_F(Loop, RefusesMoreStepsThanTheDataHold) {
   DataSets data = tiny_data();
   data.train.size = 79;
   const std::string what = complaint(config("run"), ErrorKind::kUsage, data);
-  EXPECT_NE(what.find("needs 80 training samples, the data sets have 79"), std::string::npos) << what;
+  EXPECT_NE(what.find("needs 80 training samples, but the data sets have 79"), std::string::npos) << what;
 }
 
 TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {

@@ -78,7 +78,7 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   for (int i = 0; i < 5; ++i) step(*goes_on);  // whether it is written already or not
   saver.finish();
   EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
-  EXPECT_NE(log_.find("; training goes on while they are written"), std::string::npos) << log_;
+  EXPECT_NE(log_.find("; training continues while they are written"), std::string::npos) << log_;
   EXPECT_EQ(checksums("background"), checksums("waited"));
 
   saver.start({.iteration = 7}, extras());

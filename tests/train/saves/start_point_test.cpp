@@ -115,7 +115,7 @@ TEST_F(Start, TakesTheWeightsOfAHuggingFaceFolder) {
   const std::vector<double> want = losses(dir_ / "s", true);  // the same weights, from step 0
   log_.clear();
   EXPECT_EQ(losses(dir_ / "hf", true), want);
-  EXPECT_NE(log_.find("hf holds weights alone: training begins at iteration 0"), std::string::npos) << log_;
+  EXPECT_NE(log_.find("hf holds only weights: training begins at iteration 0"), std::string::npos) << log_;
   EXPECT_EQ(log_.find("random values"), std::string::npos) << log_;
 }
 

@@ -244,7 +244,7 @@ TEST(TorchCheckpoint, WithoutTheOptimizerSaysSo) {
   test::LogLines log;
   EXPECT_EQ(train(config, tiny_data(), nullptr).iteration, 20);
   EXPECT_NE(
-      join(log.lines, "\n").find("no optimizer state (it was saved without): going on with fresh moments"),
+      join(log.lines, "\n").find("no optimizer state (it was saved without): continuing with fresh moments"),
       std::string::npos);
 }
 

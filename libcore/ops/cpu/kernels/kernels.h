@@ -9,22 +9,23 @@
 /// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
 /// set.
 ///
-/// A kernel works on one block of an op in the calling thread; cpu_backend.cpp cuts ops into blocks, the same
-/// blocks for any number of threads. Rows, columns and strides count elements.
+/// A kernel works on one block of an op in the calling thread. cpu_backend.cpp divides ops into blocks, which
+/// are the same for any number of threads. Rows, columns and strides count elements.
 ///
 /// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
-/// this processor may lack. This header and all they include must not hold an inline function or a template
-/// instance with external linkage (so no C++ standard headers, and of libcore's only one that has no function
-/// either): the linker keeps one copy of such a function for the whole library, perhaps that for AVX-512.
+/// this processor may not support. So this header and everything they include must not hold an inline
+/// function or a template instance with external linkage (hence no C++ standard headers, and of libcore's
+/// only one that has no functions either): the linker keeps one copy of such a function for the whole
+/// library, perhaps the one for AVX-512.
 namespace megalith::cpu {
 
-/// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
+/// Indices of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
 enum Storage {
   kF32,
   kBf16,
   kF16,
   kStorages,
-  kI8 = kStorages,  // of weights that only Project reads
+  kI8 = kStorages,  // for weights that only Project reads
   kWeightStorages
 };
 
@@ -43,7 +44,7 @@ struct NormGradArgs {
   int64_t columns;
 };
 
-/// RowPositions, which has functions.
+/// A copy of RowPositions, which has functions.
 struct RowSpans {
   int64_t first, split, jump;
 };
@@ -65,11 +66,11 @@ struct RopeArgs {
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
   int64_t group_heads;     // r + 2
   int64_t head, half;
-  const int32_t* starts;  // [s, batch], as Rope's; may be null
+  const int32_t* starts;  // [s, batch], as in Rope; may be null
   int64_t batch;
 };
 
-/// The row at which each row's document begins; keys before it are not seen. `rows` may be null: row 0.
+/// The row at which each row's document begins; earlier keys are not seen. `rows` may be null: row 0.
 struct DocumentStarts {
   const int32_t* rows = nullptr;
   int64_t stride = 0;
@@ -96,8 +97,9 @@ struct AttentionArgs {
 /// The query heads of one group of one sequence, with their shared key and value head.
 struct AttentionGradArgs {
   void *dq, *dk, *dv;
-  const void *q, *k, *v, *out, *dout;  // q, dq, out, dout of the group's first head; the others follow
-  const float* lse;                    // [r, queries]
+  const void *q, *k, *v, *out,
+      *dout;         // q, dq, out, dout of the group's first head; those of the others follow
+  const float* lse;  // [r, queries]
   int64_t q_stride, kv_stride, out_stride;
   int64_t queries, keys, heads, head;
   RowSpans rows;
@@ -130,12 +132,12 @@ struct QuantizeArgs {
 /// sees those up to past + i.
 struct CachedAttentionArgs {
   float* out;
-  const float* q;     // heads of a group are neighbours, as in out
+  const float* q;     // the heads of a group are adjacent, as in out
   const void *k, *v;  // [capacity, head]
   int64_t out_stride, q_stride;
   int64_t queries, heads, past, head;
   float scale;
-  int64_t window;  // positions that a query sees at most
+  int64_t window;  // most positions that a query sees
 };
 
 struct CrossEntropyArgs {
@@ -157,8 +159,8 @@ struct AdamArgs {
   AdamRates rates;
 };
 
-/// [kStorages] is indexed by Storage of the activations where nothing else is said. [begin, end) are rows, or
-/// elements where an op has no rows.
+/// [kStorages] is indexed by the Storage of the activations unless stated otherwise. [begin, end) are rows,
+/// or elements if an op has no rows.
 struct Kernels {
   const char* name;
 
@@ -190,12 +192,12 @@ struct Kernels {
                                    int64_t columns, int64_t begin, int64_t end);
   void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
-  /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
-  /// there are, so that a generated text does not depend on its neighbours in the batch.
+  /// Rows [begin, end) of w, [Storage of w]. A sum over columns has one order, however many rows x has, so
+  /// that a generated text does not depend on its neighbours in the batch.
   void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
   /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. [Storage of w].
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
-  /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds them alone.
+  /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds only these.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
   /// [Storage of the cache]. scratch: cached_attention_scratch floats.
   void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);

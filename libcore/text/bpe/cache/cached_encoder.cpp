@@ -76,8 +76,8 @@ Id* CachedEncoder::encode_batch(Rest& rest, Id* out) {
   }
 }
 
-/// Takes the next pieces into the batch. First all keys, so that the lines of the table are on their way
-/// before they are needed, then the entries.
+/// Takes the next pieces into the batch: first all keys, so that the table's cache lines are already on their
+/// way when they are needed, then the entries.
 void CachedEncoder::take_group(Rest& rest) {
   std::array<const PieceTable::Line*, kGroup> lines;
   const size_t first = count_, slow_before = slow_count_;
@@ -94,8 +94,8 @@ void CachedEncoder::take_group(Rest& rest) {
       n += taken;
       if (taken == ends.size()) break;
     }
-    // Takes the rest one by one, because what the vector kernel leaves is one piece more often than several;
-    // without a kernel all.
+    // Where the vector kernel stops, one piece is taken here, since there is usually just one that it cannot
+    // take. Without a kernel, the whole group is taken here.
     for (const size_t stop = lookup_.take_keys ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
       const uint32_t end = rest.ends[next++];
       const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
@@ -116,8 +116,8 @@ void CachedEncoder::take_group(Rest& rest) {
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 
-/// Puts a slow piece that no table knows on the list of those to be merged, once, because new words come
-/// again soon.
+/// Puts a slow piece that no table knows on the list of pieces to be merged. A word that recurs soon is
+/// listed once.
 void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];
@@ -143,7 +143,7 @@ void CachedEncoder::merge_unknown() {
   }
 }
 
-/// They last until the next call.
+/// Valid until the next call.
 std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];

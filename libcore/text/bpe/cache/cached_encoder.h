@@ -25,21 +25,21 @@ struct PieceSeed {
 
 /// How a pretoken becomes ids.
 struct PieceRules {
-  bool cut_in_parts;  // between borders; not where tokens may be taken whole
+  bool cut_in_parts;  // cut pretokens at borders; not where they may be tokens as a whole
   bool wide;          // there are ids beyond 16 bits
   BytePairEncoder encoder;
   MergeBorders borders;
   std::unordered_map<std::string_view, int32_t> whole;  // tokens that need no merging; empty: all need it
 
-  /// Replaces `ids` by those of `piece`.
+  /// Replaces `ids` with those of `piece`.
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 };
 
-/// Pretokens to ids, through the token cache that all threads share. One thread at a time, because its reader
+/// Encodes pretokens through the token cache that all threads share. For one thread at a time: its reader
 /// holds one guard at a time.
 class CachedEncoder {
  public:
-  /// Keeps references to `rules` and to `memory`, which must be made for their ids.
+  /// Keeps references to both. `memory` must have been made for ids as wide as those of `rules`.
   CachedEncoder(const PieceRules& rules, TokenCache& memory);
   ~CachedEncoder();
   CachedEncoder(const CachedEncoder&) = delete;
@@ -48,20 +48,20 @@ class CachedEncoder {
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
 
-  /// Gives back what an unusually long text took, because an encoder that rests would keep it.
+  /// Frees what an unusually long text took, since an idle encoder would keep it.
   void trim();
 
  private:
-  // of which the table's lines are prefetched at once, because each else waits for memory
+  // Pieces whose cache lines are prefetched together: each would otherwise wait for memory.
   static constexpr size_t kGroup = 128;
-  static constexpr size_t kBatch = 2048;     // of which the unknown ones are merged at once
-  static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is sought
+  static constexpr size_t kBatch = 2048;     // pieces; the unknown ones among them are merged together
+  static constexpr size_t kSideBySide = 16;  // the latest unknown pieces, among which a new one is looked for
 
-  /// A text and how far it is encoded.
+  /// A text and the position up to which it is encoded.
   struct Rest {
     std::string_view text;
     std::span<const uint32_t> ends;  // of pieces
-    size_t next = 0;                 // of ends: of the piece at `begin`
+    size_t next = 0;                 // index in `ends` of the piece at `begin`
     uint32_t begin = 0;
   };
   template <class Stored, class Id>
@@ -86,8 +86,8 @@ class CachedEncoder {
   std::array<PieceKey, kBatch> keys_;
   std::array<const PieceTable::Entry*, kBatch> entries_;
   std::array<uint32_t, kBatch + 1> begins_;
-  // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown; then
-  // where its ids are, unless it is a longer one.
+  // The pieces whose ids are not in an entry. For each of them: its index among the unknown pieces, or
+  // kKnown, and in the latter case where the ids of a short piece are.
   static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
   std::array<uint16_t, kBatch + kTogether> slow_;

@@ -9,26 +9,26 @@
 
 namespace megalith {
 
-/// Epoch-based reclamation (Fraser 2004; cf. RCU), for threads that read what others replace meanwhile, and
-/// never wait. A writer unlinks an entry, so that no new reader finds it, and reuses it after a grace period:
-/// when all read guards have ended that lived when it was unlinked. So what a reader finds stays as it is
-/// until its guard ends.
+/// Epoch-based reclamation (Fraser 2004; cf. RCU), for threads that read, without ever waiting, what other
+/// threads replace. A writer unlinks an entry, so that no new reader finds it, and reuses it after a grace
+/// period: once all read guards that were alive when it was unlinked have ended. So what a reader finds stays
+/// unchanged until its guard ends.
 ///
-/// A guard begins by storing and then reading, which x86-64 keeps in order only because the store is an
-/// exchange; the C++ standard alone would not.
+/// A guard begins with a store followed by a load. x86-64 keeps them in order only because the store is an
+/// exchange; the C++ standard alone would not guarantee it.
 class Epochs {
  public:
   /// One thread's guards.
   class alignas(64) Reader {
    private:
     friend class Epochs;
-    std::atomic<uint64_t> steps_{0};  // counts guards' begins and ends, so odd while one lives
-    std::unique_ptr<Reader> next_;    // which joined before
+    std::atomic<uint64_t> steps_{0};  // counts begins and ends of guards, so it is odd while one is alive
+    std::unique_ptr<Reader> next_;    // the one that joined before this one
     bool free_ = false;
   };
 
-  /// Guards what its thread reads, for as long as it lives. A thread has one at a time, and a short one,
-  /// because writers wait for it.
+  /// Protects what its thread reads while it lives. A thread has one at a time and keeps it short: writers
+  /// wait for it.
   class ReadGuard {
    public:
     explicit ReadGuard(Reader& reader) : reader_(reader) { reader.steps_.exchange(next_step()); }
@@ -42,7 +42,7 @@ class Epochs {
     Reader& reader_;
   };
 
-  /// The wait for the guards that lived when it began.
+  /// Waits for the guards that were alive when it began.
   class GracePeriod {
    public:
     GracePeriod() = default;
@@ -61,8 +61,8 @@ class Epochs {
 
     std::array<Alive, kAtOnce> alive_{};  // guards that may not have ended
     size_t count_ = 0;                    // of alive_
-    // Who is looked at when those have ended. So only kAtOnce need be remembered; waiting for guards that
-    // begin meanwhile does no harm.
+    // The next reader to look at once those have ended. So only kAtOnce guards need be remembered; waiting
+    // also for guards that began in the meantime does no harm.
     const Reader* next_ = nullptr;
   };
 
@@ -71,16 +71,17 @@ class Epochs {
   Epochs(const Epochs&) = delete;
   Epochs& operator=(const Epochs&) = delete;
 
-  /// A reader for the calling thread; lasts as long as this object, but belongs to another after leave().
+  /// A reader for the calling thread. It lasts as long as this object, but after leave() it may belong to
+  /// another thread.
   Reader& join();
   void leave(Reader& reader);
 
-  /// Begins a grace period, after something was unlinked.
+  /// Begins a grace period. Call it after unlinking something.
   GracePeriod begin_grace_period() const;
 
  private:
-  std::atomic<Reader*> last_{nullptr};  // that joined
-  std::mutex mutex_;                    // of those who join and leave
+  std::atomic<Reader*> last_{nullptr};  // the one that joined last
+  std::mutex mutex_;                    // held by join() and leave()
 };
 
 }  // namespace megalith

@@ -44,7 +44,8 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
   return {record + 2, ids};
 }
 
-/// Never waits for another thread that adds, since what is not kept now is encoded and kept another time.
+/// Never waits for another thread that is adding: what is not kept now is encoded again and kept another
+/// time.
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
   const uint64_t hashed = hash(piece);
@@ -78,8 +79,8 @@ LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span
   return {static_cast<uint32_t>(at), generation_};
 }
 
-/// Opens the part after the full one, which was forgotten when that one was opened. False while a guard lives
-/// that may see it, because its bytes may not change yet.
+/// Opens the part after the full one; it was forgotten when that one was opened. Returns false while a guard
+/// that may see it is alive, since its bytes must not change yet.
 bool LongPieceCache::open_part() {
   if (!forgotten_.over()) return false;
   ++generation_;

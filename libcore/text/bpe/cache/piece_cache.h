@@ -17,8 +17,8 @@
 
 namespace megalith {
 
-/// Ids of longer pieces, or of those with more ids than a PieceTable has room for. When there is no room for
-/// more the oldest quarter is forgotten. Any number of threads at once; readers need a ReadGuard.
+/// Ids of long pieces, and of pieces with more ids than fit in an entry of a PieceTable. When it is full, the
+/// oldest quarter is forgotten. Any number of threads may use it at once; readers need a ReadGuard.
 class LongPieceCache {
  public:
   /// Pieces of more bytes are not kept.
@@ -27,31 +27,32 @@ class LongPieceCache {
   /// and get().
   LongPieceCache(size_t bytes, const Epochs& epochs);
 
-  /// The ids of `piece`, or an empty span. Lasts until the reader's guard ends.
+  /// The ids of `piece`, or an empty span. Valid until the reader's guard ends.
   std::span<const int32_t> find(std::string_view piece) const;
-  /// Not while another thread adds something.
+  /// Does nothing while another thread is adding.
   void put(std::string_view piece, std::span<const int32_t> ids);
 
-  /// Where ids lie that are found without their piece.
+  /// Where ids are stored that are found without their piece.
   struct alignas(8) Ref {
     uint32_t at, generation;  // all zero: nowhere
   };
-  /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something just now,
-  /// because an encoder must not wait.
+  /// `ids`: at most kLongest. Returns an empty Ref if there is no room or another thread is adding, since an
+  /// encoder must not wait.
   Ref append(std::span<const int32_t> ids);
-  /// What was appended, or an empty span when it was forgotten before the guard. Lasts as that of find().
+  /// What was appended, or an empty span if it was forgotten before the guard began. Valid as long as the
+  /// result of find().
   std::span<const int32_t> get(Ref ref) const;
 
  private:
-  // A record: the number of bytes, the number of ids, the ids, the bytes. Complete before anybody can find
-  // it. A slot: where a record is, in words from 1 on, and above that a tag. Zero: free.
+  // A record: the number of bytes, the number of ids, the ids, the bytes; complete before it can be found. A
+  // slot: the position of a record in words (from 1) and, above it, a tag; zero means free.
   static constexpr int kTagShift = 32;
-  static constexpr uint32_t kParts = 4;  // of which one is empty, or about to be
+  static constexpr uint32_t kParts = 4;  // one of them is empty, or about to be
   static uint64_t hash(std::string_view piece);
   std::atomic_ref<uint64_t> slot(uint64_t hash) const {
     return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
   }
-  Ref add_record(std::string_view piece, std::span<const int32_t> ids);  // by who has the mutex
+  Ref add_record(std::string_view piece, std::span<const int32_t> ids);  // the caller holds the mutex
   bool open_part();
   void forget_part(uint32_t part);
 
@@ -60,11 +61,11 @@ class LongPieceCache {
   std::span<uint64_t> slots_;
   const Epochs& epochs_;
 
-  alignas(64) std::mutex mutex_;  // of those who add; not in a cache line of what readers need
+  alignas(64) std::mutex mutex_;  // held while adding; not in a cache line that readers need
   size_t used_ = 1;               // words of the part that is being filled
-  uint32_t generation_ = 1;       // of that part: those before it were the generations before
+  uint32_t generation_ = 1;       // of that part; the parts before it have the generations before
   Epochs::GracePeriod forgotten_;
-  alignas(64) std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
+  alignas(64) std::atomic<uint32_t> oldest_{1};  // the oldest generation that is not forgotten
 };
 
 /// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
@@ -82,7 +83,7 @@ struct PackedIds<uint16_t> {
     return packed;
   }
   size_t count() const { return number; }
-  /// Writes 8 ids, of which count() mean something.
+  /// Writes 8 ids; the first count() are valid.
   template <class Id>
   void write(Id* out) const {
     std::array<uint16_t, kMax + 1> all;
@@ -94,7 +95,7 @@ struct PackedIds<uint16_t> {
 template <>
 struct PackedIds<int32_t> {
   static constexpr size_t kMax = 4;
-  static constexpr int kCountShift = 24;  // in the first word; ids are less than 2^21 (MergeTables)
+  static constexpr int kCountShift = 24;  // in the first word; ids are below 2^21 (MergeTables)
   std::array<uint32_t, kMax> words;
   static PackedIds of(std::span<const int32_t> ids) {
     PackedIds packed{};
@@ -103,19 +104,21 @@ struct PackedIds<int32_t> {
     return packed;
   }
   size_t count() const { return words[0] >> kCountShift; }
-  /// Writes 4 ids, of which count() mean something.
+  /// Writes 4 ids; the first count() are valid.
   void write(int32_t* out) const {
     for (size_t i = 0; i < kMax; ++i)
       out[i] = static_cast<int32_t>(words[i] & ((uint32_t{1} << kCountShift) - 1));
   }
 };
 
-/// Ids of short pieces. Two entries lie side by side in a cache line; what came first stays, later ones push
-/// each other out, so the size is fixed. Any number of threads at once; readers need a ReadGuard.
+/// Ids of short pieces, in a table of fixed size. Two entries share a cache line: the first stays, later
+/// pieces replace each other in the second. Any number of threads may use it at once; readers need a
+/// ReadGuard.
 ///
-/// An entry is written when nobody can find it: the high word of its key, written last and read first, then
-/// says that it is free or being written. Vector kernels read a key by one move of 16 aligned bytes instead,
-/// which processors with AVX do at once (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2), and x86-64 reads in order.
+/// An entry is written while nobody can find it: the high word of its key, written last and read first, says
+/// until then that it is free or being written. Vector kernels instead read a key by one aligned 16-byte
+/// load, which is atomic on processors with AVX (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2) and which x86-64
+/// keeps in order.
 class PieceTable {
  public:
   struct Entry {
@@ -127,8 +130,8 @@ class PieceTable {
       std::memcpy(&ids, packed.data(), sizeof ids);
       return ids;
     }
-    /// Whether this is the entry of `wanted`. Does not branch, because the outcome follows no pattern that a
-    /// processor could predict.
+    /// Whether this is the entry of `wanted`. Has no branch: the outcome follows no pattern that a processor
+    /// could predict.
     bool is(const PieceKey& wanted) const {
       const uint64_t high = __atomic_load_n(&key.high, __ATOMIC_ACQUIRE);
       return ((high ^ wanted.high) | (__atomic_load_n(&key.low, __ATOMIC_RELAXED) ^ wanted.low)) == 0;
@@ -154,33 +157,33 @@ class PieceTable {
   std::span<const Line> lines() const { return lines_; }
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
 
-  /// Ids that an entry has room for.
+  /// How many ids fit in an entry.
   size_t max_ids() const { return wide_ ? PackedIds<int32_t>::kMax : PackedIds<uint16_t>::kMax; }
   /// `ids`: 1 to max_ids().
   Packed pack(std::span<const int32_t> ids) const;
   static Packed pack(LongPieceCache::Ref ref);
 
-  /// A key that no piece has, in the line of `key`. Its entry tells where the ids are of a piece that has too
-  /// many for one, so that short pieces need one line only.
+  /// A key that no piece has, in the line of `key`. If a piece has too many ids for an entry, the entry of
+  /// far(key) says where they are. So all other pieces need one line only.
   static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
   std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
-  /// Whether there is an entry of `key` just now; without a guard, too, when it may vanish meanwhile.
+  /// Whether `key` has an entry right now. No guard is needed if the answer may be out of date at once.
   bool has(const PieceKey& key) const;
-  /// Replaces what find_far() gave under the same guard.
+  /// Replaces the Ref that find_far() returned under the same guard.
   void move_far(const PieceKey& key, LongPieceCache::Ref ref);
 
-  /// `key` is that of a short piece, or far() of it; true when it has an entry now.
+  /// `key` is that of a short piece, or far() of one. Returns whether it has an entry now.
   bool add(const PieceKey& key, const Packed& ids);
-  /// An entry that was taken out, and whose.
+  /// An entry that was taken out, and the high word of its key.
   struct TakenEntry {
     Entry* entry;  // may be null
     uint64_t high;
   };
-  /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill()
-  /// or put_back(). None when another thread does the same.
+  /// Makes room for a key: the returned entry can no longer be found and waits for fill() or put_back(). None
+  /// while another thread does the same.
   TakenEntry take_out(const PieceKey& key);
   static void put_back(const TakenEntry& taken);
-  /// After the grace period that began after take_out().
+  /// To be called after the grace period that began after take_out().
   static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
 
  private:

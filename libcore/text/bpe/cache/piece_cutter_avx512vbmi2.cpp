@@ -1,8 +1,7 @@
 #include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
-// GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
-// fewer than 32 bits into memory and read four bytes of it back, at -O1: therefore none becomes a number
-// here.
+// GCC 12 takes the initial value of its own intrinsics' results for uninitialized. At -O1 it may also store a
+// mask of fewer than 32 bits and read four bytes back, so no such mask is converted to a number here.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
@@ -37,7 +36,7 @@ class Cutter {
   }
 
  private:
-  /// How many pretokens from the first on need no cut, in whole groups.
+  /// How many pretokens from the first on, in whole groups, need no cut.
   size_t uncut(size_t count) const {
     uint32_t begin = 0;
     for (size_t next = 0; next < count; next += kAtOnce) {
@@ -52,7 +51,8 @@ class Cutter {
     return count;
   }
 
-  /// A bit for each of kAtOnce pretokens: longer than a short piece, so it may have to be cut.
+  /// A bit for each of kAtOnce pretokens: whether it is longer than a short piece, so that it may have to be
+  /// cut.
   static uint32_t are_longer(const uint32_t* ends, uint32_t begin) {
     const __m512i end16 = _mm512_loadu_si512(ends);
     const __m512i begin16 = _mm512_alignr_epi32(end16, _mm512_set1_epi32(static_cast<int>(begin)), 15);
@@ -61,7 +61,7 @@ class Cutter {
     return ~static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(over, _mm_setzero_si128()))) & 0xFFFF;
   }
 
-  /// Whether a pretoken longer than a short piece has a character outside ASCII, since only there may it be
+  /// Whether a pretoken is longer than a short piece and has a character outside ASCII, the only place for a
   /// cut.
   bool has_leads(uint32_t begin, uint32_t end) const {
     if (end - begin <= PieceKey::kLongest) return false;
@@ -85,7 +85,7 @@ class Cutter {
       begin_ = i > 0 ? ends[i - 1] : begin_;
       cut(ends[i]);
       done = i + 1;
-      // Stores the others again in their order.
+      // The pretokens that follow are stored again, after what the cut wrote.
       const __m512i rest = _mm512_add_epi32(iota32(), _mm512_set1_epi32(static_cast<int>(done)));
       _mm512_storeu_si512(out_, _mm512_permutexvar_epi32(rest, end16));
     }
@@ -93,7 +93,7 @@ class Cutter {
     begin_ = ends[kAtOnce - 1];
   }
 
-  /// The pieces from begin_ to `end`, of which the first byte ends none.
+  /// Writes the ends of the pieces of [begin_, end).
   void cut(uint32_t end) {
     for (uint32_t at = begin_ + 1; at < end; at += 64) {
       const uint64_t inside = first_bits(end - at);
@@ -111,7 +111,7 @@ class Cutter {
     *out_++ = begin_ = end;
   }
 
-  /// Where a character that begins with one of `bytes` may be joined to the byte before it.
+  /// Which characters that begin with one of `bytes` may be joined to the byte before them.
   uint64_t doubtful(__m512i bytes, __m512i before) const {
     const __m512i low = _mm512_permutex2var_epi8(doubts_[0], before, doubts_[1]);
     const __m512i high = _mm512_permutex2var_epi8(doubts_[2], before, doubts_[3]);
@@ -121,7 +121,7 @@ class Cutter {
     return _mm512_test_epi8_mask(doubts, _mm512_shuffle_epi8(bit_of_number, numbers));
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more, because it writes whole
+  /// Writes `at` plus the index of each set bit of `bits`, and up to 16 more values: it writes whole
   /// registers.
   void write(uint64_t bits, uint32_t at) {
     alignas(64) char places[64];

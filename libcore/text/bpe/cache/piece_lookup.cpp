@@ -2,7 +2,7 @@
 
 namespace megalith {
 
-/// Without a branch that depends on what is found.
+/// Has no branch that depends on what is found.
 size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& answers) {
   size_t unknown = 0;
   for (size_t i = 0; i < queries.count; ++i) {
@@ -17,7 +17,8 @@ size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& ans
 }
 
 PieceLookup piece_lookup(Isa isa) {
-/// Without vectors, because the thread sanitizer does not know that a vector load is one (see PieceTable).
+/// Without vectors: the thread sanitizer does not know that a vector load is a single access (see
+/// PieceTable).
 #ifdef __SANITIZE_THREAD__
   const FindEntries find_entries = find_entries_generic;
 #else

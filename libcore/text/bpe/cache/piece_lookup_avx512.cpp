@@ -1,8 +1,8 @@
 #include "libcore/base/machine/simd.h"
 #if defined(MEGALITH_SIMD)
-// GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
-// eight bits into memory by kmovb and read four bytes of it back, at -O1: here no such mask becomes a number,
-// those that must are made by movemask.
+// GCC 12 takes the initial value of its own intrinsics' results for uninitialized. At -O1 it may also store
+// an eight-bit mask by kmovb and read four bytes back: no such mask is converted to a number here, and masks
+// that must be numbers are made by movemask.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
@@ -11,8 +11,8 @@
 namespace megalith {
 namespace {
 
-/// Keys of four pieces whose bytes, and what follows them, are in the lanes of `bytes`; `sizes` holds each
-/// piece's in the bytes of its lane.
+/// The keys of four pieces. Each lane of `bytes` holds a piece's bytes and what follows them; each byte of a
+/// lane of `sizes` holds the piece's size.
 __m512i keys_of(__m512i bytes, __m512i sizes) {
   const __m512i places =
       _mm512_broadcast_i64x2(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
@@ -41,14 +41,14 @@ __m512i places_of(__m512i keys, const PieceTable::Hash& hash) {
   return _mm512_srl_epi64(sums, _mm_cvtsi32_si128(hash.shift));
 }
 
-/// Which of eight keys are those of one entry of their lines; bit i is the i-th's.
+/// Which of eight keys equal the given entry of their lines; bit i is that of the i-th key.
 unsigned equal_keys(const PieceQueries& queries, size_t from, size_t entry) {
   unsigned words = 0;
   for (size_t i = from; i < from + kTogether; i += 2) {
     const auto key = [&](size_t line) {
       __m128i loaded =
           _mm_load_si128(reinterpret_cast<const __m128i*>(&queries.lines[line]->entries[entry].key));
-      asm("" : "+v"(loaded));  // a move of its own: see PieceTable
+      asm("" : "+v"(loaded));  // one separate move: see PieceTable
       return loaded;
     };
     const __m256i found = _mm256_inserti128_si256(_mm256_castsi128_si256(key(i)), key(i + 1), 1);

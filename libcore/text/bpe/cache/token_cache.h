@@ -12,16 +12,16 @@
 
 namespace megalith {
 
-/// The token cache: what all threads together know of pieces. They share one, because a cache for each thread
-/// learns every word once a thread: with two threads 5 % (English) and 7 % (many languages) more processor
-/// time, and 18 to 20 MiB more memory.
+/// The token cache: what all threads know of pieces. With a cache for each thread, every thread would learn
+/// every word: with two threads that took 5 % (English) and 7 % (many languages) more processor time, and 18
+/// to 20 MiB more memory.
 struct TokenCache {
   struct Size {
     int table_bits;     // lines of a PieceTable
     size_t long_bytes;  // of a LongPieceCache
-    /// For `bytes` bytes of text, and room for `seeds` short pieces that are known from the beginning: 22 MiB
-    /// up to 100 MB, 46 MiB from 200 MB on; smaller for small texts, because memory that is touched for the
-    /// first time costs more than what it saves.
+    /// For `bytes` bytes of text, with room for `seeds` short pieces that are known from the start: 22 MiB up
+    /// to 100 MB of text, 46 MiB from 200 MB on. Less for small texts, where touching memory for the first
+    /// time costs more than it saves.
     static Size for_text(uint64_t bytes, size_t seeds);
   };
   /// `wide`: there are ids beyond 16 bits.
@@ -32,8 +32,8 @@ struct TokenCache {
   LongPieceCache longer;
 };
 
-/// Adds what one thread learns of short pieces to the shared table. An entry that has to give way is replaced
-/// only after a grace period, because other threads may still read it.
+/// Adds the short pieces that one thread has encoded to the shared table. An evicted entry is replaced only
+/// after a grace period: other threads may still read it.
 class TokenCacheWriter {
  public:
   explicit TokenCacheWriter(TokenCache& memory) : memory_(memory) {}
@@ -41,9 +41,9 @@ class TokenCacheWriter {
   TokenCacheWriter(const TokenCacheWriter&) = delete;
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
-  /// ids[i] are those of keys[i]. Not while this thread has a ReadGuard.
+  /// ids[i] are those of keys[i]. Must not be called while this thread has a ReadGuard.
   void keep(std::span<const PieceKey> keys, const MergedPiece* ids);
-  /// Adds what waits, if it may be added now.
+  /// Adds what is waiting, if that is possible now.
   void fill();
 
  private:

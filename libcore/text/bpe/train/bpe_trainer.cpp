@@ -12,17 +12,18 @@
 namespace megalith {
 namespace {
 
-/// One kind of pretoken. Its ids, symbols[begin, begin + size), shrink where they are, because a merge only
-/// shortens them.
+/// One distinct pretoken. Its ids, symbols[begin, begin + size), shrink in place, since a merge only shortens
+/// them.
 struct Word {
   size_t begin;
   size_t size;
   int64_t times;
 };
 
-/// A pair that may be merged next, with all words that hold it. A pair comes into being in one step, that of
-/// its younger token: no token is made in two ways, as the same text between the same boundaries goes through
-/// the same merges. From then on its count only falls, so the count here may be too high, never too low.
+/// A pair that may be merged next, with all words that hold it. All occurrences of a pair arise in one step,
+/// the one that makes the younger of its tokens: no token is made in two ways, since the same text between
+/// the same boundaries goes through the same merges. After that the count only falls, so the one stored here
+/// may be too high but never too low.
 struct Candidate {
   int64_t count;
   IdPair pair;
@@ -132,7 +133,7 @@ class BpeTrainer {
     queue_touched();
   }
 
-  /// The count of the merged pair itself is not kept up, since it never comes back.
+  /// The count of the merged pair itself is not maintained, since the pair never comes back.
   void merge_in_word(uint32_t number, const BytePairEncoder::Merge& merge) {
     Word& word = words_[number];
     int32_t* const ids = symbols_.data() + word.begin;

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// Two token ids side by side; both at least 0, so that no pair is kNoPair.
+/// Two token ids side by side; both are at least 0, so no pair equals kNoPair.
 using IdPair = uint64_t;
 constexpr IdPair kNoPair = ~uint64_t{0};
 constexpr IdPair id_pair(int32_t left, int32_t right) {
@@ -21,8 +21,8 @@ constexpr int32_t right_of(IdPair pair) {
   return static_cast<int32_t>(pair & 0xFFFFFFFF);
 }
 
-/// Hash map from pairs of ids: one flat array with linear probing, at most half full, so that a lookup is
-/// mostly one cache line. Entries are never removed. Pointers to values last until the next insertion.
+/// Hash map from pairs of ids: a flat array with linear probing, at most half full, so that a lookup usually
+/// touches one cache line. Entries are never removed. Pointers to values are valid until the next insertion.
 template <class Value>
 class PairMap {
  public:
@@ -34,7 +34,7 @@ class PairMap {
   }
   Value* find(IdPair pair) { return const_cast<Value*>(std::as_const(*this).find(pair)); }
 
-  /// The value of `pair`, made by default when it is new.
+  /// The value of `pair`, default-constructed if it is new.
   Value& operator[](IdPair pair) {
     size_t at = place(pair);
     if (slots_[at].pair != pair) {

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// How often each pretoken occurs. Keeps its own copies of the texts in large blocks, because they outlive
-/// the lines they came from.
+/// How often each pretoken occurs. Keeps copies of the texts in large blocks: they outlive the lines that
+/// they came from.
 class PieceCounts {
  public:
   PieceCounts() : slots_(1024) {}

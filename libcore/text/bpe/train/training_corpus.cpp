@@ -33,7 +33,7 @@ struct Lines {
   LineBatch batch;
   std::string path;
   uint64_t first_line = 0;  // from 1
-  uint64_t bytes_done = 0;  // of all files, when this batch was read
+  uint64_t bytes_done = 0;  // of all files, up to this batch
 };
 
 class LineSource {
@@ -73,7 +73,7 @@ void count_lines(Lines& lines, size_t keys, Worker& worker) {
   }
 }
 
-/// Bytes of the files; 0 (unknown) when there is a pipe among them, which must not be opened twice.
+/// Total size of the files; 0 (unknown) if one of them is a pipe, which must not be opened twice.
 int64_t total_bytes(const std::vector<std::string>& files) {
   uint64_t total = 0;
   for (const std::string& file : files) {

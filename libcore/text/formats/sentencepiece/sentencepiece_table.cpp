@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// A protocol buffer's fields, one after the other.
+// The fields of a protocol buffer, one after the other.
 class Fields {
  public:
   Fields(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}

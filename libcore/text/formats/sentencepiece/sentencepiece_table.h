@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// The vocabulary of a SentencePiece model as its file holds it (sentencepiece_model.proto:
-/// ModelProto.pieces, tokens here).
+/// The vocabulary of a SentencePiece model as in its file (sentencepiece_model.proto: ModelProto.pieces,
+/// called tokens here).
 struct SentencePieceTable {
   enum Type : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
   struct Token {
@@ -19,7 +19,7 @@ struct SentencePieceTable {
   std::vector<Token> tokens;  // by id
 };
 
-/// `bytes` is the contents of a .model file, `where` begins every message. Throws kData.
+/// `bytes` is the contents of a .model file; `where` begins every message. Throws kData.
 SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::string& where);
 
 }  // namespace megalith

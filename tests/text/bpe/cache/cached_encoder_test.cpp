@@ -52,7 +52,7 @@ struct Case {
   size_t threads = 1;
 };
 
-/// Encodes random texts beside other threads that do, with other texts.
+/// Encodes random texts while other threads encode other texts.
 template <class Id>
 void equals_the_rules(const PieceRules& rules, TokenCache& memory, int rounds, unsigned seed) {
   CachedEncoder encoder(rules, memory);
@@ -93,8 +93,8 @@ class CachedEncoderIsa : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, CachedEncoderIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& isa) { return std::string(name(isa.param)); });
 
-// From a table of four entries and room for a few long pieces, which are always too small, to enough of both;
-// by one thread, and by several with one memory.
+// From a table of four entries and memory for a few long pieces, which are always too small, to sufficient
+// sizes; by one thread, and by several with shared memory.
 TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
   if (best_isa() < GetParam()) GTEST_SKIP() << "not on this processor";
   const test::Variable chosen("MEGALITH_ISA", name(GetParam()));

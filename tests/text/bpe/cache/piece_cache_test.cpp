@@ -135,7 +135,7 @@ TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
     }
     EXPECT_TRUE(cache.find(std::string(bytes, 'y')).empty());
   }
-  EXPECT_GE(kept, 490U);  // of 512: two that share a slot push each other out
+  EXPECT_GE(kept, 490U);  // of 512: two that share a slot replace each other
 }
 
 TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
@@ -152,7 +152,7 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
   EXPECT_EQ(cache.find("last").size(), 1U);
 }
 
-// What a guard has found stays as it is, whatever is added meanwhile; then there is room again.
+// What a guard has found stays unchanged, whatever is added meanwhile; afterwards there is room again.
 TEST(LongPieceCache, ForgetsNothingThatAGuardMaySee) {
   Epochs epochs;
   LongPieceCache cache(4096, epochs);

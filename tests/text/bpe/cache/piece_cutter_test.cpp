@@ -30,7 +30,7 @@ Pretokens random_pretokens(std::mt19937& random, bool plain) {
   return out;
 }
 
-/// By the definition.
+/// By definition.
 std::vector<uint32_t> cut(const MergeBorders& borders, const Pretokens& pretokens) {
   std::vector<uint32_t> pieces;
   uint32_t begin = 0;

@@ -75,7 +75,7 @@ TEST(TokenCache, HasALineForEach384BytesOfTextWithinBounds) {
   EXPECT_EQ(bits(0, 200'000), 18) << "a line for each seed";
 }
 
-/// Pieces of one line of the table, of which the third must make another one give way.
+/// Pieces in one line of the table; the third one must evict another.
 struct OneLine {
   TokenCache memory{{.table_bits = 1, .long_bytes = 4096}, false};
   TokenCacheWriter writer{memory};
@@ -171,7 +171,7 @@ TEST(TokenCacheWriter, KeepsNothingTwice) {
   EXPECT_EQ(line.memory.longer.append(Ids(12, 5)).at, ref->at + 2 + 12);
 }
 
-/// For the thread sanitizer: what one thread keeps pushes out what another looks for.
+/// For the thread sanitizer: what one thread keeps evicts what another looks for.
 TEST(TokenCacheWriter, MayKeepManyIdsBesideOthers) {
   OneLine line;
   const auto keep_many = [&line](unsigned seed) {

@@ -27,13 +27,14 @@ TEST(TrainBpe, MergesTheMostFrequentPairFirst) {
 TEST(TrainBpe, BreaksTiesByTheSmallerIds) {
   EXPECT_EQ(learned(train_bpe(counts({{"zy", 2}, {"ab", 2}, {"ac", 2}}), 300, {})),
             (Tokens{"ab", "ac", "zy"}));
-  // Ids are by character: "Ġ" (blank) comes after the printable ones, a new token after them all.
+  // Ids are in the order of characters: "Ġ" (blank) comes after the printable ones, a new token after all of
+  // them.
   EXPECT_EQ(learned(train_bpe(counts({{" a", 2}, {"zz", 2}}), 300, {})), (Tokens{"zz", "\u0120a"}));
 }
 
 TEST(TrainBpe, CountsRunsAsNeighboursAndMergesThemFromTheLeft) {
-  // "aaaaa": (a, a) 4 times gives [aa aa a]; (b, b) twice gives [bb b]; of the pairs that are left, once
-  // each, (aa, a) has the smaller ids and gives [aa aaa].
+  // "aaaaa": (a, a) 4 times gives [aa aa a]; (b, b) twice gives [bb b]; of the remaining pairs, once each,
+  // (aa, a) has the smaller ids and gives [aa aaa].
   EXPECT_EQ(learned(train_bpe(counts({{"aaaaa", 1}, {"bbb", 1}}), 300, {})),
             (Tokens{"aa", "bb", "aaa", "aaaaa", "bbb"}));
 }
