@@ -153,7 +153,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^utf8proc.*"), "libcore/(base/utf8|text/unicode/nfc)\\.cpp"},
       {std::regex("^nettle/.*"), "libcore/hash/sha256.cpp"},
       {std::regex("^xxh.*"), "libcore/hash/xxh64.cpp"},
-      {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/crc32.cpp"},
+      {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/plugin_deflate.cpp"},
       {std::regex("^[a-z]+intrin\\.h"),  // x86: one file for each instruction set, and what two of them share
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
