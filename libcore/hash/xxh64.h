@@ -10,9 +10,9 @@
 namespace megalith {
 
 /// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for detecting damage; it does
-/// not protect against intent. Chosen for its speed without special instructions: on 64 MiB, median of 7, one
-/// thread of an AMD EPYC that was also busy with other work (2026-11-21, g++ -O2), 8.3 GB/s (5.1 to 12.2)
-/// against 2.8 GB/s (2.3 to 3.3) for crc32 in zlib 1.2.13. A copy continues from the original's state.
+/// not protect against intent. Chosen for its speed without special instructions: xxhash 0.8.1 reads 64 MiB
+/// at 8.3 GB/s (6.2 to 9.9, median of 6, one thread of an AMD EPYC that was also busy with other work,
+/// 2026-11-24, g++ -O2), crc32 in zlib 1.2.13 at 2.8 GB/s. A copy continues from the original's state.
 class Xxh64 {
  public:
   explicit Xxh64(uint64_t seed = 0);

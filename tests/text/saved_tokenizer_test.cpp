@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
+#include "libcore/text/tokenizer_files.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -1,5 +1,6 @@
 #include "libcore/text/pretokenize/gpt2_scan.h"
 
+#include "libcore/base/text.h"
 #include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
 
