@@ -92,7 +92,7 @@ void JointSave::wait_once() {
 
 void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   if (!thread_) return;
-  IoThread::Lock lock = thread_->lock();
+  SerialExecutor::Lock lock = thread_->lock();
   thread_->wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
@@ -104,10 +104,10 @@ void JointSave::enter(Phase phase) {
   if (ranks_.rank() > 0 && phase != Phase::kWrite) return;
   if (!thread_) thread_.emplace();
   {
-    const IoThread::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->lock();
     step_done_ = false;
   }
-  thread_->give({.work = [this] { run_step(); }, .done = [this] { step_done_ = true; }});
+  thread_->give([this] { run_step(); });
 }
 
 /// Runs on the thread. `phase_` and `job_` do not change until it is done.
@@ -120,13 +120,14 @@ void JointSave::run_step() {
       if (given_up_) fail(ErrorKind::kComm, "given up");
     });
   });
-  const IoThread::Lock lock = thread_->lock();
+  const SerialExecutor::Lock lock = thread_->lock();
   error_ = std::move(error);
+  step_done_ = true;
 }
 
 std::string JointSave::own_report() {
   if (!thread_) return kDone;
-  const IoThread::Lock lock = thread_->lock();
+  const SerialExecutor::Lock lock = thread_->lock();
   if (!step_done_) return kRuns;
   return error_ ? concat(kFailed, error_->what()) : kDone;
 }
@@ -157,7 +158,7 @@ bool JointSave::advance() {
 void JointSave::fail_all(const std::vector<std::string>& reports) {
   std::optional<Error> own;
   if (thread_) {
-    const IoThread::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->lock();
     if (step_done_) own = error_;
   }
   given_up_ = true;

@@ -9,8 +9,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/files/io_thread.h"
 #include "libcore/parallel/communicator.h"
+#include "libcore/threads/serial_executor.h"
 
 namespace megalith {
 
@@ -64,7 +64,7 @@ class JointSave {
   std::atomic<bool> given_up_{false};
   bool step_done_ = true;       // this rank's step; guarded, like error_, by the thread's lock
   std::optional<Error> error_;  // of this rank's step
-  std::optional<IoThread> thread_;
+  std::optional<SerialExecutor> thread_;
 };
 
 }  // namespace megalith

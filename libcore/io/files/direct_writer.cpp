@@ -52,12 +52,12 @@ void DirectWriter::append(const void* data, size_t bytes) {
 /// wait for the disk.
 void DirectWriter::hand_over() {
   const Buffer full = filled_;
-  thread_.give({.work =
-                    [this, full] {
-                      file_->write({full.offset, full.memory, full.bytes});
-                    },
-                .done = [this, full] { free_.push_back(full.memory); }});
-  IoThread::Lock lock = thread_.lock();
+  thread_.give([this, full] {
+    file_->write({full.offset, full.memory, full.bytes});
+    const SerialExecutor::Lock lock = thread_.lock();
+    free_.push_back(full.memory);
+  });
+  SerialExecutor::Lock lock = thread_.lock();
   thread_.wait(lock, [this] { return !free_.empty(); });
   filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
@@ -71,10 +71,10 @@ void DirectWriter::flush() {
 
 void DirectWriter::start_sync() {
   if (std::exchange(syncing_, true)) return;
-  thread_.give({.work = [this] {
+  thread_.give([this] {
     file_->write({filled_.offset, filled_.memory, filled_.bytes});
     file_->sync();
-  }});
+  });
 }
 
 void DirectWriter::finish_sync() {

@@ -8,7 +8,7 @@
 
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/io/files/direct_file.h"
-#include "libcore/io/files/io_thread.h"
+#include "libcore/threads/serial_executor.h"
 
 namespace megalith {
 
@@ -57,7 +57,7 @@ class DirectWriter {
   /// file already.
   Buffer filled_;
   bool syncing_ = false;
-  IoThread thread_;
+  SerialExecutor thread_;
 };
 
 }  // namespace megalith

@@ -80,7 +80,7 @@ size_t PlacedFiles::add(int fd, File file, uint64_t size) {
   if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
   file.device = info.st_dev;
   file.node = info.st_ino;
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   files_.push_back(std::move(file));
   return files_.size() - 1;
 }
@@ -90,7 +90,7 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
@@ -151,7 +151,7 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
   if (filling_ || bytes == 0 || bytes > max_bytes())
     fail(ErrorKind::kInternal, files_[file].path, ": a buffer of ", bytes, " bytes out of turn");
-  IoThread::Lock lock = thread_.lock();
+  SerialExecutor::Lock lock = thread_.lock();
   thread_.wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
   buffers_.push_back({file, offset, bytes, head_, data, bytes});
@@ -163,20 +163,17 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
 void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
-    const IoThread::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.lock();
     buffer = &buffers_.back();  // its place in the deque's memory stays
     filling_ = false;
     wake_reader();
   }
-  thread_.give({.work =
-                    [this, buffer] {
-                      opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
-                    },
-                .done =
-                    [this, buffer] {
-                      buffer->written = true;
-                      note(files_[buffer->file], buffer->offset, buffer->bytes);
-                    }});
+  thread_.give([this, buffer] {
+    opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
+    const SerialExecutor::Lock lock = thread_.lock();
+    buffer->written = true;
+    note(files_[buffer->file], buffer->offset, buffer->bytes);
+  });
 }
 
 void PlacedFiles::finish() {
@@ -184,13 +181,13 @@ void PlacedFiles::finish() {
 }
 
 PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
-  const IoThread::Lock lock = files_.thread_.lock();
+  const SerialExecutor::Lock lock = files_.thread_.lock();
   files_.reading_ = true;
 }
 
 PlacedFiles::Reader::~Reader() {
   {
-    const IoThread::Lock lock = files_.thread_.lock();
+    const SerialExecutor::Lock lock = files_.thread_.lock();
     files_.reading_ = false;
   }
   files_.thread_.changed();
@@ -199,7 +196,7 @@ PlacedFiles::Reader::~Reader() {
 size_t PlacedFiles::find(int fd) const {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return kNone;
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
   return kNone;
@@ -215,7 +212,7 @@ PlacedFiles::Buffer* PlacedFiles::buffer_at(size_t file, uint64_t offset) {
 }
 
 PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
-  IoThread::Lock lock = thread_.lock();
+  SerialExecutor::Lock lock = thread_.lock();
   const File& from = files_[file];
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
@@ -240,7 +237,7 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
 }
 
 void PlacedFiles::abandon() {
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   abandoned_ = true;
   wake_reader();
 }
@@ -250,7 +247,7 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
     if (open->number == file) return *open;
   if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
-    const IoThread::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.lock();
     return files_[file];  // its names do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));

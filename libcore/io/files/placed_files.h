@@ -12,8 +12,8 @@
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/io/files/direct_file.h"
 #include "libcore/io/files/file_part.h"
-#include "libcore/io/files/io_thread.h"
 #include "libcore/io/files/pending_files.h"
+#include "libcore/threads/serial_executor.h"
 
 namespace megalith {
 
@@ -104,7 +104,7 @@ class PlacedFiles final : public PendingFiles {
   bool filling_ = false;           // the last one of buffers_ is not handed over yet
   bool reading_ = false, waiting_ = false, abandoned_ = false;
   std::deque<std::unique_ptr<OpenFile>> open_;  // the writing thread's
-  IoThread thread_;                             // its lock is for all above but open_
+  SerialExecutor thread_;                       // its lock is for all above but open_
 };
 
 }  // namespace megalith
