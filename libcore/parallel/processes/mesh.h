@@ -32,9 +32,10 @@ class MeshBuffer {
   // These return at once. On a broken connection they do nothing, since wait() tells.
   virtual void send(int peer, const Part&) = 0;
   virtual void receive(int peer, const Part&) = 0;
-  /// For a message of that direction; each is waited for once.
+  /// For a message of that direction; each is waited for once. A broken connection is told before an
+  /// interruption.
   virtual Outcome wait(Direction) = 0;
-  /// Ends the wait of that direction, or the next one.
+  /// Ends the wait of that direction, or the next one: that only looks, then.
   virtual void interrupt(Direction) = 0;
 };
 

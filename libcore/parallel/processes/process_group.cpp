@@ -207,7 +207,7 @@ void ProcessGroup::meet(const GroupCall& call, const Parts& parts) {
 
 /// Receives come first: a sender then need not ask.
 void ProcessGroup::greet(const Hello& hello, const Parts& parts) {
-  const uint64_t slot = slot_of(members_.id, SlotKind::kHello, meetings_);
+  const uint64_t slot = slot_of(members_.id, SlotKind::kHandshake, meetings_);
   each_peer([&](int peer) {
     doors_[static_cast<size_t>(peer)].in->receive(world_rank(peer),
                                                   {slot, 0, sizeof(Hello) + inline_bytes()});

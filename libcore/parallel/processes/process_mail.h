@@ -1,12 +1,10 @@
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "libcore/parallel/processes/process_world.h"
@@ -14,7 +12,8 @@
 
 namespace megalith {
 
-/// The messages between one rank and the others of a group. `peer` is a place in the group.
+/// The messages between one rank and the others of a group. `peer` is a place in the group. One thread at a
+/// time calls.
 class ProcessMail {
  public:
   /// Why a message was not sent or received.
@@ -29,7 +28,7 @@ class ProcessMail {
   ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks);
   ProcessMail(const ProcessMail&) = delete;
   ProcessMail& operator=(const ProcessMail&) = delete;
-  /// Waits until nobody reads `memory` of the slots any more. close() comes before.
+  /// From then on nobody reads `memory` of the slots. close() comes before.
   ~ProcessMail();
 
   /// False while a message is in the slots that it had.
@@ -42,29 +41,24 @@ class ProcessMail {
  private:
   struct Head;
   struct Slot;
-  /// What is on its way to one peer, oldest first, and the thread that waits until it is received, so that
-  /// send() need not.
-  struct Route {
-    std::deque<Slot*> slots;
-    std::thread postman;
-  };
-  using Lock = std::unique_lock<std::mutex>;
+  using Slots = std::deque<Slot*>;
+  using Time = std::chrono::steady_clock::time_point;
 
-  void deliver(int peer);
-  bool is_delivered(Slot&, int peer);
+  int world_rank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
+  Slots& sent_to(int peer) { return sent_[static_cast<size_t>(peer)]; }
   std::vector<int> receivers() const;
+  ProcessWorld::Waited await_oldest(int peer, std::chrono::milliseconds);
+  ProcessWorld::Waited await_some(Time deadline);
   template <class Ready>
-  ProcessWorld::Waited wait(Lock&, const Ready&);
+  ProcessWorld::Waited wait(const Ready&);
 
   ProcessWorld& world_;
   const int group_;
   const std::vector<int> world_ranks_;
   size_t slot_bytes_ = 0;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  bool closed_ = false;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Route> routes_;
+  Slots free_;
+  std::vector<Slots> sent_;  // to each peer and not known to be received, oldest first
 };
 
 }  // namespace megalith
