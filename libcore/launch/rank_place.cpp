@@ -7,7 +7,6 @@
 
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {
@@ -36,25 +35,6 @@ std::vector<int> allowed_cpus() {
 RankPlace this_place(const std::string& address) {
   RankPlace place{.host = host_name(), .address = address, .cpus = allowed_cpus()};
   place.machine = file_exists(kBootId) ? std::string(trim(read_file(kBootId))) : place.host;
-  return place;
-}
-
-std::string encode_place(const RankPlace& place) {
-  Json json = Json::object();
-  json.set("host", place.host);
-  json.set("machine", place.machine);
-  json.set("address", place.address);
-  Json& cpus = json.set("cpus", Json::array());
-  for (const int cpu : place.cpus) cpus.push_back(cpu);
-  return json.dump();
-}
-
-RankPlace decode_place(std::string_view bytes) {
-  const Json json = Json::parse(bytes, "a rank's place");
-  RankPlace place{.host = json["host"].as_string(),
-                  .machine = json["machine"].as_string(),
-                  .address = json["address"].as_string()};
-  for (const Json& cpu : json["cpus"].as_array()) place.cpus.push_back(static_cast<int>(cpu.as_int()));
   return place;
 }
 

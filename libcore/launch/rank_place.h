@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace megalith {
@@ -12,13 +11,15 @@ struct RankPlace {
   std::string machine = {};    // the same for processes that share cores, whatever their hosts are called
   std::string address = {};    // of its interface
   std::vector<int> cpus = {};  // that it may use
+
+  template <class V>
+  void members(V&& visit) {
+    visit(host, machine, address, cpus);
+  }
 };
 
 /// The place of this process.
 RankPlace this_place(const std::string& address);
-
-std::string encode_place(const RankPlace&);
-RankPlace decode_place(std::string_view bytes);  // kData
 
 /// How many ranks run on the machine of `rank`.
 int ranks_beside(const std::vector<RankPlace>&, int rank);

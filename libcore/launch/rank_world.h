@@ -24,8 +24,8 @@ struct RankWorldOptions {
 };
 
 /// Meets the other ranks (launch/rendezvous.h) and connects with them, on the interface that
-/// GLOO_SOCKET_IFNAME names, else the one that routes to rank 0. Throws what meet() and make_process_comm()
-/// throw.
+/// GLOO_SOCKET_IFNAME names, else the one that routes to rank 0. Throws what join_rendezvous() and
+/// make_process_comm() throw.
 RankWorld enter_rank_world(const RankWorldOptions&);
 
 }  // namespace megalith

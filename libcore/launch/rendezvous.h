@@ -17,7 +17,7 @@ struct RendezvousOptions {
 };
 
 /// The ranks have found each other.
-struct Meeting {
+struct Rendezvous {
   HostExchange exchange;          // over connections with rank 0; kComm names who failed
   std::string interface_address;  // of this rank, for its other connections
 };
@@ -28,6 +28,6 @@ struct Meeting {
 /// store says which. kComm names the ranks that did not come before the deadline, or rank 0; kUsage names
 /// what this rank was refused for. A rank with other options ends all: every rank throws kUsage, which names
 /// rank and option.
-Meeting meet(const RendezvousOptions&);
+Rendezvous join_rendezvous(const RendezvousOptions&);
 
 }  // namespace megalith

@@ -108,12 +108,12 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string waited_in_vain(std::chrono::milliseconds timeout, const std::string& for_whom) {
+std::string timed_out_text(std::chrono::milliseconds timeout, const std::string& for_whom) {
   return concat("timed out after ", static_cast<double>(timeout.count()) / 1000, " s waiting for ", for_whom,
                 "; if a rank may take that long, raise --distributed-timeout-minutes");
 }
 
-std::string waits_for_ever(const std::string& for_whom) {
+std::string peer_left_text(const std::string& for_whom) {
   return concat("would wait forever for ", for_whom, ", which left the group");
 }
 

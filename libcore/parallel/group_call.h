@@ -68,9 +68,9 @@ std::string describe(const ConstView&);
 /// "rank 3", "ranks 3, 5"
 std::string list_ranks(const std::vector<int>& ranks);
 /// "waited 600 s for rank 3, in vain; ..."
-std::string waited_in_vain(std::chrono::milliseconds timeout, const std::string& for_whom);
+std::string timed_out_text(std::chrono::milliseconds timeout, const std::string& for_whom);
 /// "would wait for ever for rank 3, which left the group"
-std::string waits_for_ever(const std::string& for_whom);
+std::string peer_left_text(const std::string& for_whom);
 /// "place 3 of 2 is no peer of place 0"; empty when it is one
 std::string peer_problem(int peer, int size, int own);
 /// That a message does not fit in `slots` slots of `slot_bytes`; empty when it does.

@@ -52,9 +52,10 @@ class JointSave {
   void enter(Phase phase);
   void run_step();
   void wait_for_step(std::chrono::milliseconds max_wait);
-  std::string own_report();
+  struct Report;
+  Report own_report();
   void wait_once();
-  [[noreturn]] void fail_all(const std::vector<std::string>& reports);
+  [[noreturn]] void fail_all(const std::vector<Report>& reports);
 
   Communicator& ranks_;
   const std::chrono::milliseconds round_;  // how long a rank that waits for its disk may be silent

@@ -1,12 +1,12 @@
 #include "libcore/parallel/processes/gloo_comm.h"
 
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/plugin.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/processes/process_group.h"
 
 namespace megalith {
@@ -106,9 +106,7 @@ std::unique_ptr<Communicator> ProcessComm::split(const GroupName& name, int colo
   const Offer mine{{color, key, rank()}, world.next_group()};
   ProcessGroup::Members made{mine.group, name.text, {}, 0};
   std::vector<Wish> wishes;
-  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    Offer offer{};
-    std::memcpy(&offer, bytes.data(), sizeof offer);
+  for (const Offer& offer : exchange_values(*this, mine)) {
     wishes.push_back(offer.wish);
     made.id = std::max(made.id, offer.group);
   }

@@ -55,36 +55,36 @@ class ProcessGroup {
   void recv(const View&, int peer);
 
  private:
-  struct Hello;
+  struct Header;
   /// Connected to one peer: where its greeting comes in, and this rank's goes out.
-  struct Door {
-    std::byte *in_memory, *out_memory;
+  struct PeerChannel {
+    std::byte *received, *sent;
     std::unique_ptr<MeshBuffer> in, out;
   };
-  class Lane;
-  using Lanes = std::vector<std::unique_ptr<Lane>>;  // null at this rank's place
+  class Transfer;
+  using Transfers = std::vector<std::unique_ptr<Transfer>>;  // null at this rank's place
   /// Bytes for one peer, or from it.
   using Parts = std::vector<std::span<const std::byte>>;
 
   size_t inline_bytes() const;
   /// Waits until every rank has come with its call, and checks that it is the same. `parts` go along, to each
   /// peer its own, none greater than inline_bytes().
-  void meet(const GroupCall&, const Parts& parts);
-  void greet(const Hello&, const Parts& parts);
-  void check_hellos(const GroupCall&) const;
-  const Hello& hello_of(int peer) const;  // since the last meeting
+  void handshake(const GroupCall&, const Parts& parts);
+  void exchange_headers(const Header&, const Parts& parts);
+  void check_headers(const GroupCall&) const;
+  const Header& header_of(int peer) const;  // since the last meeting
   /// What came with a peer's greeting.
-  const std::byte* parcel_of(int peer) const;
+  const std::byte* payload_of(int peer) const;
   /// How a tensor of `part_bytes` for each peer goes.
   bool goes_inline(size_t part_bytes) const { return part_bytes <= inline_bytes(); }
 
   struct Reduction;
   /// For each peer, `stride` bytes of `memory` at its place, or all of it when that is 0.
-  Lanes lanes(SlotKind, std::span<std::byte> memory, size_t stride);
-  static void finish(const Lanes&);
+  Transfers transfers(SlotKind, std::span<std::byte> memory, size_t stride);
+  static void finish(const Transfers&);
   void reduce_inline(const GroupCall&, const ConstView& own);
-  void reduce_parts(const Reduction&, const Lanes& results);
-  void send_parts(const Reduction&, const Lanes& own);
+  void reduce_parts(const Reduction&, const Transfers& results);
+  void send_parts(const Reduction&, const Transfers& own);
   void swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in);
   void unpack(const std::vector<std::span<std::byte>>& places) const;
   Parts to_all(std::span<const std::byte> bytes) const { return Parts(static_cast<size_t>(size()), bytes); }
@@ -95,7 +95,7 @@ class ProcessGroup {
   void await(MeshBuffer&, MeshBuffer::Direction, int peer);
   std::vector<int> world_ranks(const std::vector<int>& peers) const;
   std::string names_of(const std::vector<int>& ranks) const;  // of the run
-  std::string in_vain(const std::vector<int>& ranks) const;
+  std::string late_text(const std::vector<int>& ranks) const;
   [[noreturn]] void give_up(ProcessWorld::Waited, const std::vector<int>& missing) const;
   void check_alive() const;
   void check(const std::string& problem) const;
@@ -110,11 +110,11 @@ class ProcessGroup {
 
   const std::shared_ptr<ProcessWorld> world_;
   const Members members_;
-  const char* call_ = "";  // the call that is made
-  uint64_t calls_ = 0;     // collective calls, sends and receives begun so far
-  uint64_t meetings_ = 0;  // collective ones
-  std::unique_ptr<std::byte[]> greetings_;
-  std::vector<Door> doors_;
+  const char* call_ = "";    // the call that is made
+  uint64_t calls_ = 0;       // collective calls, sends and receives begun so far
+  uint64_t handshakes_ = 0;  // collective ones
+  std::unique_ptr<std::byte[]> handshake_memory_;
+  std::vector<PeerChannel> channels_;
   std::unique_ptr<std::byte[]> window_;  // of segments to be reduced
   size_t window_bytes_ = 0;
   ProcessMail mail_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/threads/thread_group.h"
 
@@ -183,13 +184,7 @@ class ThreadComm final : public Communicator {
 };
 
 std::vector<Wish> ThreadComm::members(int color, int key) {
-  const Wish mine{color, key, me_.rank};
-  std::vector<Wish> all;
-  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    all.emplace_back();
-    std::memcpy(&all.back(), bytes.data(), sizeof(Wish));
-  }
-  return members_of(color, all);
+  return members_of(color, exchange_values(*this, Wish{color, key, me_.rank}));
 }
 
 std::unique_ptr<Communicator> ThreadComm::split(const GroupName& name, int color, int key) {

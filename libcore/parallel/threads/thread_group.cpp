@@ -166,8 +166,8 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
     waited_for.push_back(world_rank(other));
     if (member(other).left) left.push_back(world_rank(other));
   }
-  const std::string text = left.empty() ? waited_in_vain(world_->timeout(), list_ranks(waited_for))
-                                        : waits_for_ever(list_ranks(left));
+  const std::string text = left.empty() ? timed_out_text(world_->timeout(), list_ranks(waited_for))
+                                        : peer_left_text(list_ranks(left));
   const Error error(ErrorKind::kComm, concat(place(rank, call), ": ", text));
   world_->stop(error.what(), world_rank(rank), std::make_exception_ptr(error));
   throw Error(error);
