@@ -5,12 +5,12 @@
 
 namespace megalith {
 
-/// Where a rank runs, as it tells the others.
+/// Where a rank runs; the ranks tell each other.
 struct RankPlace {
-  std::string host = {};       // for people
+  std::string host = {};       // for messages
   std::string machine = {};    // the same for processes that share cores, whatever their hosts are called
   std::string address = {};    // of its interface
-  std::vector<int> cpus = {};  // that it may use
+  std::vector<int> cpus = {};  // that the rank may use
 
   template <class V>
   void members(V&& visit) {
@@ -21,11 +21,11 @@ struct RankPlace {
 /// The place of this process.
 RankPlace this_place(const std::string& address);
 
-/// How many ranks run on the machine of `rank`.
+/// The number of ranks on the machine of `rank`.
 int ranks_beside(const std::vector<RankPlace>&, int rank);
 
-/// Threads for `rank`: each CPU that it may use is divided by the ranks on its machine that may use it, too;
-/// at least 1.
+/// The number of threads for `rank`: each CPU that it may use is shared equally with the other ranks on its
+/// machine that may use it; at least 1.
 int cpu_share(const std::vector<RankPlace>&, int rank);
 
 }  // namespace megalith

@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kTimeToSayHello = std::chrono::seconds(10);  // to say who it is
-// the others wait longer, so that rank 0 can say who did not come
+constexpr auto kTimeToSayHello = std::chrono::seconds(10);  // for a connection to send its hello
+// The other ranks wait longer, so that rank 0 can name the ranks that did not join.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr size_t kMaxCandidates = 256;  // at a time
 constexpr uint64_t kMaxExchanged = uint64_t{1} << 30;
@@ -45,8 +45,8 @@ std::string receive_frame(const Socket& socket, Deadline deadline) {
   return socket.receive(bytes, deadline);
 }
 
-/// Rank 0's answer to a hello: nothing, or an error. It is JSON, as the hello is, so that programs of two
-/// versions understand each other's refusal.
+/// Rank 0's answer to a hello: empty, or an error. It is JSON, as the hello is, so that programs of different
+/// versions understand a refusal.
 constexpr const char* kWelcome = "";
 
 std::string answer_of(const Error& error) {
@@ -64,7 +64,7 @@ std::string answer_of(const Error& error) {
 
 // ---- rank 0
 
-/// Names the rank in what goes wrong with its connection, because an address alone tells a user little.
+/// Adds the rank to errors of its connection: an address alone tells a user little.
 template <class Call>
 void with_rank(size_t rank, const Call& call) {
   try {
@@ -77,10 +77,10 @@ void with_rank(size_t rank, const Call& call) {
 struct Candidate {
   Socket socket;
   std::string bytes = {};
-  Deadline deadline;  // to say who it is
+  Deadline deadline;  // for its hello
 };
 
-/// Rank 0's side until all are there.
+/// Rank 0's side until all ranks have joined.
 class Admission {
  public:
   Admission(Socket listener, RankHello mine, Deadline deadline)
@@ -89,7 +89,7 @@ class Admission {
         deadline_(deadline),
         ranks_(static_cast<size_t>(mine_.world)) {}
 
-  /// Connections in rank order; the first place is empty.
+  /// Returns the connections in rank order; the first place is empty.
   std::vector<Socket> admit_all(std::chrono::milliseconds timeout) {
     while (!missing().empty()) {
       if (steady_clock::now() >= deadline_) {
@@ -137,13 +137,13 @@ class Admission {
       candidates_.push_back({.socket = std::move(socket), .deadline = steady_clock::now() + kTimeToSayHello});
   }
 
-  /// A rank that waits says nothing: it has gone.
+  /// An admitted rank sends nothing while it waits: it has disconnected.
   void drop(size_t rank) {
     warn("rendezvous: rank ", rank, " disconnected before all ranks had joined");
     ranks_[rank] = {};
   }
 
-  /// Whether the candidate is done with: seated or sent away.
+  /// Whether the connection has been admitted or refused.
   bool is_settled(Candidate& candidate) {
     const std::string from = candidate.socket.peer_address();
     try {
@@ -157,7 +157,7 @@ class Admission {
       if (steady_clock::now() >= candidate.deadline) fail(ErrorKind::kData, "it sent no hello in time");
       return false;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kUsage) throw;  // the end of all
+      if (error.kind() == ErrorKind::kUsage) throw;  // all ranks fail
       warn("rendezvous: refused ", from, ": ", error.what());
       return true;
     }
@@ -179,7 +179,7 @@ class Admission {
       fail_all({ErrorKind::kUsage, "the ranks were not given the same options: " + list});
   }
 
-  /// Throws it here, and on all that are there.
+  /// Throws here and on all ranks that have joined.
   [[noreturn]] void fail_all(const Error& error) {
     for (size_t rank = 1; rank < ranks_.size(); ++rank) try {
         if (ranks_[rank].open()) ranks_[rank].send(answer_of(error), steady_clock::now() + kTimeToSayHello);
@@ -196,7 +196,7 @@ class Admission {
   std::vector<Candidate> candidates_ = {};
 };
 
-/// Rank 0's exchanges: it collects and hands out.
+/// Exchanges of rank 0, which collects and distributes.
 class FirstRankExchange {
  public:
   FirstRankExchange(std::vector<Socket> peers, std::chrono::milliseconds timeout)
@@ -220,7 +220,7 @@ class FirstRankExchange {
 
 // ---- the other ranks
 
-/// Their exchanges.
+/// Exchanges of the other ranks.
 class OtherRankExchange {
  public:
   OtherRankExchange(Socket first, int world, std::chrono::milliseconds timeout)
@@ -246,7 +246,7 @@ struct Address {
   int port;
 };
 
-/// Where torchrun's store says that rank 0 listens.
+/// The address of rank 0 in the store of torchrun's agent.
 class FirstRankAddress {
  public:
   FirstRankAddress(const Launch& launch, Deadline deadline)
@@ -264,7 +264,7 @@ class FirstRankAddress {
       const Json json = Json::parse(text, key_);
       const int64_t port = json["port"].as_int();
       if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
-    } catch (const Error&) {  // another program has written it
+    } catch (const Error&) {  // written by another program
     }
     fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is not an address");
   }
@@ -301,7 +301,7 @@ Rendezvous receive_ranks(const RendezvousOptions& options, const std::string& in
           .interface_address = interface.empty() ? address.host : interface};
 }
 
-/// Connected and welcomed.
+/// Connects to rank 0 and waits until all ranks have joined.
 Socket reach_first_rank(const RendezvousOptions& options, const Address& address, Deadline deadline) {
   std::string answer;
   Socket socket;

@@ -16,7 +16,7 @@ namespace {
 
 enum class WorkState { kWorks, kDone };
 
-/// What this rank tells the others while it works.
+/// Tells the others that this rank is alive while it works.
 class SignsOfLife {
  public:
   SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
@@ -33,7 +33,7 @@ class SignsOfLife {
     end(WorkState::kDone);
     check();
   }
-  /// This rank says nothing more.
+  /// This rank sends no more signs of life.
   void give_up() { end(std::nullopt); }
 
  private:
@@ -70,8 +70,8 @@ class SignsOfLife {
   const std::chrono::milliseconds round_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<WorkState> state_ = WorkState::kWorks;  // nothing: it has given up
-  std::exception_ptr error_;                            // before lost_
+  std::optional<WorkState> state_ = WorkState::kWorks;  // nothing: the rank has given up
+  std::exception_ptr error_;                            // written before lost_
   std::atomic<bool> lost_{false};
   Beside thread_;
 };

@@ -63,7 +63,7 @@ void SerialExecutor::drain() noexcept {
 }
 
 /// A job stays at the front while it runs, so that cancel() can tell it to give up; its place in the deque's
-/// memory stays, too.
+/// memory does not move.
 void SerialExecutor::serve() {
   Lock held = lock();
   while (true) {
@@ -78,7 +78,7 @@ void SerialExecutor::serve() {
     } catch (...) {
       error = std::current_exception();
     }
-    job.work = nullptr;  // with what it holds, before anybody is told
+    job.work = nullptr;  // frees what it holds before anyone is told
     held.lock();
     finish_job(error);
   }

@@ -17,7 +17,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = DirectFile::kBlock;
-constexpr size_t kMaxOpen = 16;  // files that are written at the same time
+constexpr size_t kMaxOpen = 16;  // files that are open for writing at the same time
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
@@ -95,14 +95,13 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   wake_reader();
 }
 
-// Wakes the reader; needs the mutex. From now on the reader does not count as stuck, even if it does not run
-// yet.
+// Wakes the reader; with the mutex. From now on the reader does not count as stuck, even before it runs.
 void PlacedFiles::wake_reader() {
   waiting_ = false;
   bytes_.notify_one();
 }
 
-// Bytes [offset, offset + bytes) can be read; joined to their neighbours.
+// Bytes [offset, offset + bytes) can now be read; they are joined with their neighbours.
 void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   uint64_t end = offset + bytes;
   auto next = file.there.upper_bound(offset);
@@ -117,8 +116,8 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
-// The ring's free bytes lie between its head and the oldest buffer, or, before the head has wrapped, up to
-// the memory's end and then up to the oldest buffer. A buffer must be one stretch, so one that does not fit
+// The free bytes of the ring are between its head and the oldest buffer or, before the head has wrapped, up
+// to the end of the memory and from there to the oldest buffer. A buffer is contiguous: one that does not fit
 // at the end goes to the beginning.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
@@ -134,8 +133,7 @@ bool PlacedFiles::finds_room(size_t room) {
   return true;
 }
 
-// Buffers leave in the order in which they came; those that nobody has read only when the reader cannot go
-// on.
+// Buffers are removed in their order, and unread ones only if the reader is stuck.
 bool PlacedFiles::make_room(size_t room) {
   while (!finds_room(room)) {
     if (buffers_.empty()) return false;
@@ -164,7 +162,7 @@ void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
     const SerialExecutor::Lock lock = thread_.lock();
-    buffer = &buffers_.back();  // its place in the deque's memory stays
+    buffer = &buffers_.back();  // its place in the deque's memory does not move
     filling_ = false;
     wake_reader();
   }
@@ -217,7 +215,7 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
       const size_t n = std::min<uint64_t>(bytes, buffer->offset + buffer->bytes - offset);
-      ++buffer->readers;  // then it stays
+      ++buffer->readers;  // keeps it in place
       lock.unlock();
       std::memcpy(out, buffer->data + (offset - buffer->offset), n);
       lock.lock();
@@ -248,7 +246,7 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
   if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
     const SerialExecutor::Lock lock = thread_.lock();
-    return files_[file];  // its names do not change
+    return files_[file];  // its paths do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
 }

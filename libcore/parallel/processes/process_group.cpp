@@ -12,11 +12,11 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Waited = ProcessWorld::Waited;
 
-// bytes of a greater tensor that go at once; bounded, so that other messages get between
+// Bytes of a larger tensor that are sent at once; bounded, so that other messages get their turn.
 constexpr size_t kSegment = 512 << 10;
-constexpr size_t kWindow = 4;                  // segments of each peer that may be here unreduced
-constexpr size_t kInline = 128 << 10;          // as fast in one exchange as in two
-constexpr std::chrono::milliseconds kLook(1);  // whether a greeting has come
+constexpr size_t kWindow = 4;          // segments of each peer that may arrive before they are reduced
+constexpr size_t kInline = 128 << 10;  // one exchange takes no longer than two
+constexpr std::chrono::milliseconds kLook(1);  // whether a header has arrived
 
 std::span<const std::byte> bytes_of(const ConstView& view) {
   return {view.as<std::byte>(), view.bytes()};
@@ -26,8 +26,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Takes away the const of memory that is only sent from, or is a View's, because the mesh has one kind of
-/// buffer for both directions.
+/// Removes the const of memory that is only read, or belongs to a View: the mesh has one kind of buffer for
+/// both directions.
 std::span<std::byte> writable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -41,7 +41,7 @@ size_t segment_bytes(size_t bytes, size_t k) {
 
 }  // namespace
 
-/// What a rank comes with, sent as it lies because ranks of one run are alike in the order of bytes.
+/// Describes a rank's call. It is sent as it lies in memory: all ranks of a run have the same byte order.
 struct ProcessGroup::Header {
   char name[24] = {};
   DType dtype = DType::kF32;
@@ -60,7 +60,7 @@ struct ProcessGroup::Header {
         text_bytes(call.text.size()) {
     std::string_view(call.name).copy(name, sizeof name - 1);
   }
-  /// Valid while this is.
+  /// Valid as long as this header.
   GroupCall call() const {
     GroupCall call{.name = name, .in = {nullptr, dtype, {}}, .root = root};
     if (tensor) call.in.shape = {elements};
@@ -69,7 +69,7 @@ struct ProcessGroup::Header {
   }
 };
 
-/// Segments of one memory to and from one peer, in their order.
+/// Segments of one memory to and from one peer, in order.
 class ProcessGroup::Transfer {
  public:
   Transfer(ProcessGroup& group, int peer, uint64_t slot, std::span<std::byte> memory)
@@ -120,7 +120,7 @@ ProcessGroup::ProcessGroup(std::shared_ptr<ProcessWorld> world, Members members)
       members_(std::move(members)),
       mail_(*world_, members_.id, members_.world_ranks) {
   const size_t cell = sizeof(Header) + inline_bytes(), peers = static_cast<size_t>(size());
-  // Not set to zero: pages that no call needs stay away.
+  // Not zeroed: pages that no call needs are never touched.
   handshake_memory_.reset(new std::byte[2 * peers * cell]);
   std::byte* next = handshake_memory_.get();
   for (int peer = 0; peer < size(); ++peer, next += 2 * cell)
@@ -134,7 +134,7 @@ ProcessGroup::~ProcessGroup() {
     world_->stop(concat(place(), ": ", late_text(world_ranks(trouble.peers))));
 }
 
-/// The more ranks, the fewer, because each of them keeps memory for the greetings of all.
+/// With more ranks it is smaller: each rank keeps memory for the headers of all.
 size_t ProcessGroup::inline_bytes() const {
   constexpr size_t kAll = 8 * kInline, kLine = 64;
   return std::min(kInline, kAll / static_cast<size_t>(size()) / kLine * kLine);
@@ -179,8 +179,8 @@ std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const 
   return ranks;
 }
 
-/// Looks again whether the run was stopped, because looking for who is to blame takes time, in which another
-/// rank may find it out.
+/// Checks once more whether the run was stopped: finding the culprit takes time, and another rank may be
+/// faster.
 void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const {
   const std::vector<int> ranks = world_ranks(missing);
   std::string text;
@@ -193,7 +193,7 @@ void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const
   throw Error(ErrorKind::kComm, message);
 }
 
-// ---- greetings
+// ---- handshakes
 
 void ProcessGroup::handshake(const GroupCall& call, const Parts& parts) {
   call_ = call.name;
@@ -205,7 +205,7 @@ void ProcessGroup::handshake(const GroupCall& call, const Parts& parts) {
   check_headers(call);
 }
 
-/// Receives come first: a sender then need not ask.
+/// Receives are posted first: then a sender need not announce its message.
 void ProcessGroup::exchange_headers(const Header& header, const Parts& parts) {
   const uint64_t slot = slot_of(members_.id, SlotKind::kHandshake, handshakes_);
   each_peer([&](int peer) {
@@ -278,8 +278,8 @@ ProcessGroup::Transfers ProcessGroup::transfers(SlotKind kind, std::span<std::by
   return made;
 }
 
-/// Waits for this rank's part of everybody in segments, hands each on to `results` when it is reduced, so
-/// that both directions are busy.
+/// Receives this rank's part from all others, segment by segment, and sends each segment to `results` as soon
+/// as it is reduced, so that both directions are busy.
 void ProcessGroup::reduce_parts(const Reduction& call, const Transfers& results) {
   const Reduction::Part mine = call.parts[static_cast<size_t>(rank())];
   const size_t segments = segments_of(mine.bytes), stride = std::min(segments, kWindow) * kSegment;
@@ -317,7 +317,7 @@ void ProcessGroup::reduce_parts(const Reduction& call, const Transfers& results)
   finish(own);
 }
 
-/// Everybody's part goes to whom it belongs, in turns.
+/// Sends each peer its part, one segment at a time, in turns.
 void ProcessGroup::send_parts(const Reduction& call, const Transfers& own) {
   size_t max_segments = 0;
   for (const Reduction::Part& part : call.parts)
@@ -358,8 +358,8 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
                                static_cast<size_t>(slice.elements) * size_of(view.dtype)});
   }
   reduction.out = view.as<std::byte>() + reduction.parts[static_cast<size_t>(rank())].offset;
-  // Receives over this rank's own values, which is safe because a result comes only after its reducer has
-  // them.
+  // Receives into this rank's own values. That is safe: a result arrives only after its reducer has these
+  // values.
   const Transfers results = transfers(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
   each_peer([&](int peer) {
     const Reduction::Part& part = reduction.parts[static_cast<size_t>(peer)];
@@ -385,7 +385,7 @@ void ProcessGroup::reduce_scatter(const View& mine, const ConstView& in, Reduce 
   reduce_parts(reduction, {});
 }
 
-/// Sends out[i] to peer i, and receives in[i] from it: what is empty goes nowhere.
+/// Sends out[i] to peer i and receives in[i] from it; empty parts are not sent.
 void ProcessGroup::swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in) {
   const uint64_t slot = slot_of(members_.id, SlotKind::kGather, handshakes_);
   Transfers all;
@@ -429,7 +429,7 @@ void ProcessGroup::all_to_all(const View& out, const ConstView& in) {
   swap_parts(parts, places);
 }
 
-/// What came with the greetings, to where it belongs.
+/// Copies the data that came with the headers to its place.
 void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const {
   each_peer([&](int peer) {
     const std::span<std::byte> place = places[static_cast<size_t>(peer)];
@@ -437,8 +437,8 @@ void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const
   });
 }
 
-/// Greater tensors go along a chain of all ranks that begins at the root, each segment at once, so that every
-/// rank sends and receives each byte once instead of the root sending it to all.
+/// Larger tensors travel along a chain of all ranks that begins at the root. Each segment is passed on at
+/// once, so every rank sends and receives each byte once, instead of the root sending it to all.
 void ProcessGroup::broadcast(const View& view, int root) {
   const bool at_once = goes_inline(view.bytes());
   handshake(broadcast_call(view, root), at_once && rank() == root ? to_all(bytes_of(view)) : to_all({}));

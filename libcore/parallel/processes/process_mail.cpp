@@ -14,12 +14,12 @@ using Waited = ProcessWorld::Waited;
 
 using Clock = std::chrono::steady_clock;
 
-/// Of several receivers each is waited for in turn, so long.
+/// With several receivers, how long each is waited for in turn.
 constexpr std::chrono::milliseconds kTurn(2);
 
 }  // namespace
 
-/// Goes before each message: what it is.
+/// Precedes each message and describes it.
 struct ProcessMail::Head {
   DType dtype = DType::kF32;
   int64_t elements = 0;
@@ -59,7 +59,7 @@ bool ProcessMail::set_slots(const View& memory, int slots) {
   return true;
 }
 
-/// Those that messages are on their way to, as far as is known.
+/// The peers that have not received all messages, as far as is known.
 std::vector<int> ProcessMail::receivers() const {
   std::vector<int> peers;
   for (size_t peer = 0; peer < sent_.size(); ++peer)
@@ -81,7 +81,7 @@ Waited ProcessMail::await_oldest(int peer, std::chrono::milliseconds time) {
   return Waited::kDone;
 }
 
-/// Waits until one more message has been received, whoever its receiver is.
+/// Waits until one more message has been received, by any of its receivers.
 Waited ProcessMail::await_some(Time deadline) {
   for (;;) {
     const std::vector<int> peers = receivers();
@@ -97,7 +97,7 @@ Waited ProcessMail::await_some(Time deadline) {
   }
 }
 
-/// Messages that are received make it ready.
+/// Waits until `ready()`, which becomes true as messages are received.
 template <class Ready>
 Waited ProcessMail::wait(const Ready& ready) {
   if (ready()) return Waited::kDone;
@@ -128,8 +128,8 @@ ProcessMail::Trouble ProcessMail::send(const ConstView& view, int peer) {
   return {};
 }
 
-/// Both parts are asked for at once, so that the data need not wait for the head. A message of another size
-/// than was sent lies in another slot, and never comes.
+/// Head and data are requested together, so that the data need not wait for the head. A message of another
+/// size is sent in another slot, so its data never arrives.
 ProcessMail::Trouble ProcessMail::recv(const View& view, int peer) {
   const int rank = world_rank(peer);
   Head head;

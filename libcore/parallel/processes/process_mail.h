@@ -12,15 +12,15 @@
 
 namespace megalith {
 
-/// The messages between one rank and the others of a group. `peer` is a place in the group. One thread at a
-/// time calls.
+/// Messages between one rank and the others of a group. `peer` is a place in the group. One thread at a time
+/// calls.
 class ProcessMail {
  public:
   /// Why a message was not sent or received.
   struct Trouble {
     ProcessWorld::Waited waited = ProcessWorld::Waited::kDone;
-    std::vector<int> peers = {};  // that were waited for
-    std::string problem = {};     // with the message itself
+    std::vector<int> peers = {};  // who was waited for
+    std::string problem = {};     // what is wrong with the message itself
 
     explicit operator bool() const { return waited != ProcessWorld::Waited::kDone || !problem.empty(); }
   };
@@ -28,14 +28,14 @@ class ProcessMail {
   ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks);
   ProcessMail(const ProcessMail&) = delete;
   ProcessMail& operator=(const ProcessMail&) = delete;
-  /// From then on nobody reads `memory` of the slots. close() comes before.
+  /// close() must come first. Afterwards the memory of the slots is not used any more.
   ~ProcessMail();
 
-  /// False while a message is in the slots that it had.
+  /// False if a message is still in the previous slots.
   bool set_slots(const View& memory, int slots);
   Trouble send(const ConstView&, int peer);
   Trouble recv(const View&, int peer);
-  /// Waits until all messages have been received, or nobody will.
+  /// Waits until all messages have been received, or cannot be any more.
   Trouble close();
 
  private:

@@ -15,7 +15,7 @@ using Outcome = MeshBuffer::Outcome;
 constexpr std::chrono::milliseconds kBetweenLooks(20);  // at the peers
 /// A peer's notice may be seen before what it sent earlier: that much longer it is waited for.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::seconds kToTell(1);  // a peer that takes no notice for so long has stopped itself
+constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice by then has stopped itself
 /// A process that runs answers within it, even if it is one of many on its cores.
 constexpr std::chrono::seconds kToAnswer(2);
 constexpr size_t kNoticeText = 2000;
@@ -70,7 +70,7 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
                      .name_of = [this](int rank) { return name_of(rank); }})) {
-  options_.exchange = nullptr;  // with what it holds
+  options_.exchange = nullptr;  // and what it holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
     if (rank != options_.rank) connect_peer(rank);
@@ -78,8 +78,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
   watch_ = std::thread([this] { keep_watch(); });
 }
 
-/// Whom this rank waits for is sent at once, but read only when the peer asks for it. The mesh then answers
-/// by itself, even when no thread of this rank runs.
+/// waits_for_ is sent at once, but read when the peer asks for it. The mesh then answers by itself, even if
+/// no thread of this rank runs.
 void ProcessWorld::connect_peer(int rank) {
   static_assert(sizeof waits_for_ == sizeof Peer::waits_for);
   Peer& other = peer(rank);
@@ -195,7 +195,7 @@ ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing)
   std::vector<int> silent;
   for (const int rank : asked) {
     const Outcome outcome = wait({*peer(rank).waits_for_in, Direction::kReceive, rank, deadline});
-    check_peer(rank, outcome == Outcome::kLost);  // who has stopped the run need not answer
+    check_peer(rank, outcome == Outcome::kLost);  // a peer that has stopped the run need not answer
     if (outcome != Outcome::kDone) silent.push_back(rank);
   }
   if (stopped()) return {missing};
@@ -243,8 +243,8 @@ void ProcessWorld::keep_watch() {
   }
 }
 
-/// Finds out whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
-/// broken; but a notice may have arrived before.
+/// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
+/// broken; its notice may still have arrived before.
 void ProcessWorld::check_peer(int rank, bool lost) {
   Peer& other = peer(rank);
   {
@@ -270,7 +270,7 @@ std::string ProcessWorld::why() const {
   return why_;
 }
 
-/// Unless it has been stopped already: by this rank, which then tells the others, or by another one.
+/// Ends the run unless it has ended already: by this rank, which then tells the others, or by another one.
 void ProcessWorld::end_run(const std::string& why, bool by_this_rank) {
   const std::lock_guard lock(mutex_);
   if (stopped()) return;
@@ -300,7 +300,7 @@ void ProcessWorld::fail(const std::exception_ptr& error) {
 
 /// Sends a notice to all others; await_told() waits until it is sent. With the mutex.
 void ProcessWorld::tell(const Notice& notice) {
-  if (leaving_) return;  // nothing is said after that
+  if (leaving_) return;  // the last notice has been sent
   leaving_ = notice.kind == Notice::kLeaves;
   for (int rank = 0; rank < size(); ++rank) {
     if (rank == options_.rank || peer(rank).state == Peer::kLost) continue;

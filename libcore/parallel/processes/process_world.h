@@ -76,7 +76,7 @@ class ProcessWorld {
 
   /// A number that no group of this rank has had; see use_group().
   int next_group() { return next_group_.fetch_add(1); }
-  /// Takes the number on which the members of a new group agreed: the largest that any of them offered, so
+  /// Takes the number that the members of a new group agreed on: the largest that any of them offered, so
   /// that it is new to all.
   void use_group(int number);
 
@@ -90,8 +90,8 @@ class ProcessWorld {
     MeshBuffer::Direction direction;
     int peer;
     Time deadline;
-    bool peer_left = false;   // is known already
-    bool after_stop = false;  // goes on when the run has been stopped
+    bool peer_left = false;   // already known
+    bool after_stop = false;  // continues when the run has been stopped
   };
 
   Peer& peer(int rank) const { return *peers_[static_cast<size_t>(rank)]; }
@@ -121,7 +121,7 @@ class ProcessWorld {
   Time alarm_ = Time::min();  // when the watch wakes
   std::condition_variable alarm_changed_;
   std::vector<std::unique_ptr<Peer>> peers_;  // null at this rank's place
-  std::vector<int> told_;                     // whose notice may still be on its way
+  std::vector<int> told_;                     // ranks whose notice may still be on its way
   std::thread watch_;
 };
 
