@@ -80,8 +80,8 @@ inline constexpr size_t kLongestLine = size_t{1} << 28;
 
 /// Splits an input into batches of whole lines, as Python's text files do: \n, \r\n and a lone \r end a line,
 /// and the last line needs no end. An input whose first character is "[" is one JSON array, whose elements
-/// take the place of lines; after it lines follow again. The bytes themselves are not checked. Of a line that
-/// is longer than the limit, a little more than the limit is kept, and then its end. Memory: one batch and a
+/// take the place of lines; after it lines follow again. The bytes themselves are not checked. A line
+/// that is longer than the limit keeps a little more than the limit, and its end. Memory: one batch and a
 /// window of 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
 class LineReader {
  public:
