@@ -19,6 +19,7 @@
 #include "libcore/dialects/paddle/paddle_run.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/options/cli.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/text/tokenizer_files.h"
 #include "libcore/train/run/pretrain.h"
 #include "libcore/train/run/run_rules.h"
@@ -78,7 +79,7 @@ class Planner {
       for (const std::string& line : plan.why) log(line);
       decided = plan.options;
     }
-    if (world) decided = Json::parse(world->exchange(decided.dump())[0], "the plan of rank 0");
+    if (world) decided = Json::parse(rank0_value(*world, decided.dump()), "the plan of rank 0");
     std::erase_if(decided.as_object(),
                   [&](const auto& member) { return options_.given(option_key(member.first)); });
     options_.adopt(decided, "plan", {"Parallelism", "Training"});

@@ -13,30 +13,31 @@
 namespace megalith {
 namespace {
 
-constexpr int kServerRanks = 4;  // of DLC's commands, without LOCAL_WORLD_SIZE
+constexpr int kServerRanks = 4;  // of DLC's commands without LOCAL_WORLD_SIZE
 
-/// How one kind of launcher numbers its ranks.
+/// How a kind of launcher numbers its ranks.
 struct Family {
   const char* launcher;
-  const char *rank, *world, *local_rank, *local_world;  // variables; null: there is none
-  const char* only_with = nullptr;                      // the others say nothing without it
+  const char *rank, *world, *local_rank, *local_world;  // variables; null if there is none
+  const char* only_with = nullptr;                      // without it the others do not count
 };
 constexpr Family kRank = {"the environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 constexpr Family kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Family kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-// Slurm without a step is the batch script, which runs once, so its variables count no ranks.
+// Outside a step, Slurm's variables are those of the batch script, which runs once: they do not count ranks.
 constexpr Family kSlurm = {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"};
 constexpr Family kPaddle = {"Paddle's launcher", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM",
                             "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE"};
 constexpr Family kAscend = {"the rank table", "RANK_ID", "RANK_SIZE", nullptr, nullptr};
-constexpr const Family* kFamilies[] = {&kRank, &kOpenMpi, &kPmi, &kSlurm, &kPaddle, &kAscend};  // precedence
+constexpr const Family* kFamilies[] = {&kRank,  &kOpenMpi, &kPmi,
+                                       &kSlurm, &kPaddle,  &kAscend};  // by precedence
 
-/// What launchers set beside a family's variables, or in their place, and what no run needs.
+/// Variables that launchers set beside a family's own, or instead of them, and that no run needs.
 struct Beside {
   const char* name;
-  const char* missing;  // what is asked for in its place
-  int alone;            // its max in a process that is the only one
+  const char* missing;  // what must be set instead
+  int alone;            // the largest value in a process that is alone
   const char* only_with = nullptr;
 };
 constexpr int kRankAlone = 0, kWorldAlone = 1;
@@ -50,7 +51,7 @@ constexpr Beside kBeside[] = {
     {"MV2_COMM_WORLD_RANK", kPmi.rank, kRankAlone},
     {"MV2_COMM_WORLD_SIZE", kPmi.rank, kWorldAlone},
     {"SLURM_STEP_NUM_TASKS", kSlurm.rank, kWorldAlone},
-    {"SLURM_NPROCS", kSlurm.rank, kWorldAlone, kSlurm.only_with},  // the batch script has the job's
+    {"SLURM_NPROCS", kSlurm.rank, kWorldAlone, kSlurm.only_with},  // the batch script has the job's value
     {"SLURM_NODEID", kSlurm.rank, kRankAlone},
     {"PADDLE_GLOBAL_RANK", kPaddle.rank, kRankAlone},
     {"PADDLE_GLOBAL_SIZE", kPaddle.rank, kWorldAlone},
@@ -70,7 +71,7 @@ class Reader {
     return value ? value : "";
   }
 
-  /// kUsage when the variable is set to something else.
+  /// kUsage if the variable has any other value.
   std::optional<int> number(const char* name, int min_value, int max_value) const {
     const char* const value = name ? environment_(name) : nullptr;
     if (!value) return std::nullopt;
@@ -83,7 +84,7 @@ class Reader {
     return static_cast<int>(*number);
   }
 
-  /// Rank and sizes as `family` gives them, checked against each other; nothing when it is silent.
+  /// Rank and sizes as `family` gives them, checked against each other; nothing if it gives none.
   std::optional<Launch> ranks(const Family& family) const {
     constexpr int kMax = std::numeric_limits<int>::max();
     if (family.only_with && text(family.only_with).empty()) return std::nullopt;
@@ -150,7 +151,7 @@ Endpoint parse_endpoint(const char* variable, std::string text) {
   return {text.substr(0, colon), static_cast<int>(*port)};
 }
 
-/// PADDLE_MASTER, else the first of all ranks' endpoints.
+/// PADDLE_MASTER, else the first of the ranks' endpoints.
 std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch) {
   const std::string list = read.text("PADDLE_TRAINER_ENDPOINTS");
   const auto endpoints = split(list, ',');
@@ -163,8 +164,8 @@ std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch
   return parse_endpoint("PADDLE_TRAINER_ENDPOINTS", endpoints.front());
 }
 
-/// What the ranks of a job have in common, so that they agree on a port, and no other job has. Empty: nothing
-/// is known.
+/// What the ranks of a job have in common and no other job has, so that they agree on a port. Empty if
+/// nothing is known.
 std::string job_of(const Reader& read, const Family& family) {
   const auto joined = [&](std::initializer_list<const char*> names) {
     std::string job;
@@ -178,7 +179,7 @@ std::string job_of(const Reader& read, const Family& family) {
   return {};
 }
 
-/// Where rank 0 is, in the launcher's own words.
+/// The address of rank 0, as the launcher writes it.
 std::optional<Endpoint> own_endpoint(const Reader& read, const Family& family, const Launch& launch) {
   const std::string job = job_of(read, family);
   const int port = job.empty() ? kDefaultPort : port_of_job(job);
@@ -213,7 +214,7 @@ void take_torchrun(const Reader& read, Launch& launch) {
          "MASTER_PORT; start with torchrun --no-python");
 }
 
-/// The table fills what RANK_ID alone does not say.
+/// The table completes what RANK_ID alone does not say.
 std::optional<Launch> ascend_launch(const Reader& read) {
   const std::string path = read.text("RANK_TABLE_FILE");
   if (path.empty()) {
@@ -240,7 +241,8 @@ std::optional<Launch> ascend_launch(const Reader& read) {
                 .launcher = kAscend.launcher};
 }
 
-/// RANK and WORLD_SIZE then count ranks, whatever they count otherwise.
+/// Whether torchrun started this process: then RANK and WORLD_SIZE count ranks, whatever they count
+/// elsewhere.
 bool started_by_torchrun(const Reader& read) {
   return !read.text("LOCAL_RANK").empty() || !read.text("TORCHELASTIC_RUN_ID").empty();
 }
@@ -260,7 +262,7 @@ LaunchSizes sizes_of(const Reader& read, const Family& family) {
           local ? concat(family.local_world, '=', *local) : std::string()};
 }
 
-/// Sizes that count servers become those of their ranks.
+/// Turns sizes that count servers into sizes that count ranks.
 void count_server_ranks(LaunchSizes& sizes) {
   if (sizes.local_world == 0) {
     sizes.local_world = kServerRanks;
@@ -281,7 +283,7 @@ std::optional<int> world_of(const Reader& read, const Family& family) {
   return launch ? std::optional(launch->world) : std::nullopt;
 }
 
-/// Processes of a launcher that another launcher's variables call fewer would each train alone.
+/// If another launcher's variables give fewer processes, each of them would train alone.
 void require_no_more(const Reader& read, const Family& chosen, int world) {
   for (const Family* family : kFamilies)
     if (const auto other = world_of(read, *family); other > world)
@@ -289,7 +291,7 @@ void require_no_more(const Reader& read, const Family& chosen, int world) {
            " in the environment contradict each other; unset those of the launcher that is not used");
 }
 
-/// Complete, but for what the command line adds.
+/// Complete except for what the command line adds.
 std::optional<Launch> launch_of(const Reader& read, const Family& family) {
   if (&family == &kAscend) return ascend_launch(read);
   auto launch = read.ranks(family);
@@ -304,9 +306,9 @@ std::optional<Launch> launch_of(const Reader& read, const Family& family) {
        " is not set; set it too, or unset the first");
 }
 
-/// Variables of a launcher that are left without its rank and size. A process that took no notice would train
-/// alone beside others that do the same. LOCAL_WORLD_SIZE by itself is a wish for a number of ranks, as DLC's
-/// commands set it.
+/// Variables of a launcher without its rank and size. A process that ignored them would train alone, beside
+/// others that do the same. LOCAL_WORLD_SIZE by itself only asks for a number of ranks: DLC's commands set
+/// it.
 void refuse_leftovers(const Reader& read) {
   constexpr int kMax = std::numeric_limits<int>::max();
   for (const Family* family : kFamilies) {
@@ -316,7 +318,7 @@ void refuse_leftovers(const Reader& read) {
     if (local_world.value_or(1) > 1)
       refuse_alone(concat(family->local_world, '=', *local_world), family->rank);
   }
-  // The batch script of Slurm is process 0.
+  // Slurm's batch script is process 0.
   const auto task = read.number(kSlurm.rank, 0, kMax);
   if (task.value_or(0) > 0) refuse_alone(concat(kSlurm.rank, '=', *task), kSlurm.only_with);
   for (const Beside& beside : kBeside) {
@@ -364,7 +366,7 @@ LaunchSizes read_launch_sizes(const Environment& environment, bool servers) {
 std::optional<ServerLaunch> read_server_launch(const Environment& environment, const LaunchHints& hints) {
   const Reader read(environment, hints);
   if (started_by_torchrun(read)) return std::nullopt;
-  // LOCAL_WORLD_SIZE counts ranks there, the others servers, so that only these two are compared.
+  // LOCAL_WORLD_SIZE counts ranks here and the others count servers, so only these two are compared.
   constexpr Family kServers = {"DLC", "RANK", "WORLD_SIZE", nullptr, nullptr};
   const auto servers = read.ranks(kServers);
   if (!servers) return std::nullopt;

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// Options that say how to start ranks, as they were given; empty: none was.
+/// The options given that say how to start ranks; empty if none was.
 std::string starting_options(const LaunchConfig& config) {
   if (config.gpus) return "--gpus " + *config.gpus;
   if (config.servers) return concat("--nnodes ", *config.servers);
@@ -52,9 +52,9 @@ std::string random_token() {
   return token.str();
 }
 
-/// The servers of the run, and which this is.
+/// The servers of the run, and which of them this is.
 struct Servers {
-  std::vector<HostfileEntry> hosts = {};  // as many as there are servers; names empty without a file
+  std::vector<HostfileEntry> hosts = {};  // one for each server; without a file the names are empty
   int here = 0;
 };
 
@@ -133,7 +133,7 @@ ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& 
   return ranks;
 }
 
-/// DLC's servers; --nproc or --gpus say the ranks of each in place of LOCAL_WORLD_SIZE.
+/// DLC's servers; --nproc or --gpus give the ranks of each instead of LOCAL_WORLD_SIZE.
 ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch& launch) {
   ServerRanks ranks{.address = launch.address, .port = launch.port, .devices = devices_of(config)};
   const int given = given_ranks(config, nproc, ranks.devices);
@@ -143,7 +143,7 @@ ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch&
   return ranks;
 }
 
-/// Refuses options about a launcher that is not there, instead of ignoring them.
+/// Refuses options that concern a launcher if there is none, instead of ignoring them.
 void refuse_orphans(const LaunchConfig& config) {
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::kUsage, option,

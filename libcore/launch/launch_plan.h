@@ -8,15 +8,15 @@
 
 namespace megalith {
 
-/// What this process is; none of both: alone, with its ranks as threads.
+/// What this process is. If neither is set: a process alone, whose ranks are threads.
 struct LaunchPlan {
   std::optional<Launch> rank = {};         // one of several ranks
-  std::optional<ServerRanks> server = {};  // who starts those of this server
+  std::optional<ServerRanks> server = {};  // the process that starts the ranks of this server
   int world() const { return rank ? rank->world : server ? server->world : 0; }
 };
 
-/// From the options and the environment. `nproc`: --nproc as given, 0: not. kUsage when they contradict each
-/// other, and what read_launch() and read_hostfile() throw.
+/// Decides from the options and the environment. `nproc`: --nproc as given, 0 if not. kUsage if they
+/// contradict each other; also throws what read_launch() and read_hostfile() throw.
 LaunchPlan plan_launch(const LaunchConfig&, int nproc, const Environment&);
 
 }  // namespace megalith

@@ -64,7 +64,7 @@ std::optional<RankHello> decode_hello(std::string_view bytes) {
                   .rank = count(json, "rank"),
                   .world = count(json, "world"),
                   .options = json["options"]};
-  (void)hello.options.as_object();  // or kData
+  (void)hello.options.as_object();  // or throws kData
   return hello;
 }
 

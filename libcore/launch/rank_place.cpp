@@ -7,13 +7,12 @@
 
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {
 
-// The same in all containers of a machine, which share its cores, and another on each machine; a host's name
-// would be neither.
+// Is the same in all containers of a machine, which share its cores, and different on every machine; the name
+// of a host would be neither.
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 std::string host_name() {
@@ -39,25 +38,6 @@ RankPlace this_place(const std::string& address) {
   return place;
 }
 
-std::string encode_place(const RankPlace& place) {
-  Json json = Json::object();
-  json.set("host", place.host);
-  json.set("machine", place.machine);
-  json.set("address", place.address);
-  Json& cpus = json.set("cpus", Json::array());
-  for (const int cpu : place.cpus) cpus.push_back(cpu);
-  return json.dump();
-}
-
-RankPlace decode_place(std::string_view bytes) {
-  const Json json = Json::parse(bytes, "a rank's place");
-  RankPlace place{.host = json["host"].as_string(),
-                  .machine = json["machine"].as_string(),
-                  .address = json["address"].as_string()};
-  for (const Json& cpu : json["cpus"].as_array()) place.cpus.push_back(static_cast<int>(cpu.as_int()));
-  return place;
-}
-
 int ranks_beside(const std::vector<RankPlace>& places, int rank) {
   const std::string& machine = places[static_cast<size_t>(rank)].machine;
   return static_cast<int>(
@@ -72,7 +52,7 @@ int cpu_share(const std::vector<RankPlace>& places, int rank) {
         1.0 / static_cast<double>(std::count_if(places.begin(), places.end(), [&](const RankPlace& p) {
           return p.machine == mine.machine && std::find(p.cpus.begin(), p.cpus.end(), cpu) != p.cpus.end();
         }));
-  constexpr double kRounding = 1e-9;  // thirds of three CPUs are one
+  constexpr double kRounding = 1e-9;  // three thirds of a CPU are one
   return std::max(1, static_cast<int>(share + kRounding));
 }
 

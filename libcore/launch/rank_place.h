@@ -1,30 +1,31 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace megalith {
 
-/// Where a rank runs, as it tells the others.
+/// Where a rank runs; the ranks tell each other.
 struct RankPlace {
-  std::string host = {};       // for people
+  std::string host = {};       // for messages
   std::string machine = {};    // the same for processes that share cores, whatever their hosts are called
   std::string address = {};    // of its interface
-  std::vector<int> cpus = {};  // that it may use
+  std::vector<int> cpus = {};  // that the rank may use
+
+  template <class V>
+  void members(V&& visit) {
+    visit(host, machine, address, cpus);
+  }
 };
 
 /// The place of this process.
 RankPlace this_place(const std::string& address);
 
-std::string encode_place(const RankPlace&);
-RankPlace decode_place(std::string_view bytes);  // kData
-
-/// How many ranks run on the machine of `rank`.
+/// The number of ranks on the machine of `rank`.
 int ranks_beside(const std::vector<RankPlace>&, int rank);
 
-/// Threads for `rank`: each CPU that it may use is divided by the ranks on its machine that may use it, too;
-/// at least 1.
+/// The number of threads for `rank`: each CPU that it may use is shared equally with the other ranks on its
+/// machine that may use it; at least 1.
 int cpu_share(const std::vector<RankPlace>&, int rank);
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ struct ListedRank {
   std::string server;
 };
 
-/// A value of a table and where it stands there, for messages.
+/// A value of a table and its place there, for messages.
 struct Place {
   const Json& json;
   std::string where;
@@ -50,7 +50,7 @@ struct Place {
     if (!json.is_string()) refuse("string");
     return json.as_string();
   }
-  /// hccl_tools.py writes numbers as strings, people also as numbers.
+  /// hccl_tools.py writes numbers as strings; people also write plain numbers.
   int number(const char* what) const {
     constexpr int64_t kEnd = 1 << 20;
     const auto value = json.is_int()      ? std::optional(json.as_int())
@@ -62,7 +62,7 @@ struct Place {
   }
 };
 
-/// Checks all that a table says, whoever reads it, so that no part of a bad one is passed on.
+/// Checks everything in a table, whoever reads it, so that no part of a bad one is passed on.
 std::vector<ListedRank> listed_ranks(const Place& table) {
   std::vector<ListedRank> ranks;
   const std::vector<Place> servers = table.at("server_list").list();
@@ -141,7 +141,7 @@ std::string table_text(Json servers) {
          "\n";
 }
 
-/// A checked table's servers.
+/// The servers of a checked table.
 Json servers_of(const std::string& path) {
   read_rank_table(path, 0);
   return Json::load(path)["server_list"];
@@ -165,7 +165,7 @@ std::string rank_table_text(const std::vector<int>& devices, const std::string& 
 
 std::string merged_rank_table_text(const std::vector<std::string>& paths) {
   Json servers = Json::array();
-  std::map<std::string, std::string> seen;  // server, file
+  std::map<std::string, std::string> seen;  // server to file
   int rank = 0;
   for (const std::string& path : paths) {
     const Json list = servers_of(path);

@@ -14,18 +14,18 @@ namespace megalith {
 /// All ranks of a run, as one of them sees it.
 struct RankWorld {
   std::unique_ptr<Communicator> comm;
-  std::vector<RankPlace> places;  // of every rank
+  std::vector<RankPlace> places;  // one for each rank
 };
 
 struct RankWorldOptions {
   Launch launch;
-  Json options = Json::object();            // that all ranks have to agree on
-  std::chrono::milliseconds meeting, wait;  // the longest for all to come, and for a peer from then on
+  Json options = Json::object();            // must be the same on all ranks
+  std::chrono::milliseconds meeting, wait;  // longest waits: for all ranks to join, and later for a peer
 };
 
-/// Meets the other ranks (launch/rendezvous.h) and connects with them, on the interface that
-/// GLOO_SOCKET_IFNAME names, else the one that routes to rank 0. Throws what meet() and make_process_comm()
-/// throw.
+/// Joins the rendezvous (launch/rendezvous.h) and connects to the other ranks, on the interface that
+/// GLOO_SOCKET_IFNAME names, else on the one that routes to rank 0. Throws what join_rendezvous() and
+/// make_process_comm() throw.
 RankWorld enter_rank_world(const RankWorldOptions&);
 
 }  // namespace megalith

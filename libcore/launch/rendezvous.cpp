@@ -22,10 +22,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kGuestTime = std::chrono::seconds(10);  // to say who it is
-// the others wait longer, so that rank 0 can say who did not come
+constexpr auto kTimeToSayHello = std::chrono::seconds(10);  // for a connection to send its hello
+// The other ranks wait longer, so that rank 0 can name the ranks that did not join.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
-constexpr size_t kMaxStrangers = 256;  // at a time
+constexpr size_t kMaxCandidates = 256;  // at a time
 constexpr uint64_t kMaxExchanged = uint64_t{1} << 30;
 
 // ---- frames: the length in 8 bytes (little-endian), then the bytes
@@ -45,22 +45,26 @@ std::string receive_frame(const Socket& socket, Deadline deadline) {
   return socket.receive(bytes, deadline);
 }
 
-/// Rank 0's answer to a hello: nothing, or an error's exit code and message.
+/// Rank 0's answer to a hello: empty, or an error. It is JSON, as the hello is, so that programs of different
+/// versions understand a refusal.
 constexpr const char* kWelcome = "";
 
 std::string answer_of(const Error& error) {
-  return frame(concat(exit_code(error.kind()), ' ', error.what()));
+  Json answer = Json::object();
+  answer.set("exit_code", exit_code(error.kind()));
+  answer.set("message", error.what());
+  return frame(answer.dump());
 }
 
-[[noreturn]] void fail_as(std::string_view answer, const std::string& where) {
-  const size_t blank = std::min(answer.find(' '), answer.size());
-  const bool gone = parse_int(answer.substr(0, blank)) == exit_code(ErrorKind::kComm);
-  fail(gone ? ErrorKind::kComm : ErrorKind::kUsage, where, answer.substr(blank));
+[[noreturn]] void fail_as(const std::string& answer, const std::string& where) {
+  const Json error = Json::parse(answer, where + " the answer to a hello");
+  const bool lost = error["exit_code"].as_int() == exit_code(ErrorKind::kComm);
+  fail(lost ? ErrorKind::kComm : ErrorKind::kUsage, where, ' ', error["message"].as_string());
 }
 
 // ---- rank 0
 
-/// Names the rank in what goes wrong with its connection, because an address alone tells a user little.
+/// Adds the rank to errors of its connection: an address alone tells a user little.
 template <class Call>
 void with_rank(size_t rank, const Call& call) {
   try {
@@ -70,115 +74,115 @@ void with_rank(size_t rank, const Call& call) {
   }
 }
 
-struct Guest {
+struct Candidate {
   Socket socket;
   std::string bytes = {};
-  Deadline deadline;  // to say who it is
+  Deadline deadline;  // for its hello
 };
 
-/// Rank 0's side until all are there.
-class Door {
+/// Rank 0's side until all ranks have joined.
+class Admission {
  public:
-  Door(Socket listener, RankHello mine, Deadline deadline)
+  Admission(Socket listener, RankHello mine, Deadline deadline)
       : listener_(std::move(listener)),
         mine_(std::move(mine)),
         deadline_(deadline),
-        seats_(static_cast<size_t>(mine_.world)) {}
+        ranks_(static_cast<size_t>(mine_.world)) {}
 
-  /// Connections in rank order; the first place is empty.
-  std::vector<Socket> wait_for_all(std::chrono::milliseconds timeout) {
+  /// Returns the connections in rank order; the first place is empty.
+  std::vector<Socket> admit_all(std::chrono::milliseconds timeout) {
     while (!missing().empty()) {
       if (steady_clock::now() >= deadline_) {
-        end_all({ErrorKind::kComm,
-                 concat(missing().size() == 1 ? "rank " : "ranks ", join(missing(), ", "),
-                        " did not connect to ", listener_.local_address(), ':', listener_.local_port(),
-                        " within ", format_duration(static_cast<double>(timeout.count()) / 1000),
-                        "; look at the log of each, or raise --distributed-timeout-minutes")});
+        fail_all({ErrorKind::kComm,
+                  concat(missing().size() == 1 ? "rank " : "ranks ", join(missing(), ", "),
+                         " did not connect to ", listener_.local_address(), ':', listener_.local_port(),
+                         " within ", format_duration(static_cast<double>(timeout.count()) / 1000),
+                         "; look at the log of each, or raise --distributed-timeout-minutes")});
       }
       serve();
       stop_if_asked();
     }
-    for (size_t rank = 1; rank < seats_.size(); ++rank)
-      with_rank(rank, [&] { seats_[rank].send(frame(kWelcome), deadline_); });
-    return std::move(seats_);
+    for (size_t rank = 1; rank < ranks_.size(); ++rank)
+      with_rank(rank, [&] { ranks_[rank].send(frame(kWelcome), deadline_); });
+    return std::move(ranks_);
   }
 
  private:
   std::vector<std::string> missing() const {
     std::vector<std::string> ranks;
-    for (size_t rank = 1; rank < seats_.size(); ++rank)
-      if (!seats_[rank].open()) ranks.push_back(std::to_string(rank));
+    for (size_t rank = 1; rank < ranks_.size(); ++rank)
+      if (!ranks_[rank].open()) ranks.push_back(std::to_string(rank));
     return ranks;
   }
 
   void serve() {
     std::vector<pollfd> wanted = {{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
-    for (const Guest& guest : guests_)
-      wanted.push_back({.fd = guest.socket.descriptor(), .events = POLLIN, .revents = 0});
-    for (const Socket& seat : seats_)
-      wanted.push_back({.fd = seat.descriptor(), .events = POLLIN, .revents = 0});
+    for (const Candidate& candidate : candidates_)
+      wanted.push_back({.fd = candidate.socket.descriptor(), .events = POLLIN, .revents = 0});
+    for (const Socket& socket : ranks_)
+      wanted.push_back({.fd = socket.descriptor(), .events = POLLIN, .revents = 0});
     ::poll(wanted.data(), wanted.size(), 100);
-    for (size_t rank = 1; rank < seats_.size(); ++rank)
-      if (seats_[rank].open() && wanted[1 + guests_.size() + rank].revents != 0) leave(rank);
-    std::vector<Guest> staying;
-    for (Guest& guest : guests_)
-      if (!listen_to(guest)) staying.push_back(std::move(guest));
-    guests_ = std::move(staying);
-    if (wanted[0].revents != 0) let_in();
+    for (size_t rank = 1; rank < ranks_.size(); ++rank)
+      if (ranks_[rank].open() && wanted[1 + candidates_.size() + rank].revents != 0) drop(rank);
+    std::vector<Candidate> staying;
+    for (Candidate& candidate : candidates_)
+      if (!is_settled(candidate)) staying.push_back(std::move(candidate));
+    candidates_ = std::move(staying);
+    if (wanted[0].revents != 0) accept();
   }
 
-  void let_in() {
+  void accept() {
     Socket socket = listener_.accept();
-    if (socket.open() && guests_.size() < kMaxStrangers + seats_.size())
-      guests_.push_back({.socket = std::move(socket), .deadline = steady_clock::now() + kGuestTime});
+    if (socket.open() && candidates_.size() < kMaxCandidates + ranks_.size())
+      candidates_.push_back({.socket = std::move(socket), .deadline = steady_clock::now() + kTimeToSayHello});
   }
 
-  /// A rank that waits says nothing: it has gone.
-  void leave(size_t rank) {
+  /// An admitted rank sends nothing while it waits: it has disconnected.
+  void drop(size_t rank) {
     warn("rendezvous: rank ", rank, " disconnected before all ranks had joined");
-    seats_[rank] = {};
+    ranks_[rank] = {};
   }
 
-  /// Whether the guest is done with: seated or sent away.
-  bool listen_to(Guest& guest) {
-    const std::string from = guest.socket.peer_address();
+  /// Whether the connection has been admitted or refused.
+  bool is_settled(Candidate& candidate) {
+    const std::string from = candidate.socket.peer_address();
     try {
-      const auto some = guest.socket.receive_some(size_t{1} << 16);
+      const auto some = candidate.socket.receive_some(size_t{1} << 16);
       if (!some) fail(ErrorKind::kData, "it disconnected without sending anything");
-      guest.bytes += *some;
-      if (const auto hello = decode_hello(guest.bytes)) {
-        seat(guest, *hello);
+      candidate.bytes += *some;
+      if (const auto hello = decode_hello(candidate.bytes)) {
+        admit(candidate, *hello);
         return true;
       }
-      if (steady_clock::now() >= guest.deadline) fail(ErrorKind::kData, "it sent no hello in time");
+      if (steady_clock::now() >= candidate.deadline) fail(ErrorKind::kData, "it sent no hello in time");
       return false;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kUsage) throw;  // the end of all
+      if (error.kind() == ErrorKind::kUsage) throw;  // all ranks fail
       warn("rendezvous: refused ", from, ": ", error.what());
       return true;
     }
   }
 
-  void seat(Guest& guest, const RankHello& hello) {
+  void admit(Candidate& candidate, const RankHello& hello) {
     std::string why = refusal(mine_, hello);
     const auto rank = static_cast<size_t>(hello.rank);
-    if (why.empty() && (rank == 0 || seats_[rank].open()))
+    if (why.empty() && (rank == 0 || ranks_[rank].open()))
       why = concat("there is already a rank ", rank, ", from ",
-                   rank == 0 ? listener_.local_address() : seats_[rank].peer_address());
+                   rank == 0 ? listener_.local_address() : ranks_[rank].peer_address());
     if (!why.empty()) {
-      warn("rendezvous: refused rank ", hello.rank, " of ", guest.socket.peer_address(), ": ", why);
-      guest.socket.send(answer_of({ErrorKind::kUsage, why}), guest.deadline);
+      warn("rendezvous: refused rank ", hello.rank, " of ", candidate.socket.peer_address(), ": ", why);
+      candidate.socket.send(answer_of({ErrorKind::kUsage, why}), candidate.deadline);
       return;
     }
-    seats_[rank] = std::move(guest.socket);
+    ranks_[rank] = std::move(candidate.socket);
     if (const std::string list = option_differences(mine_, hello); !list.empty())
-      end_all({ErrorKind::kUsage, "the ranks were not given the same options: " + list});
+      fail_all({ErrorKind::kUsage, "the ranks were not given the same options: " + list});
   }
 
-  /// Throws it here, and on all that are there.
-  [[noreturn]] void end_all(const Error& error) {
-    for (size_t rank = 1; rank < seats_.size(); ++rank) try {
-        if (seats_[rank].open()) seats_[rank].send(answer_of(error), steady_clock::now() + kGuestTime);
+  /// Throws here and on all ranks that have joined.
+  [[noreturn]] void fail_all(const Error& error) {
+    for (size_t rank = 1; rank < ranks_.size(); ++rank) try {
+        if (ranks_[rank].open()) ranks_[rank].send(answer_of(error), steady_clock::now() + kTimeToSayHello);
       } catch (const Error& failure) {
         warn("rendezvous: rank ", rank, " could not be told why: ", failure.what());
       }
@@ -188,14 +192,14 @@ class Door {
   Socket listener_;
   RankHello mine_;
   Deadline deadline_;
-  std::vector<Socket> seats_;
-  std::vector<Guest> guests_ = {};
+  std::vector<Socket> ranks_;
+  std::vector<Candidate> candidates_ = {};
 };
 
-/// Rank 0's exchanges: it collects and hands out.
-class Collector {
+/// Exchanges of rank 0, which collects and distributes.
+class FirstRankExchange {
  public:
-  Collector(std::vector<Socket> peers, std::chrono::milliseconds timeout)
+  FirstRankExchange(std::vector<Socket> peers, std::chrono::milliseconds timeout)
       : peers_(std::move(peers)), timeout_(timeout) {}
   std::vector<std::string> operator()(std::string_view mine) {
     const Deadline deadline = steady_clock::now() + timeout_;
@@ -216,10 +220,10 @@ class Collector {
 
 // ---- the other ranks
 
-/// Their exchanges.
-class Sender {
+/// Exchanges of the other ranks.
+class OtherRankExchange {
  public:
-  Sender(Socket first, int world, std::chrono::milliseconds timeout)
+  OtherRankExchange(Socket first, int world, std::chrono::milliseconds timeout)
       : first_(std::move(first)), world_(world), timeout_(timeout) {}
   std::vector<std::string> operator()(std::string_view mine) {
     const Deadline deadline = steady_clock::now() + timeout_;
@@ -242,20 +246,27 @@ struct Address {
   int port;
 };
 
-/// Where torchrun's store says that rank 0 listens.
-class Noticeboard {
+/// The address of rank 0 in the store of torchrun's agent.
+class FirstRankAddress {
  public:
-  Noticeboard(const Launch& launch, Deadline deadline)
+  FirstRankAddress(const Launch& launch, Deadline deadline)
       : store_(launch.address, launch.port, deadline), key_(concat("megalith/", launch.attempt, "/rank0")) {}
   std::string local_address() const { return store_.local_address(); }
-  void put(const Address& address) { store_.set(key_, concat(address.host, ' ', address.port)); }
+  void put(const Address& address) {
+    Json json = Json::object();
+    json.set("host", address.host);
+    json.set("port", address.port);
+    store_.set(key_, json.dump());
+  }
   Address read() {
     const std::string text = store_.get(key_);
-    const auto parts = split(text, ' ');
-    const auto port = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
-    if (!port || *port < 1 || *port > 65535)
-      fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is not an address");
-    return {parts[0], static_cast<int>(*port)};
+    try {
+      const Json json = Json::parse(text, key_);
+      const int64_t port = json["port"].as_int();
+      if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
+    } catch (const Error&) {  // written by another program
+    }
+    fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is not an address");
   }
 
  private:
@@ -271,25 +282,26 @@ RankHello hello_of(const RendezvousOptions& options) {
           .options = options.options};
 }
 
-std::shared_ptr<Noticeboard> noticeboard_of(const Launch& launch, Deadline deadline) {
-  return launch.agent_store ? std::make_shared<Noticeboard>(launch, deadline) : nullptr;
+std::shared_ptr<FirstRankAddress> first_rank_address_of(const Launch& launch, Deadline deadline) {
+  return launch.agent_store ? std::make_shared<FirstRankAddress>(launch, deadline) : nullptr;
 }
 
-Meeting receive_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
-  const auto board = noticeboard_of(options.launch, deadline);
-  Socket listener = !board ? listen_on(options.launch.address, options.launch.port)
-                           : listen_on(interface.empty() ? board->local_address() : interface, 0);
+Rendezvous receive_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
+  const auto published = first_rank_address_of(options.launch, deadline);
+  Socket listener = !published ? listen_on(options.launch.address, options.launch.port)
+                               : listen_on(interface.empty() ? published->local_address() : interface, 0);
   const Address address{listener.local_address(), listener.local_port()};
-  if (board) board->put(address);
+  if (published) published->put(address);
   log("rendezvous: rank 0 waits for ", options.launch.world - 1, " more at ", address.host, ':',
       address.port);
-  Door door(std::move(listener), hello_of(options), deadline);
-  const auto collect = std::make_shared<Collector>(door.wait_for_all(options.timeout), options.timeout);
+  Admission admission(std::move(listener), hello_of(options), deadline);
+  const auto collect =
+      std::make_shared<FirstRankExchange>(admission.admit_all(options.timeout), options.timeout);
   return {.exchange = [collect](std::string_view mine) { return (*collect)(mine); },
           .interface_address = interface.empty() ? address.host : interface};
 }
 
-/// Connected and welcomed.
+/// Connects to rank 0 and waits until all ranks have joined.
 Socket reach_first_rank(const RendezvousOptions& options, const Address& address, Deadline deadline) {
   std::string answer;
   Socket socket;
@@ -310,18 +322,20 @@ Socket reach_first_rank(const RendezvousOptions& options, const Address& address
   return socket;
 }
 
-Meeting join_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
-  const auto board = noticeboard_of(options.launch, deadline);
-  const Address address = board ? board->read() : Address{options.launch.address, options.launch.port};
+Rendezvous join_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
+  const auto published = first_rank_address_of(options.launch, deadline);
+  const Address address =
+      published ? published->read() : Address{options.launch.address, options.launch.port};
   Socket socket = reach_first_rank(options, address, deadline);
   const std::string mine = interface.empty() ? socket.local_address() : interface;
-  const auto send = std::make_shared<Sender>(std::move(socket), options.launch.world, options.timeout);
+  const auto send =
+      std::make_shared<OtherRankExchange>(std::move(socket), options.launch.world, options.timeout);
   return {.exchange = [send](std::string_view bytes) { return (*send)(bytes); }, .interface_address = mine};
 }
 
 }  // namespace
 
-Meeting meet(const RendezvousOptions& options) {
+Rendezvous join_rendezvous(const RendezvousOptions& options) {
   Deadline deadline = steady_clock::now() + options.timeout;
   if (options.launch.rank > 0) deadline += kAnswerTime;
   const std::string interface =

@@ -11,23 +11,25 @@ namespace megalith {
 
 struct RendezvousOptions {
   Launch launch;
-  Json options = Json::object();  // flat, as to_json() gives them; those that all ranks have to agree on
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // until all are there; and of each exchange
-  std::string interface_name = {};  // GLOO_SOCKET_IFNAME: binds there; empty: the one that routes to rank 0
+  Json options = Json::object();  // flat, as to_json() gives them; must be the same on all ranks
+  std::chrono::milliseconds timeout =
+      std::chrono::minutes(10);     // for all ranks to join, and for each exchange
+  std::string interface_name = {};  // GLOO_SOCKET_IFNAME: bind to it; empty: to the one that routes to rank 0
 };
 
-/// The ranks have found each other.
-struct Meeting {
-  HostExchange exchange;          // over connections with rank 0; kComm names who failed
+/// What a rank gets when all ranks have joined.
+struct Rendezvous {
+  HostExchange exchange;          // through rank 0; kComm names the rank that failed
   std::string interface_address;  // of this rank, for its other connections
 };
 
-/// Every rank of the job calls it. Rank 0 listens on the interface of launch.address alone and, until all are
-/// there, takes ranks whose job token, version and number of ranks are its own, each once; whoever else comes
-/// is refused, with one line in the log. Under torchrun, whose agent has the port, any port serves, and its
-/// store says which. kComm names the ranks that did not come before the deadline, or rank 0; kUsage names
-/// what this rank was refused for. A rank with other options ends all: every rank throws kUsage, which names
-/// rank and option.
-Meeting meet(const RendezvousOptions&);
+/// Every rank of the job calls it. Rank 0 listens only on the interface of launch.address. Until all ranks
+/// have joined, it admits each rank once if it has the same job token, version and number of ranks; any other
+/// connection is refused with one line in the log. Under torchrun, whose agent uses the port, rank 0 listens
+/// on any port and publishes it in the agent's store.
+///
+/// kComm names the ranks that did not join before the deadline, or rank 0; kUsage says why this rank was
+/// refused. If a rank has other options, every rank throws kUsage, which names that rank and the option.
+Rendezvous join_rendezvous(const RendezvousOptions&);
 
 }  // namespace megalith

@@ -23,10 +23,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kLook = std::chrono::milliseconds(20);  // between two looks at the ranks
-constexpr double kGrace = 10;                          // seconds for the others after a rank failed
+constexpr auto kLook = std::chrono::milliseconds(20);  // between two checks of the ranks
+constexpr double kGrace = 10;                          // seconds for the others after a rank has failed
 
-/// This process's variables, and what tells rank `first + local` of its place.
+/// The variables of this process, and those that tell rank `first + local` its place.
 std::vector<std::string> environment_of(const ServerRanks& ranks, int local) {
   std::map<std::string, std::string> set = {{"RANK", std::to_string(ranks.first + local)},
                                             {"WORLD_SIZE", std::to_string(ranks.world)},
@@ -53,15 +53,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// Between fork and exec only calls that are safe after a fork may be made, because another thread may have
-/// held a lock.
+/// Between fork and exec, only calls that are safe after a fork are allowed: another thread may have held a
+/// lock.
 pid_t start(const std::string& program, std::vector<std::string> arguments,
             std::vector<std::string> variables) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
   const pid_t parent = ::getpid(), id = ::fork();
   if (id < 0) fail(ErrorKind::kIo, "cannot start a rank: ", std::strerror(errno));
   if (id > 0) return id;
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a rank never outlives who started it
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a rank never outlives the process that started it
   if (::getppid() == parent) ::execve(program.c_str(), argv.data(), envp.data());
   ::_exit(exit_code(ErrorKind::kIo));
 }
@@ -69,7 +69,7 @@ pid_t start(const std::string& program, std::vector<std::string> arguments,
 class Children {
  public:
   explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}
-  ~Children() { signal(SIGKILL); }  // none is left unless starting one failed
+  ~Children() { signal(SIGKILL); }  // some are left only if starting one failed
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
@@ -79,7 +79,7 @@ class Children {
   void signal(int number) const {
     for (const auto& [id, rank] : running_) ::kill(id, number);
   }
-  /// Takes note of those that have ended.
+  /// Records those that have ended.
   void look() {
     for (auto at = running_.begin(); at != running_.end();) {
       int status = 0;

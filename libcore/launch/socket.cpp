@@ -28,10 +28,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kPause = milliseconds(50);  // between two tries to connect
-constexpr int kLook = 100;                 // milliseconds from one look at a signal to the next
+constexpr auto kPause = milliseconds(50);  // between two attempts to connect
+constexpr int kLook = 100;                 // milliseconds between two checks for a signal
 constexpr auto kLongestTry = std::chrono::seconds(5);
-constexpr int kWaiting = 4096;  // connections that the system keeps until they are accepted
+constexpr int kWaiting = 4096;  // connections that the system queues until they are accepted
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -78,7 +78,7 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// Not open, and errno set, when nobody listens there.
+/// Not open, with errno set, if there is no listener.
 Socket try_connect(const addrinfo& to, Deadline deadline) {
   Socket socket = new_socket(to);
   if (!socket.open()) return socket;
@@ -95,8 +95,8 @@ Socket try_connect(const addrinfo& to, Deadline deadline) {
   return error == 0 ? std::move(socket) : Socket();
 }
 
-/// Rejects a connection with itself, because TCP makes one when a port of one's own is tried and nobody
-/// listens there yet.
+/// Rejects a connection to itself: TCP makes one when a process tries a port of its own on which nothing
+/// listens yet.
 bool with_itself(const Socket& socket) {
   sockaddr_storage mine{}, peer{};
   socklen_t bytes = sizeof mine, peer_bytes = sizeof peer;

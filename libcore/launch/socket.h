@@ -11,7 +11,7 @@ namespace megalith {
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// A TCP socket over IPv4 or IPv6, closed with the object. Calls wait until their deadline; kComm says what
-/// did not come, and from whom.
+/// did not arrive, and from whom.
 class Socket {
  public:
   Socket() = default;
@@ -29,26 +29,25 @@ class Socket {
   int local_port() const;
 
   void send(std::string_view bytes, Deadline) const;
-  std::string receive(size_t bytes, Deadline) const;  // exactly so many
-  /// What is there now, at most `bytes`; nothing: the peer has closed. Waits for none: empty when there is
-  /// none.
+  std::string receive(size_t bytes, Deadline) const;  // exactly that many
+  /// What has arrived, at most `bytes`; empty if nothing has; nothing if the peer has closed. Does not wait.
   std::optional<std::string> receive_some(size_t bytes) const;
-  Socket accept() const;  // not open when nobody waits
+  Socket accept() const;  // not open if no connection is waiting
 
  private:
   void close();
   int descriptor_ = -1;
 };
 
-/// A socket that listens on the interface of `host` alone; port 0: any. kUsage when `host` names no address
-/// of this machine, kComm when the port is taken.
+/// A socket that listens only on the interface of `host`; port 0: any port. kUsage if `host` is not an
+/// address of this machine, kComm if the port is taken.
 Socket listen_on(const std::string& host, int port);
 
-/// Connects, again and again until the deadline, because the listener may start later; kUsage when `host`
-/// names nothing at all.
+/// Connects, and retries until the deadline: the listener may start later. kUsage if `host` cannot be
+/// resolved.
 Socket connect_to(const std::string& host, int port, Deadline);
 
-/// The first address of a network interface ("eth0"); kUsage when there is none of that name.
+/// The first address of a network interface ("eth0"); kUsage if there is none of that name.
 std::string address_of_interface(const std::string& name);
 
 /// Whether `host` names this machine: one of its interfaces has an address of it.

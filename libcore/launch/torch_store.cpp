@@ -9,12 +9,12 @@
 namespace megalith {
 namespace {
 
-// Requests are a byte, then their operands; a text is its length in 8 bytes and its bytes. Keys of the
-// file-less store begin with "/". WAIT is answered with a byte when all keys are there.
+// A request is a byte followed by its operands; a text is its length in 8 bytes, then its bytes. Keys of a
+// store without a file begin with "/". WAIT is answered with one byte when all keys are there.
 constexpr char kValidate = 0, kSet = 1, kGet = 3, kWait = 6;
 constexpr uint32_t kMagic = 0x3C85F7CE;
 constexpr char kStopWaiting = 0;
-constexpr uint64_t kMaxBytes = 8U << 20;  // of a value, as the store itself allows
+constexpr uint64_t kMaxBytes = 8U << 20;  // of a value, as in the store itself
 
 template <class T>
 std::string bytes_of(T value) {

@@ -12,10 +12,10 @@ namespace megalith {
 /// little-endian frames, no authentication). Only what the rendezvous needs.
 class TorchStore {
  public:
-  /// Connects; kComm when nobody answers before the deadline.
+  /// Connects; kComm if nothing answers before the deadline.
   TorchStore(const std::string& host, int port, Deadline);
   void set(std::string_view key, std::string_view value);
-  /// Waits until the key is there. kComm at the deadline, or when what answers is no such store.
+  /// Waits until the key is there. kComm at the deadline, or if the server is not such a store.
   std::string get(std::string_view key);
   /// The address of this machine that routes to the store.
   std::string local_address() const { return socket_.local_address(); }

@@ -5,36 +5,36 @@
 
 namespace megalith {
 
-/// Which positions rank `rank` of a context group of `size` holds, of a sequence of size * rows: of 2 * size
-/// chunks of equal length the one of its number and, after it, the one of that number from the end, so that
-/// causal attention costs every rank the same (Megatron's get_batch_on_this_cp_rank). kInternal for an odd
-/// number of rows when size > 1.
+/// The positions of rank `rank` in a context group of `size` ranks, for a sequence of size * rows positions.
+/// The sequence is cut into 2 * size chunks of equal length; a rank has the chunk of its number and the one
+/// of that number counted from the end, so that causal attention costs every rank the same (Megatron's
+/// get_batch_on_this_cp_rank). kInternal for an odd number of rows when size > 1.
 RowPositions context_rows(int rank, int size, int64_t rows);
 
-/// A sequence that is cut over a context group. What attention needs of the other ranks passes through here;
-/// everything else is done row by row.
+/// A sequence that is split over a context group. It carries what attention needs from the other ranks;
+/// everything else works row by row.
 class ContextRegion {
  public:
-  /// A group of one: all rows are here.
+  /// A group of one, which has all rows.
   ContextRegion() = default;
-  /// The group's ranks in their order, and in the opposite one, as two communicators, which must outlive
-  /// this: first chunks ascend with the ranks, second ones descend, so that gathered each stands at its
-  /// place.
+  /// The same ranks as two communicators, which must outlive this: one in rank order and one in reverse.
+  /// First chunks ascend with the ranks and second chunks descend, so each half is gathered in the order of
+  /// its positions.
   ContextRegion(Communicator& ascending, Communicator& descending);
 
   int size() const { return ascending_ ? ascending_->size() : 1; }
   int rank() const { return ascending_ ? ascending_->rank() : 0; }
-  /// Positions of this rank's `rows` rows.
+  /// The positions of this rank's `rows` rows.
   RowPositions rows(int64_t rows) const { return context_rows(rank(), size(), rows); }
 
-  /// Completes `whole` [size * rows, ...], in which every rank has filled its rows at their positions.
+  /// Completes `whole` [size * rows, ...], in which every rank has filled its own rows.
   void gather(Stream&, View whole) const;
-  /// The ranks' `whole`, each of all positions, added up: this rank's rows hold the sum, the others are used
-  /// up.
+  /// Adds up the ranks' `whole`, each of all positions. This rank's rows then hold the sum; the other rows
+  /// are overwritten.
   void sum(Stream&, View whole) const;
 
  private:
-  /// Calls visit(communicator, half) for the first chunks' half of `whole` and for the second ones'.
+  /// Calls visit(communicator, half) for the half of `whole` that holds the first chunks, then for the other.
   template <class Visit>
   void each_half(View whole, const Visit&) const;
 

@@ -137,7 +137,7 @@ std::vector<T> exchange_values(const HostExchange& exchange, const T& mine) {
 /// The value of rank 0, which decides for all; the others' is ignored. Collective.
 template <class T>
 T rank0_value(Communicator& ranks, const T& mine) {
-  return unpacked<T>(ranks.exchange(ranks.rank() == 0 ? packed(mine) : std::string()).front());
+  return unpacked<T>(ranks.exchange(packed(mine)).front());
 }
 
 }  // namespace megalith

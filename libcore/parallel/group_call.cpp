@@ -21,7 +21,8 @@ bool overlap(const ConstView& a, const ConstView& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
-/// `whole` has to be `size` parts like `part`, and these may share memory only where `part` is place `own`.
+/// Checks that `whole` has `size` parts like `part`, and that they share memory only where `part` is place
+/// `own`.
 std::string parts_problem(const ConstView& whole, const ConstView& part, int size, int own) {
   if (whole.dtype != part.dtype || whole.elements() != part.elements() * size)
     return concat("wanted ", size, " parts of ", describe(part), ", got ", describe(whole));
@@ -108,12 +109,12 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string waited_in_vain(std::chrono::milliseconds timeout, const std::string& for_whom) {
+std::string timed_out_text(std::chrono::milliseconds timeout, const std::string& for_whom) {
   return concat("timed out after ", static_cast<double>(timeout.count()) / 1000, " s waiting for ", for_whom,
                 "; if a rank may take that long, raise --distributed-timeout-minutes");
 }
 
-std::string waits_for_ever(const std::string& for_whom) {
+std::string peer_left_text(const std::string& for_whom) {
   return concat("would wait forever for ", for_whom, ", which left the group");
 }
 

@@ -18,7 +18,7 @@ class Aborted : public Error {
   explicit Aborted(const std::string& what) : Error(ErrorKind::kComm, what) {}
 };
 
-/// A collective call as one rank makes it.
+/// A collective call, as one rank makes it.
 struct GroupCall {
   const char* name = "";
   ConstView in = {};
@@ -28,52 +28,52 @@ struct GroupCall {
   std::string_view text = {};
 };
 
-// The calls of Communicator as GroupCall.
+// The calls of Communicator, as GroupCall.
 GroupCall all_reduce_call(const View&, Reduce);
 GroupCall all_gather_call(const View& out, const ConstView& mine);
 GroupCall reduce_scatter_call(const View& mine, const ConstView& in, Reduce);
 GroupCall all_to_all_call(const View& out, const ConstView& in);
 GroupCall broadcast_call(const View&, int root);
 
-/// What is wrong with a call of the rank at place `own` of `size`, seen without the other ranks; empty: it is
+/// What is wrong with a call by the rank at place `own` of `size`, as far as one rank can see; empty if it is
 /// right.
 std::string problem_of(const GroupCall&, int size, int own);
 
-/// Whether two ranks make the same call, which they must: ranks that differ would read each other's memory by
-/// other sizes.
+/// Whether two ranks make the same call. If they did not, they would read each other's memory with different
+/// sizes.
 bool agree(const GroupCall&, const GroupCall&);
-/// "rank 0 comes with all_reduce of 8 fp32 (sum), rank 1 with ..., all ranks of a group have to make ..."
+/// "rank 0 calls all_reduce of 8 fp32 (sum), rank 1 calls ...; all ranks of a group have to make ..."
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
                          const GroupCall& other);
 
-/// What rank i of `size` reduces of `all` elements: whole cache lines, but for the end, because two ranks
-/// that write to one line would take it from each other.
+/// The part of `all` elements that rank i of `size` reduces. All parts but the last are whole cache lines:
+/// two ranks that write to one line would slow each other down.
 struct Slice {
   int64_t begin, elements;
   Slice(int64_t all, int size, int i);
 };
 
-/// What a rank asks of a split, as MPI's color and key.
+/// What a rank asks of a split: MPI's color and key.
 struct Wish {
   int color, key, rank;
 };
 
-/// The wishes of this color, in the new group's order.
+/// The wishes of this color, in the order of the new group.
 std::vector<Wish> members_of(int color, const std::vector<Wish>& all);
 
-// ---- messages' parts
+// ---- parts of messages
 
 /// "8 fp32"
 std::string describe(const ConstView&);
 /// "rank 3", "ranks 3, 5"
 std::string list_ranks(const std::vector<int>& ranks);
-/// "waited 600 s for rank 3, in vain; ..."
-std::string waited_in_vain(std::chrono::milliseconds timeout, const std::string& for_whom);
-/// "would wait for ever for rank 3, which left the group"
-std::string waits_for_ever(const std::string& for_whom);
-/// "place 3 of 2 is no peer of place 0"; empty when it is one
+/// "timed out after 600 s waiting for rank 3; ..."
+std::string timed_out_text(std::chrono::milliseconds timeout, const std::string& for_whom);
+/// "would wait forever for rank 3, which left the group"
+std::string peer_left_text(const std::string& for_whom);
+/// "place 3 of 2 is not a peer of place 0"; empty if it is one.
 std::string peer_problem(int peer, int size, int own);
-/// That a message does not fit in `slots` slots of `slot_bytes`; empty when it does.
+/// Says that a message does not fit in `slots` slots of `slot_bytes` bytes; empty if it fits.
 std::string slot_problem(size_t bytes, size_t slots, size_t slot_bytes);
 
 }  // namespace megalith

@@ -5,14 +5,14 @@
 namespace megalith {
 namespace {
 
-/// In the order of their ranks, so that context ranks are neighbours.
+/// In rank order, so that context ranks are neighbours.
 std::unique_ptr<Communicator> with_same_parameters(const Groups& groups) {
   Coord first = groups.at;
   first.data = first.context = 0;
   return groups.world.split({"data", GroupRole::kData}, groups.topology.rank(first), groups.world.rank());
 }
 
-/// The ranks that differ from this one along `axis` only, by `place`.
+/// The ranks that differ from this one along `axis` only, ordered by `place`.
 std::unique_ptr<Communicator> along(const Groups& groups, const GroupName& name, Axis axis, int place) {
   Coord first = groups.at;
   switch (axis) {

@@ -8,20 +8,20 @@
 
 namespace megalith {
 
-/// Elements that are reduced over ranks in host memory.
+/// Elements in host memory that are reduced over ranks.
 struct SliceReduction {
   DType dtype;
   Reduce reduce;
   int64_t elements;
   std::vector<const std::byte*> from;  // each rank's, in rank order
-  std::vector<std::byte*> to;          // each gets the result; may be among `from`
+  std::vector<std::byte*> to;          // all get the result; may be among `from`
 };
 
-/// Whether reduce_slice() takes it: fp32, bf16, fp16, fp64, i32 and i64.
+/// Whether reduce_slice() accepts it: fp32, bf16, fp16, fp64, i32 and i64.
 bool can_reduce(DType);
 
-/// Element by element in the order of `from`, so that results repeat bit for bit: 16-bit types in fp32 and
-/// rounded once, to nearest even; integers wrap. A maximum is NaN when an element is.
+/// Reduces element by element in the order of `from`, so that results repeat bit for bit. 16-bit types are
+/// added in fp32 and rounded once, to nearest even; integers wrap. A maximum is NaN if any element is.
 void reduce_slice(const SliceReduction&);
 
 }  // namespace megalith

@@ -12,12 +12,11 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-/// Which layers stand where in the pipeline. The depth is cut into chunks() * ranks() parts of at least one
-/// layer each; chunk c of rank p is part c * ranks() + p, so that each part's output goes to the next rank.
+/// Assigns layers to the ranks of the pipeline. The depth is cut into chunks() * ranks() parts of at least
+/// one layer each. Chunk c of rank p is part c * ranks() + p, so each part's output goes to the next rank.
 class StageTable {
  public:
-  /// As ParallelConfig::layer_counts says. kUsage, with the options that are at odds, when the layers cannot
-  /// be cut so.
+  /// As ParallelConfig::layer_counts says. kUsage, naming the options, if the layers cannot be cut so.
   StageTable(int layers, const ParallelConfig&);
 
   LayerRange range(int pipeline, int chunk = 0) const;

@@ -5,18 +5,18 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <string>
+#include <optional>
 #include <vector>
 
+#include "libcore/parallel/exchange.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
 
-constexpr const char* kWorks = "works";
-constexpr const char* kDone = "done";
+enum class WorkState { kWorks, kDone };
 
-/// What this rank tells the others while it works.
+/// Tells the others that this rank is alive while it works.
 class SignsOfLife {
  public:
   SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
@@ -30,17 +30,17 @@ class SignsOfLife {
   }
   /// Waits until all have done their work.
   void finish() {
-    end(kDone);
+    end(WorkState::kDone);
     check();
   }
-  /// This rank says nothing more.
-  void give_up() { end({}); }
+  /// This rank sends no more signs of life.
+  void give_up() { end(std::nullopt); }
 
  private:
-  void end(std::string state) {
+  void end(std::optional<WorkState> state) {
     {
       const std::lock_guard lock(mutex_);
-      state_ = std::move(state);
+      state_ = state;
       changed_.notify_all();
     }
     thread_.wait();
@@ -49,10 +49,10 @@ class SignsOfLife {
   void give() {
     try {
       while (true) {
-        const std::string mine = next();
-        if (mine.empty()) return;
-        const std::vector<std::string> all = ranks_.exchange(mine);
-        if (std::all_of(all.begin(), all.end(), [](const std::string& state) { return state == kDone; }))
+        const std::optional<WorkState> mine = next();
+        if (!mine) return;
+        const std::vector<WorkState> all = exchange_values(ranks_, *mine);
+        if (std::all_of(all.begin(), all.end(), [](WorkState state) { return state == WorkState::kDone; }))
           return;
       }
     } catch (...) {
@@ -60,9 +60,9 @@ class SignsOfLife {
       lost_ = true;
     }
   }
-  std::string next() {
+  std::optional<WorkState> next() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, round_, [this] { return state_ != kWorks; });
+    changed_.wait_for(lock, round_, [this] { return state_ != WorkState::kWorks; });
     return state_;
   }
 
@@ -70,8 +70,8 @@ class SignsOfLife {
   const std::chrono::milliseconds round_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string state_ = kWorks;
-  std::exception_ptr error_;  // before lost_
+  std::optional<WorkState> state_ = WorkState::kWorks;  // nothing: the rank has given up
+  std::exception_ptr error_;                            // written before lost_
   std::atomic<bool> lost_{false};
   Beside thread_;
 };

@@ -7,8 +7,8 @@
 namespace megalith {
 
 /// The axes of the grid of ranks, in Megatron's order tp-cp-ep-dp-pp (megatron/core/parallel_state.py):
-/// tensor ranks are neighbours, pipeline ranks farthest apart. Expert ranks are a cut of the data ranks, so
-/// they need no axis of their own.
+/// tensor ranks are neighbours, pipeline ranks are farthest apart. Expert ranks are a subdivision of the data
+/// ranks and need no axis.
 enum class Axis { kTensor, kContext, kData, kPipeline };
 
 struct Coord {
@@ -16,11 +16,10 @@ struct Coord {
   bool operator==(const Coord&) const = default;
 };
 
-/// Who works with whom: pure arithmetic over the sizes, so that tests and the planner use it without a
-/// network.
+/// Which ranks work together. Pure arithmetic on the sizes: tests and the planner use it without a network.
 class Topology {
  public:
-  /// kUsage when world is not a multiple of tensor * pipeline * context.
+  /// kUsage if `world` is not a multiple of tensor * pipeline * context.
   Topology(const ParallelConfig& sizes, int world);
 
   int world() const { return tensor_ * context_ * data_ * pipeline_; }
@@ -28,7 +27,7 @@ class Topology {
   Coord coord(int rank) const;
   int rank(const Coord&) const;
 
-  /// The ranks that differ from `rank` in these axes only, itself included, ascending.
+  /// The ranks that differ from `rank` in these axes only, `rank` included, ascending.
   std::vector<int> group(int rank, const std::vector<Axis>& axes) const;
 
  private:

@@ -7,18 +7,18 @@
 
 namespace megalith {
 
-/// Work beside what its owner does, who waits for it at the end: on a thread of its own.
+/// Work that a thread of its own does while the owner does something else and waits for it at the end.
 class Beside {
  public:
-  /// Where no thread can be had, the work is done at once, before this returns; or, of work that would wait
-  /// for its owner, std::system_error is thrown.
+  /// If no thread is available: do the work at once, before the constructor returns; or, for work that would
+  /// wait for its owner, throw std::system_error.
   enum class Alone { kAtOnce, kFail };
   explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce);
   ~Beside();  // waits
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
 
-  /// Waits until the work is done, and rethrows what it threw.
+  /// Waits until the work is done and rethrows what it threw.
   void wait();
 
  private:
@@ -27,8 +27,8 @@ class Beside {
   std::thread thread_;
 };
 
-/// Calls work(i) for each i in [0, shares), all beside each other, the first on this thread. Returns when all
-/// have ended; rethrows what the first of them threw.
+/// Calls work(i) for each i in [0, shares), all in parallel, the first on this thread. Returns when all have
+/// ended; rethrows the error of the first share that has one.
 void run_beside(size_t shares, const std::function<void(size_t share)>& work);
 
 }  // namespace megalith

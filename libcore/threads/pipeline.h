@@ -14,34 +14,35 @@
 namespace megalith {
 
 struct PipelineLimits {
-  size_t workers = 1;               // threads, the caller's included
-  size_t items = 4;                 // at most that many between source and sink
-  size_t weight = size_t{1} << 24;  // and not more than that together, unless one alone is heavier
+  size_t workers = 1;               // threads, including the caller's
+  size_t items = 4;                 // at most so many between source and sink
+  size_t weight = size_t{1} << 24;  // and at most so much together, unless one item alone is heavier
 };
 
-/// Where the threads of one pipeline meet: counts items from the source to the sink and keeps them in order.
-/// Not used directly; see Pipeline. (Its own class so that it is compiled once, whatever the item.)
+/// Coordinates the threads of a pipeline: counts items from the source to the sink and keeps them in order.
+/// Not used directly; see Pipeline. (A class of its own, so that it is compiled once for all types of items.)
 class PipelineGate {
  public:
-  /// What a thread shall do next: fill an item and work on it, or bring a finished one to the sink.
+  /// What a thread does next: fill an item and work on it, or take a finished one through the sink.
   struct Turn {
     bool sink;
     uint64_t item;  // counted from the first
     size_t slot;    // of limits.items, where the item lies
   };
 
-  /// `weight`: of an item that begins to be filled.
+  /// `weight`: of an item when it begins to be filled.
   PipelineGate(PipelineLimits limits, size_t weight);
 
-  std::optional<Turn> next(size_t worker);  // waits; nothing when there will be none
-  void ready(bool last);                    // the item is filled: another one may be, unless it is the last
-  void end_of_source();                     // the item was not filled, and none will be
-  void finish(uint64_t item);               // it has been worked on
-  void leave();                             // it has been through the sink
-  void stop();                              // wakes everybody, nothing more begins
+  std::optional<Turn> next(size_t worker);  // waits; nothing at the end
+  void ready(bool last);                    // the item is filled; another one may be, unless it was the last
+  void end_of_source();                     // the item was not filled, and no other one will be
+  void finish(uint64_t item);               // the item has been worked on
+  void leave();                             // the item has been through the sink
+  void stop();                              // wakes all threads; nothing more begins
 
-  /// For the thread that fills an item. Waits until it may weigh that much; false once the pipeline stops. A
-  /// turn to the sink that comes meanwhile is given to `sink`: nobody else may be there to take it.
+  /// For the thread that fills an item. Waits until the item may become that heavy; false if the pipeline
+  /// stops. A turn to the sink that comes up in the meantime is given to `sink`: there may be no other thread
+  /// to take it.
   bool grow(size_t weight, const std::function<void(const Turn&)>& sink);
 
  private:
@@ -70,33 +71,33 @@ class PipelineGate {
   std::vector<size_t> users_;        // by slot: the worker that had it last
   uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready, to leave
   size_t weight_ = 0;
-  bool filling_ = false, sinking_ = false;  // some thread does it; of each only one
+  bool filling_ = false, sinking_ = false;  // whether a thread does it; at most one of each at a time
   bool ended_ = false, stopped_ = false;
-  bool awake_ = false;  // one of those who wait for a turn looks for it by itself
+  bool awake_ = false;  // a waiting thread polls for its turn
 };
 
-/// What the three stages of a pipeline do.
+/// The three stages of a pipeline.
 template <class Item>
 struct PipelineStages {
   using Grow = std::function<void(size_t weight)>;
-  /// Fills an item; false at the end of the data. Calls grow before the item becomes heavier than `weight`,
-  /// or than what it last said; grow may wait, and throws through the source when the pipeline stops.
+  /// Fills an item; false at the end of the data. Calls grow before the item becomes heavier than `weight` or
+  /// than its last call said; grow may wait, and throws through the source if the pipeline stops.
   std::function<bool(size_t worker, Item&, const Grow& grow)> source;
   std::function<void(size_t worker, Item&)> work;
   std::function<void(Item&)> sink;
-  size_t weight = 1;                     // of an item, as long as grow is not called
+  size_t weight = 1;                     // of an item for which grow is not called
   std::function<void()> interrupt = {};  // makes a source return that waits for something outside
 };
 
-/// Source -> work -> sink. limits.workers threads, the caller's among them, each do whatever is due: a thread
-/// fills an item, works on it at once, because it is then in this core's caches, and when it is the next in
-/// order takes it through the sink. One thread at a time is in the source and one in the sink, so neither
-/// needs locks of its own; the sink gets the items in the source's order. Items are reused and keep their
-/// memory, so that a long run allocates nothing.
+/// Source -> work -> sink. Each of limits.workers threads, the caller's among them, does whatever is due. A
+/// thread fills an item and works on it at once, while it is in this core's caches; when the item is next in
+/// order, a thread takes it through the sink. One thread at a time is in the source and one in the sink, so
+/// neither needs locks of its own; the sink gets the items in the source's order. Items are reused and keep
+/// their memory, so a long run allocates nothing.
 ///
-/// What a stage throws is rethrown by run() when all threads have ended: from the sink at once, from source
-/// and work when the sink would have got that item, so that of several errors the first in the data's order
-/// wins.
+/// When all threads have ended, run() rethrows what a stage threw: an error of the sink at once, errors of
+/// source and work when the item would have reached the sink, so that of several errors the first in the
+/// data's order wins.
 template <class Item>
 class Pipeline {
  public:
@@ -113,15 +114,15 @@ class Pipeline {
 
  private:
   using Turn = PipelineGate::Turn;
-  // Different threads work on neighbouring slots: sharing a cache line cost up to 8 % of the time of two
-  // workers, where documents are short.
+  // Aligned: different threads work on neighbouring slots, and sharing a cache line cost up to 8 % of the
+  // time of two workers on short documents.
   struct alignas(64) ItemSlot {
     Item item;
     std::exception_ptr error;
   };
   struct Stopped {};  // thrown through a source that waits in grow
 
-  /// The threads besides the caller's, which end when there is no turn left.
+  /// The threads other than the caller's. They end when there are no more turns.
   struct Threads {
     explicit Threads(Pipeline& pipeline) {
       try {
@@ -161,7 +162,7 @@ class Pipeline {
       more = stages_.source(worker, slot.item, grow);
     } catch (const Stopped&) {
       return;
-    } catch (...) {  // travels as an item to the sink
+    } catch (...) {  // travels to the sink as an item
       slot.error = std::current_exception();
     }
     if (!more) return gate_.end_of_source();

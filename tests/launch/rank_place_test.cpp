@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/process.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith::test {
 namespace {
@@ -16,7 +17,7 @@ TEST(RankPlace, ComesBackFromItsBytes) {
   EXPECT_EQ(here.cpus.size(), static_cast<size_t>(usable_cpus()));
   EXPECT_FALSE(here.host.empty());
   EXPECT_FALSE(here.machine.empty());
-  const RankPlace back = decode_place(encode_place(here));
+  const auto back = unpacked<RankPlace>(packed(here));
   EXPECT_EQ(back.host, here.host);
   EXPECT_EQ(back.machine, here.machine);
   EXPECT_EQ(back.address, "127.0.0.1");

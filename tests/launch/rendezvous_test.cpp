@@ -31,13 +31,13 @@ RendezvousOptions options_of(int rank, int world, int port) {
 }
 
 std::string met(const RendezvousOptions& options, int exchanges = 1) {
-  const Meeting meeting = meet(options);
+  const Rendezvous rendezvous = join_rendezvous(options);
   std::string all;
   for (int i = 0; i < exchanges; ++i)
     for (const std::string& part :
-         meeting.exchange("rank " + std::to_string(options.launch.rank) + std::string(10, '\0')))
+         rendezvous.exchange("rank " + std::to_string(options.launch.rank) + std::string(10, '\0')))
       all += part.substr(0, 6) + ";";
-  return all + meeting.interface_address;
+  return all + rendezvous.interface_address;
 }
 
 /// Until somebody listens there.
@@ -62,10 +62,10 @@ TEST(Rendezvous, ExchangesInRankOrderAgainAndAgain) {
 TEST(Rendezvous, ExchangesMoreThanASocketHolds) {
   const int port = free_port();
   const auto results = run_processes(3, [&](int rank) {
-    const Meeting meeting = meet(options_of(rank, 3, port));
+    const Rendezvous rendezvous = join_rendezvous(options_of(rank, 3, port));
     size_t bytes = 0;
     for (const std::string& part :
-         meeting.exchange(std::string(size_t{8} << 20, static_cast<char>('a' + rank))))
+         rendezvous.exchange(std::string(size_t{8} << 20, static_cast<char>('a' + rank))))
       bytes += part.size();
     return std::to_string(bytes);
   });
@@ -112,8 +112,8 @@ TEST(Rendezvous, RefusesAnotherTokenWorldVersionAndADuplicateRank) {
       encode_hello({.version = "0.0", .token = token_digest("job"), .rank = 2, .world = 3});
   const Socket old = knock(port);
   old.send(hello, std::chrono::steady_clock::now() + 1s);
-  const std::string answer = old.receive(8 + 27, std::chrono::steady_clock::now() + 5s);
-  EXPECT_NE(answer.find("it has version 0.0"), std::string::npos) << answer;
+  const std::string wanted = R"({"exit_code": 64, "message": "it has version 0.0)";
+  EXPECT_EQ(old.receive(8 + wanted.size(), std::chrono::steady_clock::now() + 5s).substr(8), wanted);
 
   ForkedProcess third([&] { return met(options_of(2, 3, port)); });
   EXPECT_EQ(third.wait().code, 0);
@@ -192,9 +192,9 @@ TEST(Rendezvous, LetsARankComeAgain) {
 TEST(Rendezvous, NamesARankThatDiesBeforeAnExchange) {
   const int port = free_port();
   const auto results = run_processes(3, [&](int rank) {
-    const Meeting meeting = meet(options_of(rank, 3, port));
+    const Rendezvous rendezvous = join_rendezvous(options_of(rank, 3, port));
     if (rank == 2) ::_exit(9);
-    (void)meeting.exchange("x");
+    (void)rendezvous.exchange("x");
     return std::string();
   });
   EXPECT_EQ(results[0].code, exit_code(ErrorKind::kComm));

@@ -123,21 +123,21 @@ TEST(TorchStore, CarriesTheAddressOfRankZero) {
     std::vector<ForkedProcess> processes;
     for (int rank = 0; rank < 3; ++rank)
       processes.emplace_back([&server, rank] {
-        const Meeting meeting = meet({.launch = {.rank = rank,
-                                                 .world = 3,
-                                                 .address = "127.0.0.1",
-                                                 .port = server.port(),
-                                                 .agent_store = true,
-                                                 .attempt = "4"},
-                                      .timeout = 10s});
-        return std::to_string(meeting.exchange("x").size());
+        const Rendezvous rendezvous = join_rendezvous({.launch = {.rank = rank,
+                                                                  .world = 3,
+                                                                  .address = "127.0.0.1",
+                                                                  .port = server.port(),
+                                                                  .agent_store = true,
+                                                                  .attempt = "4"},
+                                                       .timeout = 10s});
+        return std::to_string(rendezvous.exchange("x").size());
       });
     std::vector<ProcessResult> all;
     for (ForkedProcess& process : processes) all.push_back(process.wait());
     return all;
   }();
   for (const ProcessResult& result : results) EXPECT_EQ(result.text, "3");
-  EXPECT_TRUE(server.value("/megalith/4/rank0").starts_with("127.0.0.1 "))
+  EXPECT_TRUE(server.value("/megalith/4/rank0").starts_with(R"({"host": "127.0.0.1", "port": )"))
       << server.value("/megalith/4/rank0");
 }
 

@@ -1,7 +1,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -16,6 +15,7 @@
 
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/threads.h"
+#include "tests/support/processes.h"
 
 namespace megalith {
 namespace {
@@ -101,23 +101,16 @@ TEST_F(QueueStream, MovesFillsAndAdds) {
   for (size_t i = 0; i < kElements; ++i) ASSERT_EQ(back[i], static_cast<float>(i % 200 + 1)) << i;
 }
 
-int threads_of_process() {
-  int threads = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
-    threads += !entry.path().empty();
-  return threads;
-}
-
 TEST_F(QueueStream, HasOneThreadAndOpensNoOthers) {
   std::vector<float> large(1 << 22);
   int chosen = 0;
-  const int before = threads_of_process();
+  const int before = test::threads_of_process();
   const std::unique_ptr<Backend> other = make_cpu_backend();
   Stream queue = other->make_queue_stream();
   queue.fill(view(large, DType::kF32), 1);
   queue.enqueue([&chosen] { chosen = cpu::cpu_threads(); });
   queue.synchronize();
-  EXPECT_EQ(threads_of_process(), before + 1);
+  EXPECT_EQ(test::threads_of_process(), before + 1);
   EXPECT_EQ(chosen, 1);
 }
 

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -81,6 +83,11 @@ std::vector<ProcessResult> run_processes(int ranks, const std::function<std::str
   std::vector<ProcessResult> results;
   for (ForkedProcess& process : processes) results.push_back(process.wait());
   return results;
+}
+
+int threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
 int free_port() {

@@ -36,6 +36,9 @@ class ForkedProcess {
 /// Runs `body` once per rank, each in its own process, and waits for all.
 std::vector<ProcessResult> run_processes(int ranks, const std::function<std::string(int rank)>& body);
 
+/// The number of threads of this process.
+int threads_of_process();
+
 /// A port of the loopback interface on which nobody listens.
 int free_port();
 

@@ -8,6 +8,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 
 namespace megalith {
@@ -16,11 +17,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kBetweenLines(60);  // between two log lines while waiting for a disk
-
-// What a rank tells the others about its step; any other text is an error message.
-constexpr const char* kRuns = "runs";
-constexpr const char* kDone = "done";
-constexpr std::string_view kFailed = "failed: ";
 
 /// What `step` throws, as an Error.
 template <class Step>
@@ -38,6 +34,17 @@ std::optional<Error> error_of(const Step& step) {
 }
 
 }  // namespace
+
+/// What a rank tells the others about its step.
+struct JointSave::Report {
+  enum State { kRuns, kDone, kFailed } state = kRuns;
+  std::string error = {};  // of a step that failed
+
+  template <class V>
+  void members(V&& visit) {
+    visit(state, error);
+  }
+};
 
 JointSave::JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout)
     : ranks_(ranks), round_(between_signs_of_life(peer_timeout)) {}
@@ -92,7 +99,7 @@ void JointSave::wait_once() {
 
 void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   if (!thread_) return;
-  IoThread::Lock lock = thread_->lock();
+  SerialExecutor::Lock lock = thread_->lock();
   thread_->wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
@@ -104,10 +111,10 @@ void JointSave::enter(Phase phase) {
   if (ranks_.rank() > 0 && phase != Phase::kWrite) return;
   if (!thread_) thread_.emplace();
   {
-    const IoThread::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->lock();
     step_done_ = false;
   }
-  thread_->give({.work = [this] { run_step(); }, .done = [this] { step_done_ = true; }});
+  thread_->give([this] { run_step(); });
 }
 
 /// Runs on the thread. `phase_` and `job_` do not change until it is done.
@@ -120,24 +127,25 @@ void JointSave::run_step() {
       if (given_up_) fail(ErrorKind::kComm, "given up");
     });
   });
-  const IoThread::Lock lock = thread_->lock();
+  const SerialExecutor::Lock lock = thread_->lock();
   error_ = std::move(error);
+  step_done_ = true;
 }
 
-std::string JointSave::own_report() {
-  if (!thread_) return kDone;
-  const IoThread::Lock lock = thread_->lock();
-  if (!step_done_) return kRuns;
-  return error_ ? concat(kFailed, error_->what()) : kDone;
+JointSave::Report JointSave::own_report() {
+  if (!thread_) return {Report::kDone};
+  const SerialExecutor::Lock lock = thread_->lock();
+  if (!step_done_) return {Report::kRuns};
+  return error_ ? Report{Report::kFailed, error_->what()} : Report{Report::kDone};
 }
 
 bool JointSave::advance() {
   if (phase_ == Phase::kNone) return false;
-  const std::vector<std::string> reports = ranks_.exchange(own_report());
+  const std::vector<Report> reports = exchange_values(ranks_, own_report());
   std::vector<int> busy;
   for (size_t rank = 0; rank < reports.size(); ++rank) {
-    if (reports[rank].starts_with(kFailed)) fail_all(reports);
-    if (reports[rank] == kRuns) busy.push_back(static_cast<int>(rank));
+    if (reports[rank].state == Report::kFailed) fail_all(reports);
+    if (reports[rank].state == Report::kRuns) busy.push_back(static_cast<int>(rank));
   }
   if (busy.empty()) {
     const Phase ended = phase_;
@@ -154,10 +162,10 @@ bool JointSave::advance() {
   return false;
 }
 
-void JointSave::fail_all(const std::vector<std::string>& reports) {
+void JointSave::fail_all(const std::vector<Report>& reports) {
   std::optional<Error> own;
   if (thread_) {
-    const IoThread::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->lock();
     if (step_done_) own = error_;
   }
   given_up_ = true;
@@ -171,9 +179,9 @@ void JointSave::fail_all(const std::vector<std::string>& reports) {
   given_up_ = false;
   if (own) throw Error(*own);
   for (size_t rank = 0; rank < reports.size(); ++rank)
-    if (reports[rank].starts_with(kFailed))
+    if (reports[rank].state == Report::kFailed)
       fail(ErrorKind::kIo, "another rank could not write its part of the checkpoint: rank ", rank, ": ",
-           std::string_view(reports[rank]).substr(kFailed.size()));
+           reports[rank].error);
   fail(ErrorKind::kInternal, "a save failed on no rank");
 }
 

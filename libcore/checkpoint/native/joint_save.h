@@ -9,8 +9,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/native/writer.h"
-#include "libcore/io/files/io_thread.h"
 #include "libcore/parallel/communicator.h"
+#include "libcore/threads/serial_executor.h"
 
 namespace megalith {
 
@@ -52,9 +52,10 @@ class JointSave {
   void enter(Phase phase);
   void run_step();
   void wait_for_step(std::chrono::milliseconds max_wait);
-  std::string own_report();
+  struct Report;
+  Report own_report();
   void wait_once();
-  [[noreturn]] void fail_all(const std::vector<std::string>& reports);
+  [[noreturn]] void fail_all(const std::vector<Report>& reports);
 
   Communicator& ranks_;
   const std::chrono::milliseconds round_;  // how long a rank that waits for its disk may be silent
@@ -64,7 +65,7 @@ class JointSave {
   std::atomic<bool> given_up_{false};
   bool step_done_ = true;       // this rank's step; guarded, like error_, by the thread's lock
   std::optional<Error> error_;  // of this rank's step
-  std::optional<IoThread> thread_;
+  std::optional<SerialExecutor> thread_;
 };
 
 }  // namespace megalith

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "MGTCACHE";
 
-struct alignas(64) Header {  // so that what follows is aligned like this in memory
+struct alignas(64) Header {  // so that the contents are aligned like this in memory
   std::array<char, 8> magic;
   uint64_t bytes;  // after the header
   uint64_t hash;   // XXH64 of them
@@ -44,14 +44,14 @@ Header header_of(std::string_view contents, std::string_view source) {
   return header;
 }
 
-/// Whether what lstat() found is this user's or root's, and nobody else may write it. (Of links, which all
-/// may "write", nobody asks: real paths are looked at.)
+/// Whether the file, as lstat() found it, belongs to this user or root, and no one else may write it. (Links,
+/// which all may "write", are not checked: only real paths are.)
 bool is_closed(const struct stat& file) {
   return (file.st_uid == ::geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// The first folder, of this one and those above it, in which others may replace what is there, so that
-/// nothing in it can be trusted; empty: none, or there is no such folder.
+/// The first folder, from this one upward, in which other users may replace files, so that its contents
+/// cannot be trusted; empty if there is none, or the folder does not exist.
 std::string open_folder(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -83,8 +83,8 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Whether nobody will finish a file that stands under its temporary name, which it has for a moment only:
-/// the process that wrote it is gone, or is on another machine, or has been stopped for a long time.
+/// Whether a file with a temporary name, which it has only for a moment, will never be finished: the process
+/// that wrote it is gone, or runs on another machine, or was stopped long ago.
 bool is_left(const fs::path& file, int64_t process) {
   constexpr auto kLong = std::chrono::hours(1);
   if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
@@ -95,7 +95,8 @@ bool is_left(const fs::path& file, int64_t process) {
   return !error && fs::file_time_type::clock::now() - written > kLong;
 }
 
-/// What killed processes left of cached files. Who loses one that it still wanted keeps nothing, no more.
+/// Removes what killed processes left of cached files. A process that still needed one only loses the
+/// caching.
 void remove_left_by_dead(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -106,7 +107,7 @@ void remove_left_by_dead(const fs::path& folder) {
   for (const fs::path& path : found) ::unlink(path.c_str());
 }
 
-/// For this user alone, whatever the umask says.
+/// For this user only, whatever the umask is.
 void make_own_folders(const fs::path& folder) {
   if (fs::exists(folder)) return;
   make_own_folders(parent_or_here(folder));
@@ -160,7 +161,7 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     }
     warn(path_, ": the cached file is damaged; it is made again");
   } catch (const Error&) {
-    // Not readable: as if it were not there.
+    // If it cannot be read, it counts as absent.
   }
   return nullptr;
 }
@@ -178,7 +179,7 @@ void CachedFile::store(std::string_view contents) const {
     file.write(&header, sizeof header);
     file.write(contents);
     file.commit();
-    for (const std::string& path : older_) ::unlink(path.c_str());  // mostly not there
+    for (const std::string& path : older_) ::unlink(path.c_str());  // usually not there
   } catch (const std::exception&) {
     // A cache need not be kept.
   }

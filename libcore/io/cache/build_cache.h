@@ -11,29 +11,30 @@
 
 namespace megalith {
 
-/// The folder for what can be made again at any time: $MEGALITH_CACHE_DIR, else $XDG_CACHE_HOME/megalith,
-/// else ~/.cache/megalith; empty when none of them is set. $XDG_CACHE_HOME and $HOME count only when they
-/// begin at the root (XDG Base Directory Specification: relative paths are to be ignored).
+/// The folder for files that can be made again at any time: $MEGALITH_CACHE_DIR, else
+/// $XDG_CACHE_HOME/megalith, else ~/.cache/megalith; empty if none of these is set. $XDG_CACHE_HOME and $HOME
+/// count only if they are absolute (XDG Base Directory Specification).
 std::string cache_folder();
 
-/// One file of that folder, made of other files and used instead of them in later runs. Its name says what it
-/// was made of, so it is never out of date: changed files have another one. A folder that cannot be read or
-/// written is as good as an empty one, and so is one in which others than this user and root may put files:
-/// it and its files must belong to one of these two and be closed to the writing of others, as the folders
-/// above it (but those with the sticky bit). Processes may read and write the same one at once.
+/// One file of that folder, made from other files and used instead of them in later runs. Its name says what
+/// it was made from, so it is never out of date: changed files have another name. A folder that cannot be
+/// read or written counts as empty, and so does one in which users other than this one and root may put
+/// files: the folder and its files must belong to one of these two and not be writable for others, nor may
+/// the folders above it (except those with the sticky bit). Processes may read and write the same file at
+/// once.
 class CachedFile {
  public:
-  /// `form` counts from 1 how the contents of a `kind` are laid out, and is in the name, so that no other
-  /// form is ever read; `source` is the SHA-256 of what they are made from, in 64 digits.
+  /// `form` is the version, from 1, of the layout of a `kind`; it is part of the name, so no other version is
+  /// ever read. `source` is the SHA-256 of what the contents are made from, in 64 digits.
   CachedFile(std::string_view kind, int form, std::string source)
       : CachedFile(cache_folder(), false, kind, form, std::move(source)) {}
-  /// The same in the folder that the option --data-cache-path named; empty: there is none. One in which
-  /// others may write gets a warning.
+  /// The same in the folder that the option --data-cache-path named; empty if there is none. A folder in
+  /// which others may write causes a warning.
   CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
       : CachedFile(folder, true, kind, form, std::move(source)) {}
 
-  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes. It stays as it is while in
-  /// use, because a cached file is only ever replaced, never changed.
+  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes. It does not change while in
+  /// use: a cached file is replaced, never modified.
   class Contents {
    public:
     explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}
@@ -43,17 +44,18 @@ class CachedFile {
     MappedFile file_;
     size_t from_;
   };
-  /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
+  /// The contents if they are there and whole, else null. A damaged file is noted in the log.
   std::shared_ptr<const Contents> load() const;
-  /// Quietly does nothing where it cannot be written (but for a named folder in which others may write).
-  /// Removes what older forms kept of the same source, and what killed processes left in the folder.
+  /// Silently does nothing if the folder cannot be written (but warns about a named folder in which others
+  /// may write). Removes older versions made from the same source, and what killed processes left in the
+  /// folder.
   void store(std::string_view contents) const;
 
-  const std::string& path() const { return path_; }  // empty: there is no folder
+  const std::string& path() const { return path_; }  // empty if there is no folder
 
  private:
   CachedFile(const std::string& folder, bool named, std::string_view kind, int form, std::string source);
-  /// Whether others may write in the file's folder, or in one above it; then a warning says that it "is not
+  /// Whether others may write in the file's folder or in one above it; a warning then says that it "is not
   /// …".
   bool is_open(const char* used) const;
 

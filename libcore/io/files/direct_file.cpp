@@ -15,7 +15,7 @@ namespace {
 
 /// XFS's number, which linux/magic.h lacks.
 constexpr unsigned kXfs = 0x58465342;
-constexpr size_t kWorthDirect = size_t{1} << 16;  // less goes through the page cache
+constexpr size_t kWorthDirect = size_t{1} << 16;  // smaller writes go through the page cache
 constexpr size_t kOneCall = size_t{4} << 20;
 
 bool is_fast(int fd) {
@@ -36,15 +36,15 @@ DirectFile::~DirectFile() {
   if (is_direct()) ::close(direct_);
 }
 
-// Writes what does not fill its blocks through the page cache, because the other parts of those blocks may be
-// there.
+// Writes bytes that do not fill their blocks through the page cache, where the other parts of those blocks
+// may be.
 void DirectFile::write(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   const uint64_t begin = wish.offset, end = begin + wish.bytes;
   const uint64_t first = (begin + kBlock - 1) / kBlock * kBlock, last = end / kBlock * kBlock;
   if (!is_direct() || last < first + kWorthDirect) {
     write_cached(wish);
-    // Asks only, since a sync at the end waits for everything anyway.
+    // Only a request: a sync at the end waits for everything anyway.
     if (!is_direct())
       ::sync_file_range(fd_, static_cast<off_t>(begin), static_cast<off_t>(wish.bytes),
                         SYNC_FILE_RANGE_WRITE);
@@ -56,7 +56,7 @@ void DirectFile::write(const BytesToWrite& wish) const {
   write_cached({last, data + (last - begin), end - last});
 }
 
-// Writes through the cache where the disk needs another alignment than these have.
+// Writes through the cache if the disk needs another alignment.
 void DirectFile::write_blocks(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   size_t done = 0;

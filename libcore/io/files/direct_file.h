@@ -7,25 +7,26 @@
 
 namespace megalith {
 
-/// An open file, opened once more to be written around the page cache, because the system then neither copies
-/// the bytes nor keeps their pages: 117 MiB on ext4 take 0.01 s of its time instead of 0.1 s (a hundredth
-/// where a virtual machine's free memory goes back to its host), and a sync has little to wait for. Throws
-/// kIo.
+/// An open file that is opened a second time, to be written around the page cache: the system then neither
+/// copies the bytes nor keeps their pages. 117 MiB on ext4 take 0.01 s of its time instead of 0.1 s (a
+/// hundredth where a virtual machine's free memory goes back to its host), and a sync has little to wait for.
+/// Throws kIo.
 class DirectFile {
  public:
   static constexpr size_t kBlock = 4096;  // no disk asks for more
 
-  /// `fd` stays the caller's; `path` is for messages.
+  /// `fd` still belongs to the caller; `path` is for messages.
   DirectFile(int fd, std::string path);
   ~DirectFile();
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
 
-  /// Whether it is written around the page cache; not where the file system cannot, or is not one of those on
-  /// which this is known to be fast.
+  /// Whether it is written around the page cache. It is not if the file system cannot do it, or is not one of
+  /// those on which it is known to be fast.
   bool is_direct() const { return direct_ >= 0; }
-  /// Writes bytes at their place: whole blocks around the page cache; through it what shares a block with
-  /// others, what is small, and everything where it has to be. Memory and place must be equal modulo kBlock.
+  /// Writes bytes at their place: whole blocks around the page cache; through it blocks that are shared with
+  /// other bytes, small writes, and everything if there is no other way. Memory and place must be equal
+  /// modulo kBlock.
   void write(const BytesToWrite& wish) const;
   /// Through the page cache.
   void write_cached(const BytesToWrite& wish) const { write_at_place(fd_, wish, path_); }

@@ -16,7 +16,7 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
     return std::unique_ptr<DirectWriter>(new DirectWriter(std::move(file), fd, size));
   } catch (const Error&) {
     throw;
-  } catch (const std::exception&) {  // no more threads or memory
+  } catch (const std::exception&) {  // a thread or memory is missing
     return nullptr;
   }
 }
@@ -48,22 +48,21 @@ void DirectWriter::append(const void* data, size_t bytes) {
   }
 }
 
-/// Hands the full buffer to the thread and goes on with one that is already written, so that filling need not
-/// wait for the disk.
+/// Gives the full buffer to the thread and continues with one that is written, so that filling need not wait
+/// for the disk.
 void DirectWriter::hand_over() {
   const Buffer full = filled_;
-  thread_.give({.work =
-                    [this, full] {
-                      file_->write({full.offset, full.memory, full.bytes});
-                    },
-                .done = [this, full] { free_.push_back(full.memory); }});
-  IoThread::Lock lock = thread_.lock();
+  thread_.give([this, full] {
+    file_->write({full.offset, full.memory, full.bytes});
+    const SerialExecutor::Lock lock = thread_.lock();
+    free_.push_back(full.memory);
+  });
+  SerialExecutor::Lock lock = thread_.lock();
   thread_.wait(lock, [this] { return !free_.empty(); });
   filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
 
-/// The last buffer goes through the page cache, and is kept, because once it is full it is written again,
-/// whole.
+/// The last buffer goes through the page cache and is kept: once full, it is written again as a whole.
 void DirectWriter::flush() {
   thread_.wait_for_jobs();
   file_->write_cached({filled_.offset, filled_.memory, filled_.bytes});
@@ -71,10 +70,10 @@ void DirectWriter::flush() {
 
 void DirectWriter::start_sync() {
   if (std::exchange(syncing_, true)) return;
-  thread_.give({.work = [this] {
+  thread_.give([this] {
     file_->write({filled_.offset, filled_.memory, filled_.bytes});
     file_->sync();
-  }});
+  });
 }
 
 void DirectWriter::finish_sync() {

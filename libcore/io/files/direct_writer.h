@@ -8,34 +8,34 @@
 
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/io/files/direct_file.h"
-#include "libcore/io/files/io_thread.h"
+#include "libcore/threads/serial_executor.h"
 
 namespace megalith {
 
-/// Appends to a file around the page cache (see DirectFile), in large buffers and by a thread of its own, so
-/// that the end of the file has little left to be synced. Memory: 2 MiB, and 2 more once the disk was late.
+/// Appends to a file around the page cache (see DirectFile), in large buffers that a thread of its own
+/// writes: little is left to sync at the end of the file. Memory: 2 MiB, and 2 more once the disk was late.
 /// Throws kIo, at the latest from flush() or finish_sync().
 class DirectWriter {
  public:
-  /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
-  /// Nothing where the file cannot be written so, or no thread or memory can be had.
+  /// For the open file `fd` of `size` bytes, which still belongs to the caller; `path` is for messages. Null
+  /// if the file cannot be written so, or if a thread or memory is missing.
   static std::unique_ptr<DirectWriter> open(int fd, std::string path, uint64_t size);
   DirectWriter(const DirectWriter&) = delete;  // bytes that were neither flushed nor synced are lost
   DirectWriter& operator=(const DirectWriter&) = delete;
 
   void append(const void* data, size_t bytes);
-  /// Writes over bytes that were appended.
+  /// Overwrites bytes that were appended.
   void write_at(uint64_t offset, const void* data, size_t bytes);
-  /// Then all bytes can be read in the file.
+  /// Afterwards all bytes can be read in the file.
   void flush();
-  /// Begins what finish_sync() waits for, so that the caller can do other work meanwhile. Nothing more may be
-  /// appended or written.
+  /// Starts what finish_sync() waits for; the caller can do other work in between. Nothing may be appended or
+  /// written afterwards.
   void start_sync();
   /// Waits until all bytes are in the file and survive a power failure.
   void finish_sync();
 
  private:
-  /// Not half of it, because preprocess then takes 3 % more time.
+  /// With half of it, preprocess takes 3 % more time.
   static constexpr size_t kBufferBytes = size_t{1} << 20;
   static constexpr size_t kBuffers = 4;  // two large pages
 
@@ -51,13 +51,13 @@ class DirectWriter {
 
   std::unique_ptr<DirectFile> file_;
   HugePages memory_;
-  // buffers of memory_; the one left last is taken first, because it is in the caches
+  // Buffers of memory_. The last one freed is taken first: it is in the caches.
   std::vector<char*> free_;
-  /// The file's end, from a block's begin, because direct I/O takes whole blocks; part of it may be in the
-  /// file already.
+  /// The end of the file, from the start of a block on, as direct I/O writes whole blocks; part of it may be
+  /// in the file already.
   Buffer filled_;
   bool syncing_ = false;
-  IoThread thread_;
+  SerialExecutor thread_;
 };
 
 }  // namespace megalith

@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }
 
-/// The descriptor and size of a file. What is no regular file is not waited for, so that a FIFO without a
-/// writer cannot hang the program.
+/// The descriptor and size of a file. Anything but a regular file is not waited for: a FIFO without a writer
+/// cannot hang the program.
 std::pair<int, uint64_t> open_regular(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail_errno("open", path);
@@ -44,7 +44,7 @@ std::pair<int, uint64_t> open_regular(const std::string& path) {
   fail(ErrorKind::kNoInput, path, ": is not a regular file");
 }
 
-/// All that can be read from `fd`, which is closed.
+/// Everything that can be read from `fd`, which is then closed.
 std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) {
   std::string out;
   char buffer[1 << 16];
@@ -64,7 +64,7 @@ std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) 
   }
 }
 
-/// Opens a device or FIFO to write to, -1 when there is none of this name (or one must not be written to).
+/// Opens a device or FIFO for writing; -1 if there is none of this name, or it must not be written to.
 int open_stream(const std::string& path, OutputKind kind) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return -1;
@@ -73,7 +73,7 @@ int open_stream(const std::string& path, OutputKind kind) {
   return open_to_append(path);
 }
 
-/// Locks the file, cuts it to `size` bytes, because nobody noted what came after them, and goes to its end.
+/// Locks the file, cuts it to `size` bytes, as nothing is known of what follows them, and seeks to its end.
 void go_on_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
@@ -85,8 +85,8 @@ void go_on_after(int fd, uint64_t size, const std::string& path) {
     fail_write("truncate", path);
 }
 
-/// A nameless file in `folder`, so that nothing is left of a process that is killed; -1 where the file system
-/// has no such files or they could not be named.
+/// A file without a name in `folder`, so that a killed process leaves nothing; -1 if the file system has no
+/// such files or could not name them.
 int open_nameless(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
@@ -119,8 +119,8 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
-  // Errors are ignored, because these are only hints: one system has no large pages, an older one does not
-  // know the other.
+  // Errors are ignored: these are only hints. One system has no large pages, an older one does not know the
+  // other hint.
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
@@ -200,7 +200,7 @@ AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
     fail_write("rename", path);
-  // A link of that name was planted, and a pipe would be waited for.
+  // A link of that name was planted, and opening a pipe would block.
   file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
@@ -320,7 +320,7 @@ uint64_t file_size(const std::string& path) {
 void rename_directory(const fs::path& from, const fs::path& to) {
   std::error_code ignored;
   const auto sync_parent = [&] { sync_directory(parent_or_here(to)); };
-  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // nothing there, or an empty folder
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // nothing is there, or an empty folder
   if (errno != EEXIST && errno != ENOTEMPTY) fail_write("rename into place", to.string());
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
     sync_parent();

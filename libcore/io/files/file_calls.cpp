@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-constexpr std::string_view kMark = ".tmp-";  // between an output's name and who writes it
+constexpr std::string_view kMark = ".tmp-";  // between the output's name and the process
 
 }  // namespace
 

@@ -6,23 +6,23 @@
 #include <string>
 #include <string_view>
 
-// The system's calls that the files of io/ share, and their temporary names.
+// System calls that the files of io/ share, and their temporary names.
 
 namespace megalith {
 
 /// Throws kIo with errno's reason.
 [[noreturn]] void fail_write(const char* doing, const std::string& path);
 
-/// kData: the file ends at byte `end`, it had `size` when it was opened.
+/// kData: the file ends at byte `end`; it had `size` bytes when it was opened.
 [[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size);
 
-/// A path to what `fd` has open, also when it has no name.
+/// A path to the file that `fd` has open, even if it has no name.
 std::string link_of(int fd);
 
 /// fsync: what was written to the file survives a power failure. kIo with `path`.
 void sync_to_disk(int fd, const std::string& path);
 
-/// Writes all bytes where the file stands, through the page cache. kIo with `path`.
+/// Writes all bytes at the current position, through the page cache. kIo with `path`.
 void append_all(int fd, std::string_view bytes, const std::string& path);
 
 struct BytesToWrite {
@@ -30,8 +30,8 @@ struct BytesToWrite {
   const void* data;
   size_t bytes;
 };
-/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`; the
-/// first of them may be written then.
+/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`; some of
+/// the bytes may then have been written.
 void write_at_place(int fd, const BytesToWrite& wish, const std::string& path);
 
 struct BytesToRead {
@@ -39,18 +39,18 @@ struct BytesToRead {
   void* out;
   size_t bytes;
 };
-/// Bytes read: fewer than wished at the end of the file. kIo with `path`.
+/// Returns the number of bytes read: fewer than asked for at the end of the file. kIo with `path`.
 size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
 
 /// The hidden name beside `path`, new at each call, under which AtomicFile and AtomicDirectory write:
-/// ".OUTPUT.tmp-PROCESS-NUMBER". A process that is killed may leave it behind.
+/// ".OUTPUT.tmp-PROCESS-NUMBER". A killed process may leave it behind.
 std::string temporary_name(const std::string& path);
-/// What such a name says.
+/// The parts of such a name.
 struct TemporaryName {
   std::string output;   // a name without its folder
-  int64_t process = 0;  // who wrote it
+  int64_t process = 0;  // that wrote it
 };
-/// Nothing for any other name; `name` is without its folder.
+/// Nothing for any other name; `name` has no folder.
 std::optional<TemporaryName> parse_temporary_name(std::string_view name);
 
 }  // namespace megalith

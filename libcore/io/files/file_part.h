@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-/// Bytes and where in a file they belong.
+/// Bytes, and their place in a file.
 struct FilePart {
   uint64_t offset;
   std::string bytes;

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// The bytes that the system is asked at once to write back early.
+/// How many bytes the system is asked to write back at once.
 constexpr uint64_t kWriteBackPiece = uint64_t{8} << 20;
 
 }  // namespace
@@ -47,7 +47,8 @@ void FileWriter::write(const void* data, size_t bytes) {
   if (stream_ == Stream::kWriteBack) start_write_back(kWriteBackPiece);
 }
 
-/// From here on all goes around the page cache; buffer_ too, because its bytes have not reached the cache.
+/// From here on everything goes around the page cache, buffer_ included: its bytes have not reached the
+/// cache.
 void FileWriter::begin_stream() {
   direct_ = DirectWriter::open(fd_, path_, size_ - buffer_.size());
   if (!direct_) {
@@ -58,7 +59,7 @@ void FileWriter::begin_stream() {
   buffer_ = std::string();
 }
 
-/// Puts the descriptor at the end of the file, because append_all() and copy_to_end() write where it stands.
+/// Moves the descriptor to the end of the file: append_all() and copy_to_end() write at its position.
 void FileWriter::leave_stream() {
   flush();
   if (direct_ && ::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) fail_write("go to the end", path_);
@@ -99,7 +100,7 @@ void FileWriter::sync() {
 void FileWriter::start_write_back(uint64_t min_bytes) {
   const uint64_t there = size_ - buffer_.size();
   if (there - written_back_ < min_bytes) return;
-  // A file system that cannot is no failure: commit() waits for everything.
+  // A file system that cannot do this is no failure: commit() waits for everything.
   ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
                     SYNC_FILE_RANGE_WRITE);
   written_back_ = there;

@@ -23,13 +23,14 @@ struct MappedRange::Entry {
 
 namespace {
 
-// A signal handler must not lock, so it reads without: entries are written before they are shown here.
+// A signal handler must not lock, so it reads without a lock: entries are written before they become visible
+// here.
 constexpr size_t kSlots = 4096;
 std::array<std::atomic<const void*>, kSlots> slots;
 std::mutex slots_lock;
 const char* program = "";
 
-/// A line made without a call that a signal handler must not make.
+/// A line that is built without calls that are forbidden in a signal handler.
 class Line {
  public:
   void add(std::string_view text) {
@@ -46,7 +47,7 @@ class Line {
   }
   void write() const {
     const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
-    static_cast<void>(written);  // there is nowhere else to say it
+    static_cast<void>(written);  // there is nowhere else to report it
   }
 
  private:

@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// The range of memory in which a file is mapped, for as long as this object lives. Reading it where the file
-/// was cut meanwhile raises SIGBUS, and the handler looks here which file that was. When some thousand are
-/// mapped at once, the last ones are not known.
+/// The range of memory in which a file is mapped, as long as this object lives. If the file is cut in the
+/// meantime, reading the range raises SIGBUS, and the handler finds the file here. If some thousand files are
+/// mapped at once, the last ones are not recorded.
 class MappedRange {
  public:
   MappedRange() = default;
@@ -23,8 +23,8 @@ class MappedRange {
   std::unique_ptr<Entry, Remove> entry_;
 };
 
-/// From now on such a read ends the process with a line on stderr, `NAME: error: FILE: …`, and kData's exit
-/// code, because nobody could go on. Other SIGBUSes do as before. `name` lives as long as the process.
+/// From now on such a read ends the process with kData's exit code and a line on stderr, `NAME: error: FILE:
+/// …`: there is no way to continue. Any other SIGBUS acts as before. `name` must live as long as the process.
 void report_cut_files(const char* name);
 
 }  // namespace megalith

@@ -17,7 +17,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = DirectFile::kBlock;
-constexpr size_t kMaxOpen = 16;  // files that are written at the same time
+constexpr size_t kMaxOpen = 16;  // files that are open for writing at the same time
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
@@ -80,7 +80,7 @@ size_t PlacedFiles::add(int fd, File file, uint64_t size) {
   if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
   file.device = info.st_dev;
   file.node = info.st_ino;
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   files_.push_back(std::move(file));
   return files_.size() - 1;
 }
@@ -90,19 +90,18 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
 
-// Wakes the reader; needs the mutex. From now on the reader does not count as stuck, even if it does not run
-// yet.
+// Wakes the reader; with the mutex. From now on the reader does not count as stuck, even before it runs.
 void PlacedFiles::wake_reader() {
   waiting_ = false;
   bytes_.notify_one();
 }
 
-// Bytes [offset, offset + bytes) can be read; joined to their neighbours.
+// Bytes [offset, offset + bytes) can now be read; they are joined with their neighbours.
 void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   uint64_t end = offset + bytes;
   auto next = file.there.upper_bound(offset);
@@ -117,8 +116,8 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
-// The ring's free bytes lie between its head and the oldest buffer, or, before the head has wrapped, up to
-// the memory's end and then up to the oldest buffer. A buffer must be one stretch, so one that does not fit
+// The free bytes of the ring are between its head and the oldest buffer or, before the head has wrapped, up
+// to the end of the memory and from there to the oldest buffer. A buffer is contiguous: one that does not fit
 // at the end goes to the beginning.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
@@ -134,8 +133,7 @@ bool PlacedFiles::finds_room(size_t room) {
   return true;
 }
 
-// Buffers leave in the order in which they came; those that nobody has read only when the reader cannot go
-// on.
+// Buffers are removed in their order, and unread ones only if the reader is stuck.
 bool PlacedFiles::make_room(size_t room) {
   while (!finds_room(room)) {
     if (buffers_.empty()) return false;
@@ -151,7 +149,7 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
   if (filling_ || bytes == 0 || bytes > max_bytes())
     fail(ErrorKind::kInternal, files_[file].path, ": a buffer of ", bytes, " bytes out of turn");
-  IoThread::Lock lock = thread_.lock();
+  SerialExecutor::Lock lock = thread_.lock();
   thread_.wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
   buffers_.push_back({file, offset, bytes, head_, data, bytes});
@@ -163,20 +161,17 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
 void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
-    const IoThread::Lock lock = thread_.lock();
-    buffer = &buffers_.back();  // its place in the deque's memory stays
+    const SerialExecutor::Lock lock = thread_.lock();
+    buffer = &buffers_.back();  // its place in the deque's memory does not move
     filling_ = false;
     wake_reader();
   }
-  thread_.give({.work =
-                    [this, buffer] {
-                      opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
-                    },
-                .done =
-                    [this, buffer] {
-                      buffer->written = true;
-                      note(files_[buffer->file], buffer->offset, buffer->bytes);
-                    }});
+  thread_.give([this, buffer] {
+    opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
+    const SerialExecutor::Lock lock = thread_.lock();
+    buffer->written = true;
+    note(files_[buffer->file], buffer->offset, buffer->bytes);
+  });
 }
 
 void PlacedFiles::finish() {
@@ -184,13 +179,13 @@ void PlacedFiles::finish() {
 }
 
 PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
-  const IoThread::Lock lock = files_.thread_.lock();
+  const SerialExecutor::Lock lock = files_.thread_.lock();
   files_.reading_ = true;
 }
 
 PlacedFiles::Reader::~Reader() {
   {
-    const IoThread::Lock lock = files_.thread_.lock();
+    const SerialExecutor::Lock lock = files_.thread_.lock();
     files_.reading_ = false;
   }
   files_.thread_.changed();
@@ -199,7 +194,7 @@ PlacedFiles::Reader::~Reader() {
 size_t PlacedFiles::find(int fd) const {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return kNone;
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
   return kNone;
@@ -215,12 +210,12 @@ PlacedFiles::Buffer* PlacedFiles::buffer_at(size_t file, uint64_t offset) {
 }
 
 PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
-  IoThread::Lock lock = thread_.lock();
+  SerialExecutor::Lock lock = thread_.lock();
   const File& from = files_[file];
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
       const size_t n = std::min<uint64_t>(bytes, buffer->offset + buffer->bytes - offset);
-      ++buffer->readers;  // then it stays
+      ++buffer->readers;  // keeps it in place
       lock.unlock();
       std::memcpy(out, buffer->data + (offset - buffer->offset), n);
       lock.lock();
@@ -240,7 +235,7 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
 }
 
 void PlacedFiles::abandon() {
-  const IoThread::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.lock();
   abandoned_ = true;
   wake_reader();
 }
@@ -250,8 +245,8 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
     if (open->number == file) return *open;
   if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
-    const IoThread::Lock lock = thread_.lock();
-    return files_[file];  // its names do not change
+    const SerialExecutor::Lock lock = thread_.lock();
+    return files_[file];  // its paths do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
 }

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-/// A file without a name, so that it vanishes with the process. Not every file system has O_TMPFILE;
-/// elsewhere it has a name for an instant.
+/// A file without a name, which vanishes with the process. Not every file system has O_TMPFILE; on the others
+/// it has a name for an instant.
 int open_nameless(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0) return descriptor;
@@ -36,7 +36,7 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::append(const void* data, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(data);
-  buffer_.reserve(kBlock);  // of which only what is written costs memory
+  buffer_.reserve(kBlock);  // only the part that is written costs memory
   while (bytes > 0) {
     const size_t n = std::min(bytes, kBlock - buffer_.size());
     buffer_.insert(buffer_.end(), at, at + n);

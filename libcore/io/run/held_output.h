@@ -7,13 +7,13 @@
 
 namespace megalith {
 
-/// Whether a device or FIFO has this name, which an output is written to without taking its place.
+/// Whether the name is that of a device or FIFO, which an output is written to without replacing it.
 bool is_stream(const std::string& path);
 
-/// Keeps an output that will be written later, or bit by bit, for its owner alone while this lives: what is a
-/// file, or not there yet, is locked as LockFile does, what a link leads to in its place; a FIFO is open, so
-/// that its reader waits and one that nobody reads is refused now (kIo) and not after the work. A device is
-/// anybody's. An empty path: nothing.
+/// Reserves an output that is written later, or piece by piece, for its owner, as long as this object lives.
+/// A file, existing or not, is locked by LockFile; of a link, its target is. A FIFO is opened, so that its
+/// reader waits, and one without a reader is refused now (kIo) instead of after the work. A device is not
+/// reserved. An empty path: nothing.
 class HeldOutput {
  public:
   explicit HeldOutput(const std::string& path);

@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Makes one name of several, else two runs could lock one folder twice: "out/" is "out", and a link to a
-/// folder is that folder.
+/// Maps several names of one folder to one, so that two runs cannot lock it twice: "out/" is "out", and a
+/// link to a folder is that folder.
 fs::path real_output(const std::string& path) {
   std::error_code error;
   fs::path real = fs::canonical(path, error);
@@ -49,14 +49,14 @@ std::string user_name(uid_t id) {
   return concat("the user ", id);
 }
 
-/// Whether `name` is that of `output`, or of a file of the dataset `output`.
+/// Whether `name` is the name of `output`, or of a file of the dataset `output`.
 bool is_of(std::string_view name, std::string_view output) {
   if (!name.starts_with(output)) return false;
   name.remove_prefix(output.size());
   return name.empty() || name == ".bin" || name == ".idx" || name == ".json";
 }
 
-/// For the only writer of the outputs in `folder` of which `ours(name)` holds.
+/// Called by the only writer of the outputs in `folder` for which `ours(name)` holds.
 template <class Ours>
 void remove_left_by_others(const fs::path& folder, const Ours& ours) {
   std::error_code error;
@@ -66,7 +66,7 @@ void remove_left_by_others(const fs::path& folder, const Ours& ours) {
     const auto temporary = parse_temporary_name(entry->path().filename().string());
     if (temporary && ours(temporary->output)) found.push_back(entry->path());
   }
-  for (const fs::path& path : found) fs::remove_all(path, error);  // if it cannot be, it stays
+  for (const fs::path& path : found) fs::remove_all(path, error);  // stays if it cannot be removed
 }
 
 }  // namespace
@@ -77,14 +77,14 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is replaced again and again");
   write_owner();
-  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already, where there are locks
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // set at once if there are locks
   remove_leftovers(path);
 }
 
-/// Opens for reading alone where it must: a file that another user left behind can often not be written, and
-/// reading is enough to lock it (but on NFS).
+/// Opens for reading only if necessary: a file that another user left behind often cannot be written, and
+/// reading is enough to lock it (except on NFS).
 int LockFile::open_file() const {
-  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is none of ours
+  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is not ours
   const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
   int fd = open(O_RDWR | O_CREAT);
   if (fd < 0 && errno == EACCES) fd = open(O_RDONLY);
@@ -92,8 +92,8 @@ int LockFile::open_file() const {
   return fd;
 }
 
-/// Whether the file that was locked still has its name. Its last owner may have removed it meanwhile, and
-/// then the lock would keep nobody out.
+/// Whether the locked file still has its name. Its last owner may have removed it in the meantime; the lock
+/// would then exclude no one.
 bool LockFile::try_lock(const std::string& output) {
   fd_ = open_file();
   if (fd_ < 0 && errno == EACCES) {
@@ -123,23 +123,22 @@ bool LockFile::try_lock(const std::string& output) {
   return false;
 }
 
-/// One that may only be read keeps the words of its last owner, which is why read_owner() asks whether that
-/// one lives.
+/// A file that may only be read keeps the text of its last owner; read_owner() therefore checks whether that
+/// process lives.
 void LockFile::write_owner() const {
   struct stat file {};
-  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
+  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // its other name may be someone's file
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    // A full disk is no failure, because the lock holds all the same; only its owner is not told.
+    // A full disk is no failure: the lock holds anyway, only its owner is not recorded.
     return;
 }
 
-/// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot
-/// be told.
+/// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty if unknown.
 std::string LockFile::read_owner() const {
   std::array<char, 256> text{};
   ssize_t size = 0;
-  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // it has the lock a moment before it writes
+  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // it holds the lock a moment before it writes
     size = ::pread(fd_, text.data(), text.size(), 0);
     if (size <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -154,7 +153,7 @@ std::string LockFile::read_owner() const {
 }
 
 LockFile::~LockFile() {
-  ::unlink(path_.c_str());  // while it is locked: nobody else has taken it
+  ::unlink(path_.c_str());  // while it is locked: no one else has taken it
   ::close(fd_);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether both name one thing that a write to the one would change for a reader of the other.
+/// Whether both name the same file, so that writing one would change what a reader of the other sees.
 bool are_one_file(const std::string& a, const std::string& b) {
   struct stat first {
   }, second{};
@@ -22,7 +22,7 @@ bool are_one_file(const std::string& a, const std::string& b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// What is written to a device is not kept.
+/// Bytes written to a device are not kept.
 bool is_device(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
@@ -32,7 +32,7 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/");
 }
 
-/// Whether a name is that of the pattern, in which one "*" may stand for anything.
+/// Whether a name matches the pattern, in which one "*" stands for any text.
 bool fits(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;
@@ -45,7 +45,7 @@ bool fits(std::string_view name, std::string_view pattern) {
 std::string real_path(const std::string& path) {
   std::error_code error;
   fs::path there = (fs::absolute(path, error) / "").parent_path();
-  // What a link leads to may be not there yet; then weakly_canonical() takes the link for the thing.
+  // The target of a link may not exist yet; weakly_canonical() then returns the link.
   constexpr int kMostLinks = 40;  // as Linux counts them
   for (int links = 0; links < kMostLinks && !fs::exists(there, error) && fs::is_symlink(there, error);
        ++links)
@@ -79,7 +79,7 @@ void RunFiles::keeps(std::string_view option, const std::string& folder,
   kept_.push_back({std::string(option), folder, real_path(folder), {names.begin(), names.end()}});
 }
 
-/// True also for the folder itself, and for what it lies in, which would be a file then.
+/// Also true for the folder itself, and for the folders above it, which would have to be files then.
 bool RunFiles::Kept::holds(const std::string& real_output) const {
   if (real_output == real || lies_in(real, real_output)) return true;
   if (!lies_in(real_output, real)) return false;
@@ -101,7 +101,7 @@ void RunFiles::replaces_folder(std::string_view option, const std::string& path)
   outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
 }
 
-/// Why what stands there cannot be written; empty: it can.
+/// Why the file in that place cannot be written; empty if it can.
 std::string RunFiles::refusal(const Named& output) {
   struct stat info {};
   if (output.folder || ::stat(output.path.c_str(), &info) != 0) return {};

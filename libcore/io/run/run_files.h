@@ -9,21 +9,23 @@
 
 namespace megalith {
 
-/// The absolute path, links followed, of what is not there yet too, without a slash at its end; `path` where
-/// the system does not tell.
+/// The absolute path, links followed, also of a file that does not exist yet, without a slash at its end;
+/// `path` if the system does not tell.
 std::string real_path(const std::string& path);
 
-/// The files that a run will read and write, by the options that name them, so that no output destroys an
-/// input or another output, or something that is no file. Links are followed; two names of one file are one.
+/// The files that a run will read and write, with the options that name them, so that no output destroys an
+/// input or another output, or replaces something that is not a file. Links are followed; two names of one
+/// file are one.
 class RunFiles {
  public:
-  /// A file, or a folder of which everything directly in it is read. One that is not there is nobody's.
+  /// A file, or a folder of which all direct members are read. One that does not exist conflicts with
+  /// nothing.
   void reads(std::string_view option, const std::string& path);
   void reads(std::string_view option, const std::vector<std::string>& paths);
-  /// PREFIX.bin and .idx, and .json where it is their sidecar's name.
+  /// PREFIX.bin and .idx, and .json if it is the name of their sidecar.
   void reads_dataset(std::string_view option, const std::string& prefix);
-  /// A folder, there already or not, in which only these names are the run's, with all that lies in them; in
-  /// a name one "*" stands for anything. The folder itself can be no output either.
+  /// A folder, existing or not, in which only these names belong to the run, with everything in them; one "*"
+  /// in a name stands for any text. The folder itself cannot be an output either.
   void keeps(std::string_view option, const std::string& folder, std::span<const std::string_view> names);
 
   void writes(std::string_view option, const std::string& path, OutputKind kind = OutputKind::kFile);
@@ -36,7 +38,7 @@ class RunFiles {
 
  private:
   struct Named {
-    std::string option, path, real;  // real: links followed, of what is not there yet too
+    std::string option, path, real;  // real: links followed, also if it does not exist yet
     OutputKind kind = OutputKind::kFile;
     bool folder = false;
   };

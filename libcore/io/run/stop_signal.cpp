@@ -12,12 +12,12 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 const Interrupt* waker = nullptr;
 
-/// So that who pressed Ctrl-C sees that it was heard: the step may take a while yet.
+/// Shows a user who pressed Ctrl-C that it was received: the step may still take a while.
 void answer_at_once() {
   constexpr std::string_view kAnswer =
       "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
   const int before = errno;
-  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // nobody can be told
+  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // there is no one to tell
 }
 
 void on_signal(int number) {
@@ -27,7 +27,7 @@ void on_signal(int number) {
   }
   if (number == SIGINT) answer_at_once();
   received = number;
-  if (waker) waker->set();  // a write(2), which a handler may do
+  if (waker) waker->set();  // a write(2), which a handler may call
 }
 
 std::string_view name_of_received() {
@@ -53,7 +53,7 @@ StopSignal::StopSignal(const Interrupt* wake) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // reads and writes of the step go on
+  action.sa_flags = SA_RESTART;  // reads and writes of the step continue
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &before_[i]);
     if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup

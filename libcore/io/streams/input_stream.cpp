@@ -32,7 +32,7 @@ Interrupt::~Interrupt() {
 void Interrupt::set() const noexcept {
   const uint64_t one = 1;
   const ssize_t written = ::write(descriptor_, &one, sizeof one);
-  // A failure needs nothing: only a full counter cannot be raised, and that is set.
+  // A failure needs no handling: only a full counter cannot be raised, and that one is set.
   static_cast<void>(written);
 }
 
@@ -89,7 +89,7 @@ void InputStream::skip(uint64_t bytes) {
   }
 }
 
-/// Moves in a plain file, which can seek because its bytes stand where they are counted.
+/// Seeks in a plain file, whose bytes are at the positions where they are counted.
 void InputStream::seek(uint64_t bytes) {
   const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
   if (place > size_) fail_too_short(place - size_);
@@ -103,7 +103,7 @@ void InputStream::fail_too_short(uint64_t missing) const {
   fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place to resume from; it has changed");
 }
 
-/// False when the stream was interrupted. Regular files are not asked, because they never let anybody wait.
+/// False if the stream was interrupted. Regular files are not polled: reading them never blocks.
 bool InputStream::wait_for_bytes() {
   if (!interrupt_ || regular_) return true;
   pollfd watched[] = {{descriptor_, POLLIN, 0}, {interrupt_->descriptor(), POLLIN, 0}};
@@ -123,7 +123,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
   }
 }
 
-/// Makes sure that there are raw bytes; false at the end of the file.
+/// Ensures that there are raw bytes; false at the end of the file.
 bool InputStream::fill() {
   if (raw_begin_ < raw_end_) return true;
   raw_begin_ = 0;
@@ -139,7 +139,7 @@ size_t InputStream::read_plain(char* out, size_t room) {
   return n;
 }
 
-/// After a member: another one begins, or only padding follows, or nothing.
+/// After a member: another one begins, only padding follows, or nothing does.
 bool InputStream::next_member() {
   if (decoder_->allows_padding())
     while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Wakes a thread that waits for a pipe's next bytes, which would otherwise wait until the writer ends; for
-/// another thread to call. Stays set.
+/// Wakes a thread that waits for the next bytes of a pipe, which would otherwise wait until the writer ends;
+/// called by another thread. Stays set.
 class Interrupt {
  public:
   Interrupt();
@@ -24,25 +24,25 @@ class Interrupt {
   int descriptor_;
 };
 
-/// The bytes of a file, a pipe, or stdin (path "-"), from front to end. What begins with the magic number of
-/// gzip, zstd, bzip2 or xz is decompressed on the way, all members of it; their checksums are verified.
-/// Throws kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream.
+/// The bytes of a file, a pipe, or stdin (path "-"), from beginning to end. Data with the magic number of
+/// gzip, zstd, bzip2 or xz is decompressed, all members of it, and checksums are verified. Throws kNoInput if
+/// the file is not there, kIo if reading fails, kData for a damaged or cut stream.
 class InputStream {
  public:
-  /// A read that waits for a pipe when `interrupt` is set acts as if the pipe had ended.
+  /// A read that waits for a pipe when `interrupt` is set behaves as if the pipe had ended.
   explicit InputStream(std::string path, const Interrupt* interrupt = nullptr);
   ~InputStream();
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
 
-  /// Up to `room` (> 0) bytes to `out`; 0 only at the end.
+  /// Copies up to `room` (> 0) bytes to `out`; returns 0 only at the end.
   size_t read(char* out, size_t room);
-  /// Passes over decompressed bytes. kData when there are fewer.
+  /// Skips decompressed bytes. kData if there are fewer.
   void skip(uint64_t bytes);
 
   const std::string& path() const { return path_; }
-  uint64_t consumed() const { return consumed_; }  // bytes taken from the file, compressed ones as such
-  uint64_t size() const { return size_; }          // of the file; 0 when it is a pipe
+  uint64_t consumed() const { return consumed_; }  // bytes taken from the file, before decompression
+  uint64_t size() const { return size_; }          // of the file; 0 for a pipe
   bool compressed() const { return decoder_ != nullptr; }
   uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
 
@@ -62,7 +62,7 @@ class InputStream {
   int descriptor_ = -1;
   bool regular_ = false;
   uint64_t consumed_ = 0, size_ = 0;
-  std::unique_ptr<char[]> raw_;  // bytes of the file that nobody has taken yet: [raw_begin_, raw_end_)
+  std::unique_ptr<char[]> raw_;  // bytes of the file that have not been taken yet: [raw_begin_, raw_end_)
   size_t raw_begin_ = 0, raw_end_ = 0;
   std::unique_ptr<Decoder> decoder_;
   bool in_member_ = true;

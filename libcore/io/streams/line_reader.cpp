@@ -12,8 +12,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
-/// Bytes that are read beyond a batch to find the end of its last line. Few, because most of them are copied
-/// to the next batch.
+/// Bytes that are read beyond a batch to find the end of its last line. Few: most of them are copied to the
+/// next batch.
 constexpr size_t kOverhang = size_t{1} << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -69,7 +69,7 @@ void LineBatch::clear() {
 std::span<char> LineBatch::line(size_t i) {
   const size_t from = begin(i) + skipped(i);
   size_t to = ends_[i];
-  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // one end at most: \n, \r or \r\n
+  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // at most one line end: \n, \r or \r\n
   return {buffer_.data() + from, to - from};
 }
 
@@ -104,7 +104,7 @@ bool LineReader::next(LineBatch& batch, const Grow& grow) {
       at_end_of_input(batch);
       break;
     }
-    if (window_.empty()) continue;  // all that was read is in the batch
+    if (window_.empty()) continue;  // everything that was read is in the batch
     if (mode_ != ReaderMark::kLines)
       take_from_array(batch, grow);
     else if (batch.places_.empty())
@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Closes a batch at the end of a line only, and never between \r and a \n that may follow, because they are
-/// one line end.
+/// Closes a batch only at the end of a line, and never between \r and a \n that may follow: they are one line
+/// end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
@@ -144,7 +144,7 @@ bool LineReader::read_more(LineBatch& batch) {
   return refill(std::min(kWindowBytes, beyond + kOverhang));
 }
 
-/// Reads lines straight to where they shall lie, so that only what belongs to the next batch is copied.
+/// Reads lines directly to their final place, so that only what belongs to the next batch is copied.
 bool LineReader::read_lines(LineBatch& batch) {
   if (batch.bytes() == 0) batch.first_ = place_;
   const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
@@ -175,7 +175,7 @@ void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& gr
   batch.buffer_.append(bytes.data(), bytes.size());
 }
 
-/// `bytes`: what the batch will have.
+/// `bytes`: the size that the batch will have.
 void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   if (limits_.refused == 0 || bytes <= begin + limits_.refused) return;
@@ -192,8 +192,8 @@ void LineReader::at_end_of_input(LineBatch& batch) {
   if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
 }
 
-/// Whether the line or element that is being read is longer than anybody wants it, whatever stands before and
-/// after it (a mark, a line's end). The rest of it need not be kept then.
+/// Whether the current line or element is already longer than the limit, whatever surrounds it (a byte order
+/// mark, a line end). The rest of it need not be kept then.
 bool LineReader::enough_of_line(const LineBatch& batch) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
@@ -210,8 +210,8 @@ void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
   append(batch, take(taken), grow);
 }
 
-/// Records the lines that end in the window until the batch is full; returns the window's bytes that belong
-/// to it.
+/// Records the lines that end in the window until the batch is full; returns how many bytes of the window
+/// belong to it.
 size_t LineReader::scan_window(LineBatch& batch) {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
@@ -255,7 +255,7 @@ void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   depth_ = 0;
 }
 
-/// Hands a comma without an element on as an element, which it is not, so that the parser names its place.
+/// Passes a comma without an element on as an element: it is not one, and the parser names its place.
 void LineReader::refuse_separator(LineBatch& batch) {
   batch.buffer_.append(window_.data(), 1);
   batch.ends_.push_back(batch.bytes());
@@ -279,7 +279,7 @@ void LineReader::take_separator() {
   place_.advance(take(1));
 }
 
-/// Bytes of the window that belong to the element: up to a comma or bracket outside its own brackets.
+/// How many bytes of the window belong to the element: up to a comma or bracket outside its own brackets.
 size_t LineReader::scan_element() {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
@@ -306,7 +306,7 @@ size_t LineReader::scan_element() {
   return static_cast<size_t>(at - begin);
 }
 
-/// Passes over blanks up to the end of the line in which the array ended, because they would make a line.
+/// Skips blanks up to the end of the line in which the array ended: they would make a line.
 void LineReader::leave_array_line() {
   if (window_[0] == '\n' || place_.after_return) {
     if (window_[0] == '\n') place_.advance(take(1));

@@ -14,45 +14,44 @@
 
 namespace megalith {
 
-/// Where something is in an input, both from 1.
+/// A place in an input; both count from 1.
 struct TextPlace {
   uint64_t line = 1, byte = 1;
   bool after_return = false;  // after a \r, whose \n may follow
-  /// Moves past `text`, whose line ends are those of Python's text files.
+  /// Moves past `text`, with the line ends of Python's text files.
   void advance(std::string_view text);
 };
 
-/// Where a reader is in an input, so that another one can go on there.
+/// The position of a reader in an input, from which another one can continue.
 struct ReaderMark {
   enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
-  uint64_t bytes = 0;                                         // decompressed ones before it
+  uint64_t bytes = 0;                                         // decompressed bytes before it
   TextPlace place{};
   Mode mode = kLines;
 };
 
-/// Some whole lines of an input (or elements of its array), in memory of their own, so that a worker may
-/// change them.
+/// Whole lines of an input (or elements of its array), in memory of their own, so that a worker may change
+/// them.
 class LineBatch {
  public:
   size_t lines() const { return ends_.size(); }
-  /// The line without its end, and in the first line of an input without its byte order mark.
+  /// The line without its end and, in the first line of an input, without its byte order mark.
   std::span<char> line(size_t i);
-  /// As in the input, with its end; a newline is not added to a last line that has none. An element is
-  /// without the comma, with blanks (also newlines) after it.
+  /// As in the input, with its end; no newline is added to a last line without one. An element has no comma,
+  /// but the blanks (also newlines) after it.
   std::string_view raw_line(size_t i) const;
-  /// Bytes between the beginnings of raw_line(i) and line(i): 3 after a byte order mark, else 0.
+  /// The distance of line(i) from raw_line(i): 3 after a byte order mark, else 0.
   size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
-  /// Where byte `offset` of raw_line(i), which is as it was read, is in the input.
+  /// The place in the input of byte `offset` of raw_line(i), which is as it was read.
   TextPlace place(size_t i, size_t offset) const;
   bool from_array() const { return !places_.empty(); }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
-  /// Takes the lines' memory away, which may then serve another batch instead of new memory; lines() and
-  /// end() stay.
+  /// Takes the memory of the lines, so that another batch can reuse it; lines() and end() stay.
   ByteBuffer take_memory() { return std::exchange(buffer_, {}); }
   /// For lines that will be read.
   void use_memory(ByteBuffer memory) { buffer_ = std::move(memory); }
-  /// Where the reader was when it had read this batch.
+  /// The position of the reader after this batch.
   const ReaderMark& end() const { return end_; }
 
  private:
@@ -60,9 +59,9 @@ class LineBatch {
   void clear();
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
   ByteBuffer buffer_;
-  std::vector<size_t> ends_;       // after each line's end
+  std::vector<size_t> ends_;       // after the end of each line
   TextPlace first_;                // where the first line begins
-  std::vector<TextPlace> places_;  // of the elements; empty: these are lines
+  std::vector<TextPlace> places_;  // of the elements; empty for lines
   size_t mark_ = 0;
   ReaderMark end_;
 };
@@ -71,30 +70,30 @@ class LineBatch {
 struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
-  size_t longest = 0;  // bytes of a line or element that are kept, about; 0: all
-  size_t refused = 0;  // more bytes, about, of a line or element are kData; 0: none are
+  size_t longest = 0;  // about how many bytes of a line or element are kept; 0: all
+  size_t refused = 0;  // about how many bytes of one are too many (kData); 0: no limit
 };
 
-/// For LineLimits::refused, where nobody asked for another: no text is so long, but a device or a bomb of a
-/// decoder is, and would take all memory.
+/// LineLimits::refused if no other one is given: no text is so long, but a device or a decompression bomb is,
+/// and would take all memory.
 inline constexpr size_t kLongestLine = size_t{1} << 28;
 
-/// Cuts an input into batches of whole lines as Python's text files do: \n, \r\n and a lone \r end a line, a
-/// last line needs no end. An input whose first character is "[" is one JSON array, whose elements take the
-/// place of lines; what stands after it is lines again. The bytes themselves are not checked. Of a line that
-/// is longer than the limit more than the limit is kept, and then its end. Memory: one batch and a window of
-/// 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
+/// Splits an input into batches of whole lines, as Python's text files do: \n, \r\n and a lone \r end a line,
+/// and the last line needs no end. An input whose first character is "[" is one JSON array, whose elements
+/// take the place of lines; after it lines follow again. The bytes themselves are not checked. A line
+/// that is longer than the limit keeps a little more than the limit, and its end. Memory: one batch and a
+/// window of 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
 class LineReader {
  public:
-  /// Begins at `from`, which an earlier reader of the same input gave.
+  /// Begins at `from`, which an earlier reader of the same input returned.
   LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
 
-  /// The next lines, at least one; false at the end of the input. `grow` is called before the batch becomes
-  /// larger than the limit (by one long line) with the size that it will have at least; it may wait, or
-  /// throw.
+  /// Reads the next lines, at least one; false at the end of the input. Before the batch becomes larger than
+  /// the limit (through one long line), `grow` is called with the size that it will have at least; it may
+  /// wait, or throw.
   bool next(LineBatch& batch, const std::function<void(size_t)>& grow);
 
-  /// Another LineLimits::bytes for the batches that follow.
+  /// Changes LineLimits::bytes for the batches that follow.
   void close_batches_at(size_t bytes) { limits_.bytes = bytes; }
 
   const InputStream& input() const { return input_; }
@@ -125,7 +124,7 @@ class LineReader {
   LineLimits limits_;
   ByteBuffer storage_;       // of window_
   std::string_view window_;  // bytes read and not yet in a batch
-  uint64_t read_ = 0;        // bytes up to the window's end
+  uint64_t read_ = 0;        // bytes up to the end of the window
   TextPlace place_;          // where the window begins; between lines: where the batch does
   ReaderMark::Mode mode_ = ReaderMark::kLines;
   // The byte before the window is a \r whose line is not closed: a \n may follow.

@@ -106,7 +106,7 @@ class Bzip2Decoder final : public Decoder {
   }
   const char* format() const override { return "bzip2"; }
   bool allows_padding() const override { return false; }
-  uint64_t memory() const override { return uint64_t{4} << 20; }  // the largest blocks want 3.7 MB
+  uint64_t memory() const override { return uint64_t{4} << 20; }  // the largest blocks need 3.7 MB
 
  private:
   void begin() {
@@ -145,7 +145,7 @@ class XzDecoder final : public Decoder {
   uint64_t memory() const override { return lzma_memusage(&stream_); }
 
  private:
-  void begin() {  // reuses the memory of the stream before
+  void begin() {  // reuses the memory of the previous stream
     if (lzma_stream_decoder(&stream_, kXzMemoryLimit, 0) != LZMA_OK) throw std::bad_alloc();
   }
   static const char* reason(lzma_ret status) {

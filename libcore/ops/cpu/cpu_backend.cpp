@@ -193,18 +193,18 @@ void CpuBackend::enqueue(Stream& stream, std::function<void()> work, std::functi
 Event CpuBackend::record(Stream& stream) {
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return {};
-  return {std::make_shared<Queue::Ticket>(Queue::Ticket{queue, queue->last()})};
+  return {std::make_shared<Queue::Ticket>(queue->ticket())};
 }
 
 void CpuBackend::wait(Stream& stream, const Event& event) {
   if (event.native == nullptr) return;  // of a compute stream: its work was done when it was recorded
   const Queue::Ticket ticket = *static_cast<const Queue::Ticket*>(event.native.get());
   if (queue_of(stream) == ticket.queue) return;  // its work is in order anyway
-  in_order(stream, [ticket] { ticket.queue->wait(ticket.number); });
+  in_order(stream, [ticket] { ticket.queue->wait(ticket); });
 }
 
 void CpuBackend::synchronize(Stream& stream) {
-  if (Queue* const queue = queue_of(stream)) queue->wait(queue->last());
+  if (Queue* const queue = queue_of(stream)) queue->wait(queue->ticket());
 }
 
 void CpuBackend::finish(Stream& stream, bool drop) noexcept {

@@ -1,12 +1,12 @@
 #include "libcore/parallel/processes/gloo_comm.h"
 
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/plugin.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/processes/process_group.h"
 
 namespace megalith {
@@ -29,7 +29,7 @@ std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
 class ProcessComm final : public Communicator {
  public:
   explicit ProcessComm(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
-  /// A rank that fails ends its communicators on the way: the others need not wait for it.
+  /// A rank that fails destroys its communicators while the stack unwinds; the others need not wait for it.
   ~ProcessComm() override {
     if (std::uncaught_exceptions() > exceptions_) stop_failed(*group_);
   }
@@ -71,7 +71,7 @@ class ProcessComm final : public Communicator {
   void abort(const std::string& why) override { group_->world()->stop(why); }
 
  private:
-  /// A failure must end the run for all, because the others may wait for this rank in other groups.
+  /// A failure ends the run for all ranks: others may wait for this one in other groups.
   template <class Work>
   static void guarded(ProcessGroup& group, const Work& work) {
     try {
@@ -95,8 +95,8 @@ class ProcessComm final : public Communicator {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// The members of a color agree on the max number that any rank has free: those of other colors may take
-/// the same, since they have no member in common.
+/// The ranks agree on the largest number that any of them has free. Groups of different colors may have the
+/// same number: they share no member.
 std::unique_ptr<Communicator> ProcessComm::split(const GroupName& name, int color, int key) {
   struct Offer {
     Wish wish;
@@ -106,9 +106,7 @@ std::unique_ptr<Communicator> ProcessComm::split(const GroupName& name, int colo
   const Offer mine{{color, key, rank()}, world.next_group()};
   ProcessGroup::Members made{mine.group, name.text, {}, 0};
   std::vector<Wish> wishes;
-  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    Offer offer{};
-    std::memcpy(&offer, bytes.data(), sizeof offer);
+  for (const Offer& offer : exchange_values(*this, mine)) {
     wishes.push_back(offer.wish);
     made.id = std::max(made.id, offer.group);
   }

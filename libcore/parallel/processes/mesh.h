@@ -11,16 +11,16 @@
 
 namespace megalith {
 
-/// Memory of this process that messages leave from or come into, while the object lives. A message goes from
-/// one rank to another in a numbered slot; those of one slot are received in the order of receive() calls,
-/// each of as many bytes as its receive() has room for, or fewer. Either side may come first, because a send
+/// Memory of this process for messages, sent or received, as long as the object lives. A message goes from
+/// one rank to another in a numbered slot. Messages in one slot are received in the order of the receive()
+/// calls, and each fits in the bytes of its receive(). send() and receive() may come in any order: a send
 /// waits for its receive in the background. Any thread may call.
 class MeshBuffer {
  public:
   enum class Direction { kSend, kReceive };
   enum class Outcome {
     kDone,         // one more message was sent or received
-    kInterrupted,  // interrupt() was called, maybe before
+    kInterrupted,  // interrupt() was called, possibly before the wait
     kLost,         // the connection to a peer of this buffer is broken
   };
   struct Part {
@@ -29,17 +29,18 @@ class MeshBuffer {
   };
 
   virtual ~MeshBuffer() = default;
-  // These return at once. On a broken connection they do nothing, since wait() tells.
+  // These return at once. On a broken connection they do nothing: wait() reports it.
   virtual void send(int peer, const Part&) = 0;
   virtual void receive(int peer, const Part&) = 0;
-  /// For a message of that direction; each is waited for once.
+  /// Waits for one message of that direction; each message is waited for once. A broken connection is
+  /// reported before an interruption.
   virtual Outcome wait(Direction) = 0;
-  /// Ends the wait of that direction, or the next one.
+  /// Ends the current wait of that direction or, if there is none, the next one, which then only looks.
   virtual void interrupt(Direction) = 0;
 };
 
-/// Connections between every two ranks, each a process. They are neither encrypted nor authenticated, so the
-/// network must be trusted.
+/// Connections between all pairs of ranks, which are processes. They are neither encrypted nor authenticated:
+/// the network must be trusted.
 class Mesh {
  public:
   virtual ~Mesh() = default;
@@ -49,7 +50,7 @@ class Mesh {
 struct MeshOptions {
   int rank = 0, size = 1;
   HostExchange exchange;
-  std::string interface_address;  // IP address to bind to, which peers are told
+  std::string interface_address;  // IP address to bind to; the peers connect to it
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for a connection to be made
   std::function<std::string(int rank)> name_of;                  // for messages: "rank 3 on host a"
 };

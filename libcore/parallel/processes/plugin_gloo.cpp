@@ -1,5 +1,5 @@
-// libmegalith_gloo.so: see mesh.h. Only unbound buffers: Gloo's bound ones shrink a connection's send buffer
-// for good, which costs a delayed acknowledgement, 40 ms, for each message after.
+// libmegalith_gloo.so: see mesh.h. It uses unbound buffers only: Gloo's bound buffers shrink the send buffer
+// of a connection for good, and each later message then costs a delayed acknowledgement of 40 ms.
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,8 @@ namespace {
 
 namespace tcp = gloo::transport::tcp;
 
-/// A wait of Gloo's that times out closes all connections, before anybody can be told why: it never may.
+/// When a wait of Gloo's times out it closes all connections, before anyone can be told why. It must never
+/// time out.
 constexpr std::chrono::hours kForever(24 * 365);
 
 class GlooBuffer final : public MeshBuffer {
@@ -70,9 +71,9 @@ class GlooBuffer final : public MeshBuffer {
   std::atomic<bool> lost_{false};
 };
 
-/// Gloo's thread inherits the policy of the thread that makes it. As a batch thread it does not preempt the
-/// caller that holds the lock which it would then try in vain until the next tick: 4 KiB among four ranks on
-/// two cores take 0.2 ms instead of 4. Where the policy is refused it is only slower.
+/// Gloo's thread inherits the scheduling policy of the thread that creates it. As a batch thread it does not
+/// preempt a caller that holds a lock which Gloo's thread could then only retry at its next tick: 4 KiB among
+/// four ranks on two cores take 0.2 ms instead of 4. If the policy is refused, calls are only slower.
 std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
   std::shared_ptr<gloo::transport::Device> device;
   std::exception_ptr error;
@@ -102,7 +103,7 @@ class GlooMesh final : public Mesh {
     ignore_broken_pipes();
     make_pairs();
     connect(options.exchange(addresses()));
-    options_.exchange = nullptr;  // with what it holds
+    options_.exchange = nullptr;  // and what it holds
   }
 
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) override {
@@ -113,7 +114,7 @@ class GlooMesh final : public Mesh {
   void make_pairs() {
     try {
       context_ = make_device(options_.interface_address)->createContext(options_.rank, options_.size);
-      // A fifth, because a pair waits five times its timeout for its connection.
+      // A fifth: a pair waits five times its timeout for its connection.
       context_->setTimeout(std::max(options_.timeout / 5, std::chrono::milliseconds(1)));
       for (int peer = 0; peer < options_.size; ++peer)
         if (peer != options_.rank) context_->createPair(peer);
@@ -122,8 +123,8 @@ class GlooMesh final : public Mesh {
            options_.interface_address, ": ", error.what());
     }
   }
-  /// Where each peer finds this rank: addresses of equal length, one a peer in rank order, so that each finds
-  /// its own by its place.
+  /// The addresses at which the peers reach this rank: one for each peer in rank order, all of one length, so
+  /// that each peer finds its own by its place.
   std::string addresses() {
     std::string all;
     for (int peer = 0; peer < options_.size; ++peer) {
@@ -161,7 +162,7 @@ class GlooMesh final : public Mesh {
 
 extern "C" {
 
-/// Sets `mesh` to connections between all ranks, made. Collective. Throws kComm.
+/// Sets `mesh` to connections between all ranks. Collective. Throws kComm.
 __attribute__((visibility("default"))) void megalith_connect_gloo(const megalith::MeshOptions& options,
                                                                   std::unique_ptr<megalith::Mesh>& mesh) {
   mesh = std::make_unique<megalith::GlooMesh>(options);

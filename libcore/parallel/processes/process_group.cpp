@@ -12,11 +12,11 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Waited = ProcessWorld::Waited;
 
-// bytes of a greater tensor that go at once; bounded, so that other messages get between
+// Bytes of a larger tensor that are sent at once; bounded, so that other messages get their turn.
 constexpr size_t kSegment = 512 << 10;
-constexpr size_t kWindow = 4;                  // segments of each peer that may be here unreduced
-constexpr size_t kInline = 128 << 10;          // as fast in one exchange as in two
-constexpr std::chrono::milliseconds kLook(1);  // whether a greeting has come
+constexpr size_t kWindow = 4;          // segments of each peer that may arrive before they are reduced
+constexpr size_t kInline = 128 << 10;  // one exchange takes no longer than two
+constexpr std::chrono::milliseconds kLook(1);  // whether a header has arrived
 
 std::span<const std::byte> bytes_of(const ConstView& view) {
   return {view.as<std::byte>(), view.bytes()};
@@ -26,8 +26,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Takes away the const of memory that is only sent from, or is a View's, because the mesh has one kind of
-/// buffer for both directions.
+/// Removes the const of memory that is only read, or belongs to a View: the mesh has one kind of buffer for
+/// both directions.
 std::span<std::byte> writable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -41,8 +41,8 @@ size_t segment_bytes(size_t bytes, size_t k) {
 
 }  // namespace
 
-/// What a rank comes with, sent as it lies because ranks of one run are alike in the order of bytes.
-struct ProcessGroup::Hello {
+/// Describes a rank's call. It is sent as it lies in memory: all ranks of a run have the same byte order.
+struct ProcessGroup::Header {
   char name[24] = {};
   DType dtype = DType::kF32;
   bool tensor = false;
@@ -50,8 +50,8 @@ struct ProcessGroup::Hello {
   int64_t elements = 0;
   uint64_t text_bytes = 0;
 
-  Hello() = default;
-  explicit Hello(const GroupCall& call)
+  Header() = default;
+  explicit Header(const GroupCall& call)
       : dtype(call.in.dtype),
         tensor(call.in.shape.rank > 0),
         reduce(call.reduce ? static_cast<int32_t>(*call.reduce) : -1),
@@ -60,7 +60,7 @@ struct ProcessGroup::Hello {
         text_bytes(call.text.size()) {
     std::string_view(call.name).copy(name, sizeof name - 1);
   }
-  /// Valid while this is.
+  /// Valid as long as this header.
   GroupCall call() const {
     GroupCall call{.name = name, .in = {nullptr, dtype, {}}, .root = root};
     if (tensor) call.in.shape = {elements};
@@ -69,10 +69,10 @@ struct ProcessGroup::Hello {
   }
 };
 
-/// Segments of one memory to and from one peer, in their order.
-class ProcessGroup::Lane {
+/// Segments of one memory to and from one peer, in order.
+class ProcessGroup::Transfer {
  public:
-  Lane(ProcessGroup& group, int peer, uint64_t slot, std::span<std::byte> memory)
+  Transfer(ProcessGroup& group, int peer, uint64_t slot, std::span<std::byte> memory)
       : group_(group),
         peer_(peer),
         slot_(slot),
@@ -119,22 +119,22 @@ ProcessGroup::ProcessGroup(std::shared_ptr<ProcessWorld> world, Members members)
     : world_(std::move(world)),
       members_(std::move(members)),
       mail_(*world_, members_.id, members_.world_ranks) {
-  const size_t cell = sizeof(Hello) + inline_bytes(), peers = static_cast<size_t>(size());
-  // Not set to zero: pages that no call needs stay away.
-  greetings_.reset(new std::byte[2 * peers * cell]);
-  std::byte* next = greetings_.get();
+  const size_t cell = sizeof(Header) + inline_bytes(), peers = static_cast<size_t>(size());
+  // Not zeroed: pages that no call needs are never touched.
+  handshake_memory_.reset(new std::byte[2 * peers * cell]);
+  std::byte* next = handshake_memory_.get();
   for (int peer = 0; peer < size(); ++peer, next += 2 * cell)
-    doors_.push_back({next, next + cell, world_->buffer(next, cell), world_->buffer(next + cell, cell)});
+    channels_.push_back({next, next + cell, world_->buffer(next, cell), world_->buffer(next + cell, cell)});
 }
 
 ProcessGroup::~ProcessGroup() {
   call_ = "end";
   const ProcessMail::Trouble trouble = mail_.close();
   if (trouble.waited == Waited::kLate)
-    world_->stop(concat(place(), ": ", in_vain(world_ranks(trouble.peers))));
+    world_->stop(concat(place(), ": ", late_text(world_ranks(trouble.peers))));
 }
 
-/// The more ranks, the fewer, because each of them keeps memory for the greetings of all.
+/// With more ranks it is smaller: each rank keeps memory for the headers of all.
 size_t ProcessGroup::inline_bytes() const {
   constexpr size_t kAll = 8 * kInline, kLine = 64;
   return std::min(kInline, kAll / static_cast<size_t>(size()) / kLine * kLine);
@@ -165,12 +165,12 @@ std::string ProcessGroup::names_of(const std::vector<int>& ranks) const {
   return text;
 }
 
-std::string ProcessGroup::in_vain(const std::vector<int>& ranks) const {
+std::string ProcessGroup::late_text(const std::vector<int>& ranks) const {
   const ProcessWorld::Culprits culprits = world_->held_up_by(ranks);
   std::string text = names_of(ranks);
   if (culprits.ranks != ranks) text += ", held up by " + names_of(culprits.ranks);
   if (culprits.silent) text += ", which does not answer";
-  return waited_in_vain(world_->timeout(), text);
+  return timed_out_text(world_->timeout(), text);
 }
 
 std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const {
@@ -179,13 +179,13 @@ std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const 
   return ranks;
 }
 
-/// Looks again whether the run was stopped, because looking for who is to blame takes time, in which another
-/// rank may find it out.
+/// Checks once more whether the run was stopped: finding the culprit takes time, and another rank may be
+/// faster.
 void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const {
   const std::vector<int> ranks = world_ranks(missing);
   std::string text;
-  if (waited == Waited::kLate) text = in_vain(ranks);
-  if (waited == Waited::kLeft) text = waits_for_ever(names_of(ranks));
+  if (waited == Waited::kLate) text = late_text(ranks);
+  if (waited == Waited::kLeft) text = peer_left_text(names_of(ranks));
   if (world_->stopped())
     throw Aborted(concat(place(), ": stopped while it waited for ", names_of(ranks), ": ", world_->why()));
   const std::string message = concat(place(), ": ", text);
@@ -193,37 +193,37 @@ void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const
   throw Error(ErrorKind::kComm, message);
 }
 
-// ---- greetings
+// ---- handshakes
 
-void ProcessGroup::meet(const GroupCall& call, const Parts& parts) {
+void ProcessGroup::handshake(const GroupCall& call, const Parts& parts) {
   call_ = call.name;
   ++calls_;
-  ++meetings_;
+  ++handshakes_;
   check_alive();
   check(problem_of(call, size(), rank()));
-  greet(Hello(call), parts);
-  check_hellos(call);
+  exchange_headers(Header(call), parts);
+  check_headers(call);
 }
 
-/// Receives come first: a sender then need not ask.
-void ProcessGroup::greet(const Hello& hello, const Parts& parts) {
-  const uint64_t slot = slot_of(members_.id, SlotKind::kHello, meetings_);
+/// Receives are posted first: then a sender need not announce its message.
+void ProcessGroup::exchange_headers(const Header& header, const Parts& parts) {
+  const uint64_t slot = slot_of(members_.id, SlotKind::kHandshake, handshakes_);
   each_peer([&](int peer) {
-    doors_[static_cast<size_t>(peer)].in->receive(world_rank(peer),
-                                                  {slot, 0, sizeof(Hello) + inline_bytes()});
+    channels_[static_cast<size_t>(peer)].in->receive(world_rank(peer),
+                                                     {slot, 0, sizeof(Header) + inline_bytes()});
   });
   each_peer([&](int peer) {
-    const Door& door = doors_[static_cast<size_t>(peer)];
+    const PeerChannel& channel = channels_[static_cast<size_t>(peer)];
     const std::span<const std::byte> part = parts[static_cast<size_t>(peer)];
-    std::memcpy(door.out_memory, &hello, sizeof hello);
-    copy_if_apart(door.out_memory + sizeof hello, part.data(), part.size());
-    door.out->send(world_rank(peer), {slot, 0, sizeof hello + part.size()});
+    std::memcpy(channel.sent, &header, sizeof header);
+    copy_if_apart(channel.sent + sizeof header, part.data(), part.size());
+    channel.out->send(world_rank(peer), {slot, 0, sizeof header + part.size()});
   });
   std::vector<int> missing;
   Waited why = Waited::kDone;
   each_peer([&](int peer) {
     if (why == Waited::kStopped || why == Waited::kLeft) return;
-    MeshBuffer& in = *doors_[static_cast<size_t>(peer)].in;
+    MeshBuffer& in = *channels_[static_cast<size_t>(peer)].in;
     const Waited waited = why == Waited::kDone
                               ? world_->await(in, Direction::kReceive, world_rank(peer))
                               : world_->await_for(kLook, in, Direction::kReceive, world_rank(peer));
@@ -232,19 +232,19 @@ void ProcessGroup::greet(const Hello& hello, const Parts& parts) {
     if (why == Waited::kDone) why = waited;
   });
   if (why != Waited::kDone) give_up(why, missing);
-  each_peer([&](int peer) { await(*doors_[static_cast<size_t>(peer)].out, Direction::kSend, peer); });
+  each_peer([&](int peer) { await(*channels_[static_cast<size_t>(peer)].out, Direction::kSend, peer); });
 }
 
-const ProcessGroup::Hello& ProcessGroup::hello_of(int peer) const {
-  return *reinterpret_cast<const Hello*>(doors_[static_cast<size_t>(peer)].in_memory);
+const ProcessGroup::Header& ProcessGroup::header_of(int peer) const {
+  return *reinterpret_cast<const Header*>(channels_[static_cast<size_t>(peer)].received);
 }
 
-const std::byte* ProcessGroup::parcel_of(int peer) const {
-  return doors_[static_cast<size_t>(peer)].in_memory + sizeof(Hello);
+const std::byte* ProcessGroup::payload_of(int peer) const {
+  return channels_[static_cast<size_t>(peer)].received + sizeof(Header);
 }
 
-void ProcessGroup::check_hellos(const GroupCall& mine) const {
-  const auto call_of = [&](int place) { return place == rank() ? mine : hello_of(place).call(); };
+void ProcessGroup::check_headers(const GroupCall& mine) const {
+  const auto call_of = [&](int place) { return place == rank() ? mine : header_of(place).call(); };
   for (int place = 1; place < size(); ++place)
     if (!agree(call_of(0), call_of(place)))
       fail(ErrorKind::kInternal, name(), ": call ", calls_, ": ",
@@ -268,28 +268,28 @@ std::vector<std::span<std::byte>> ProcessGroup::writable_parts(const View& whole
   return parts;
 }
 
-ProcessGroup::Lanes ProcessGroup::lanes(SlotKind kind, std::span<std::byte> memory, size_t stride) {
-  Lanes made(static_cast<size_t>(size()));
+ProcessGroup::Transfers ProcessGroup::transfers(SlotKind kind, std::span<std::byte> memory, size_t stride) {
+  Transfers made(static_cast<size_t>(size()));
   each_peer([&](int peer) {
     const auto place = static_cast<size_t>(peer);
     const auto own = stride == 0 ? memory : memory.subspan(place * stride, stride);
-    made[place] = std::make_unique<Lane>(*this, peer, slot_of(members_.id, kind, meetings_), own);
+    made[place] = std::make_unique<Transfer>(*this, peer, slot_of(members_.id, kind, handshakes_), own);
   });
   return made;
 }
 
-/// Waits for this rank's part of everybody in segments, hands each on to `results` when it is reduced, so
-/// that both directions are busy.
-void ProcessGroup::reduce_parts(const Reduction& call, const Lanes& results) {
+/// Receives this rank's part from all others, segment by segment, and sends each segment to `results` as soon
+/// as it is reduced, so that both directions are busy.
+void ProcessGroup::reduce_parts(const Reduction& call, const Transfers& results) {
   const Reduction::Part mine = call.parts[static_cast<size_t>(rank())];
   const size_t segments = segments_of(mine.bytes), stride = std::min(segments, kWindow) * kSegment;
   if (const size_t wanted = stride * static_cast<size_t>(size()); wanted > window_bytes_) {
     window_.reset(new std::byte[wanted]);
     window_bytes_ = wanted;
   }
-  const Lanes inputs =
-      lanes(SlotKind::kReduce, {window_.get(), stride * static_cast<size_t>(size())}, stride);
-  const Lanes own = lanes(SlotKind::kReduce, writable(call.in), 0);
+  const Transfers inputs =
+      transfers(SlotKind::kReduce, {window_.get(), stride * static_cast<size_t>(size())}, stride);
+  const Transfers own = transfers(SlotKind::kReduce, writable(call.in), 0);
   const auto expect = [&](size_t k) {
     each_peer([&](int peer) {
       inputs[static_cast<size_t>(peer)]->receive(k % kWindow * kSegment, segment_bytes(mine.bytes, k));
@@ -317,8 +317,8 @@ void ProcessGroup::reduce_parts(const Reduction& call, const Lanes& results) {
   finish(own);
 }
 
-/// Everybody's part goes to whom it belongs, in turns.
-void ProcessGroup::send_parts(const Reduction& call, const Lanes& own) {
+/// Sends each peer its part, one segment at a time, in turns.
+void ProcessGroup::send_parts(const Reduction& call, const Transfers& own) {
   size_t max_segments = 0;
   for (const Reduction::Part& part : call.parts)
     max_segments = std::max(max_segments, segments_of(part.bytes));
@@ -330,9 +330,9 @@ void ProcessGroup::send_parts(const Reduction& call, const Lanes& own) {
     });
 }
 
-void ProcessGroup::finish(const Lanes& lanes) {
-  for (const auto& lane : lanes)
-    if (lane) lane->await_all();
+void ProcessGroup::finish(const Transfers& transfers) {
+  for (const auto& transfer : transfers)
+    if (transfer) transfer->await_all();
 }
 
 void ProcessGroup::reduce_inline(const GroupCall& call, const ConstView& own) {
@@ -342,14 +342,14 @@ void ProcessGroup::reduce_inline(const GroupCall& call, const ConstView& own) {
                      .from = {},
                      .to = {call.out.as<std::byte>()}};
   for (int place = 0; place < size(); ++place)
-    all.from.push_back(place == rank() ? own.as<std::byte>() : parcel_of(place));
+    all.from.push_back(place == rank() ? own.as<std::byte>() : payload_of(place));
   reduce_slice(all);
 }
 
 void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
   const GroupCall call = all_reduce_call(view, reduce);
   const bool at_once = goes_inline(view.bytes());
-  meet(call, at_once ? to_all(bytes_of(view)) : to_all({}));
+  handshake(call, at_once ? to_all(bytes_of(view)) : to_all({}));
   if (at_once) return reduce_inline(call, view);
   Reduction reduction{view.dtype, reduce, bytes_of(view), nullptr, {}};
   for (int place = 0; place < size(); ++place) {
@@ -358,9 +358,9 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
                                static_cast<size_t>(slice.elements) * size_of(view.dtype)});
   }
   reduction.out = view.as<std::byte>() + reduction.parts[static_cast<size_t>(rank())].offset;
-  // Receives over this rank's own values, which is safe because a result comes only after its reducer has
-  // them.
-  const Lanes results = lanes(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
+  // Receives into this rank's own values. That is safe: a result arrives only after its reducer has these
+  // values.
+  const Transfers results = transfers(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
   each_peer([&](int peer) {
     const Reduction::Part& part = reduction.parts[static_cast<size_t>(peer)];
     for (size_t k = 0; k < segments_of(part.bytes); ++k)
@@ -373,7 +373,7 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
 void ProcessGroup::reduce_scatter(const View& mine, const ConstView& in, Reduce reduce) {
   const GroupCall call = reduce_scatter_call(mine, in, reduce);
   const bool at_once = goes_inline(mine.bytes());
-  meet(call, at_once ? parts_of(bytes_of(in)) : to_all({}));
+  handshake(call, at_once ? parts_of(bytes_of(in)) : to_all({}));
   if (at_once) {
     const ConstView own{in.as<std::byte>() + mine.bytes() * static_cast<size_t>(rank()), mine.dtype,
                         mine.shape};
@@ -385,18 +385,18 @@ void ProcessGroup::reduce_scatter(const View& mine, const ConstView& in, Reduce 
   reduce_parts(reduction, {});
 }
 
-/// Sends out[i] to peer i, and receives in[i] from it: what is empty goes nowhere.
+/// Sends out[i] to peer i and receives in[i] from it; empty parts are not sent.
 void ProcessGroup::swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in) {
-  const uint64_t slot = slot_of(members_.id, SlotKind::kGather, meetings_);
-  Lanes all;
+  const uint64_t slot = slot_of(members_.id, SlotKind::kGather, handshakes_);
+  Transfers all;
   size_t max_segments = 0;
-  std::vector<Lane*> senders(out.size());
+  std::vector<Transfer*> senders(out.size());
   each_peer([&](int peer) {
     const auto place = static_cast<size_t>(peer);
-    all.push_back(std::make_unique<Lane>(*this, peer, slot, in[place]));
+    all.push_back(std::make_unique<Transfer>(*this, peer, slot, in[place]));
     for (size_t k = 0; k < segments_of(in[place].size()); ++k)
       all.back()->receive(k * kSegment, segment_bytes(in[place].size(), k));
-    all.push_back(std::make_unique<Lane>(*this, peer, slot, writable(out[place])));
+    all.push_back(std::make_unique<Transfer>(*this, peer, slot, writable(out[place])));
     senders[place] = all.back().get();
     max_segments = std::max(max_segments, segments_of(out[place].size()));
   });
@@ -411,7 +411,7 @@ void ProcessGroup::swap_parts(const Parts& out, const std::vector<std::span<std:
 
 void ProcessGroup::all_gather(const View& out, const ConstView& mine) {
   const bool at_once = goes_inline(mine.bytes());
-  meet(all_gather_call(out, mine), at_once ? to_all(bytes_of(mine)) : to_all({}));
+  handshake(all_gather_call(out, mine), at_once ? to_all(bytes_of(mine)) : to_all({}));
   const auto places = writable_parts(out);
   copy_if_apart(places[static_cast<size_t>(rank())].data(), mine.data, mine.bytes());
   if (at_once) return unpack(places);
@@ -421,7 +421,7 @@ void ProcessGroup::all_gather(const View& out, const ConstView& mine) {
 void ProcessGroup::all_to_all(const View& out, const ConstView& in) {
   const bool at_once = goes_inline(in.bytes() / static_cast<size_t>(size()));
   const Parts parts = parts_of(bytes_of(in));
-  meet(all_to_all_call(out, in), at_once ? parts : to_all({}));
+  handshake(all_to_all_call(out, in), at_once ? parts : to_all({}));
   const auto places = writable_parts(out);
   const auto own = static_cast<size_t>(rank());
   copy_if_apart(places[own].data(), parts[own].data(), parts[own].size());
@@ -429,27 +429,29 @@ void ProcessGroup::all_to_all(const View& out, const ConstView& in) {
   swap_parts(parts, places);
 }
 
-/// What came with the greetings, to where it belongs.
+/// Copies the data that came with the headers to its place.
 void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const {
   each_peer([&](int peer) {
     const std::span<std::byte> place = places[static_cast<size_t>(peer)];
-    copy_if_apart(place.data(), parcel_of(peer), place.size());
+    copy_if_apart(place.data(), payload_of(peer), place.size());
   });
 }
 
-/// Greater tensors go along a chain of all ranks that begins at the root, each segment at once, so that every
-/// rank sends and receives each byte once instead of the root sending it to all.
+/// Larger tensors travel along a chain of all ranks that begins at the root. Each segment is passed on at
+/// once, so every rank sends and receives each byte once, instead of the root sending it to all.
 void ProcessGroup::broadcast(const View& view, int root) {
   const bool at_once = goes_inline(view.bytes());
-  meet(broadcast_call(view, root), at_once && rank() == root ? to_all(bytes_of(view)) : to_all({}));
+  handshake(broadcast_call(view, root), at_once && rank() == root ? to_all(bytes_of(view)) : to_all({}));
   if (at_once) {
-    if (rank() != root) copy_if_apart(view.data, parcel_of(root), view.bytes());
+    if (rank() != root) copy_if_apart(view.data, payload_of(root), view.bytes());
     return;
   }
   const int link = (rank() - root + size()) % size();
-  const Lanes chain = lanes(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
-  Lane* const before = link == 0 ? nullptr : chain[static_cast<size_t>((rank() + size() - 1) % size())].get();
-  Lane* const after = link == size() - 1 ? nullptr : chain[static_cast<size_t>((rank() + 1) % size())].get();
+  const Transfers chain = transfers(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
+  Transfer* const before =
+      link == 0 ? nullptr : chain[static_cast<size_t>((rank() + size() - 1) % size())].get();
+  Transfer* const after =
+      link == size() - 1 ? nullptr : chain[static_cast<size_t>((rank() + 1) % size())].get();
   const size_t segments = segments_of(view.bytes());
   for (size_t k = 0; before != nullptr && k < segments; ++k)
     before->receive(k * kSegment, segment_bytes(view.bytes(), k));
@@ -463,15 +465,15 @@ void ProcessGroup::broadcast(const View& view, int root) {
 std::vector<std::string> ProcessGroup::exchange(std::string_view mine) {
   const auto bytes = std::as_bytes(std::span(mine));
   const bool at_once = goes_inline(bytes.size());
-  meet({.name = "exchange", .text = mine}, at_once ? to_all(bytes) : to_all({}));
+  handshake({.name = "exchange", .text = mine}, at_once ? to_all(bytes) : to_all({}));
   std::vector<std::string> all(static_cast<size_t>(size()));
   std::vector<std::span<std::byte>> long_ones(all.size());
   all[static_cast<size_t>(rank())] = mine;
   each_peer([&](int peer) {
     std::string& text = all[static_cast<size_t>(peer)];
-    text.resize(hello_of(peer).text_bytes);
+    text.resize(header_of(peer).text_bytes);
     if (goes_inline(text.size()))
-      copy_if_apart(text.data(), parcel_of(peer), text.size());
+      copy_if_apart(text.data(), payload_of(peer), text.size());
     else
       long_ones[static_cast<size_t>(peer)] = std::as_writable_bytes(std::span(text));
   });

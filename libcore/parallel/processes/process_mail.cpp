@@ -12,141 +12,126 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Waited = ProcessWorld::Waited;
 
-constexpr std::chrono::hours kForever(24 * 365);  // who waits for a slot has the deadline
+using Clock = std::chrono::steady_clock;
+
+/// With several receivers, how long each is waited for in turn.
+constexpr std::chrono::milliseconds kTurn(2);
 
 }  // namespace
 
-/// Goes before each message: what it is.
+/// Precedes each message and describes it.
 struct ProcessMail::Head {
   DType dtype = DType::kF32;
   int64_t elements = 0;
 };
 
 struct ProcessMail::Slot {
+  struct Part {
+    std::unique_ptr<MeshBuffer> buffer;
+    bool under_way = false;
+  };
   Head head;
   std::byte* memory = nullptr;
-  std::unique_ptr<MeshBuffer> head_out, data_out;
-  size_t bytes = 0;  // of the message
-  int to = 0;
-  bool busy = false;
+  Part head_out, data_out;
 };
 
 ProcessMail::ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks)
-    : world_(world), group_(group), world_ranks_(std::move(world_ranks)), routes_(world_ranks_.size()) {}
+    : world_(world), group_(group), world_ranks_(std::move(world_ranks)), sent_(world_ranks_.size()) {}
 
-ProcessMail::~ProcessMail() {
-  {
-    const Lock lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-  for (Route& route : routes_)
-    if (route.postman.joinable()) route.postman.join();
-}
+ProcessMail::~ProcessMail() = default;
 
 bool ProcessMail::set_slots(const View& memory, int slots) {
-  const Lock lock(mutex_);
+  for (const int peer : receivers())
+    while (!sent_to(peer).empty() && await_oldest(peer, kTurn) == Waited::kDone) {
+    }
   if (!receivers().empty()) return false;
   slot_bytes_ = memory.bytes() / static_cast<size_t>(slots);
   slots_.clear();
+  free_.clear();
   for (size_t i = 0; i < static_cast<size_t>(slots); ++i) {
     slots_.push_back(std::make_unique<Slot>());
     Slot& slot = *slots_.back();
     slot.memory = memory.as<std::byte>() + i * slot_bytes_;
-    slot.head_out = world_.buffer(&slot.head, sizeof(Head));
-    slot.data_out = world_.buffer(slot.memory, slot_bytes_);
+    slot.head_out.buffer = world_.buffer(&slot.head, sizeof(Head));
+    slot.data_out.buffer = world_.buffer(slot.memory, slot_bytes_);
+    free_.push_back(&slot);
   }
   return true;
 }
 
-/// Those that messages are on their way to.
+/// The peers that have not received all messages, as far as is known.
 std::vector<int> ProcessMail::receivers() const {
   std::vector<int> peers;
-  for (const auto& slot : slots_)
-    if (slot->busy && std::find(peers.begin(), peers.end(), slot->to) == peers.end())
-      peers.push_back(slot->to);
+  for (size_t peer = 0; peer < sent_.size(); ++peer)
+    if (!sent_[peer].empty()) peers.push_back(static_cast<int>(peer));
   return peers;
 }
 
-/// A postman wakes it when a message is received, or never will be.
-template <class Ready>
-Waited ProcessMail::wait(Lock& lock, const Ready& ready) {
-  Waited why = Waited::kDone;
-  const auto over = [&] {
-    const std::vector<int> peers = receivers();
-    if (ready())
-      why = Waited::kDone;
-    else if (world_.stopped())
-      why = Waited::kStopped;
-    else if (std::all_of(peers.begin(), peers.end(),
-                         [&](int peer) { return world_.has_left(world_ranks_[static_cast<size_t>(peer)]); }))
-      why = Waited::kLeft;
-    else
-      return false;
-    return true;
-  };
-  if (over()) return why;
-  world_.note_wait(world_ranks_[static_cast<size_t>(receivers().front())]);
-  if (!changed_.wait_for(lock, world_.timeout(), over)) return Waited::kLate;
-  if (why == Waited::kDone) world_.note_wait(-1);
-  return why;
+/// Waits until the oldest message to a peer has been received, and frees its slot.
+Waited ProcessMail::await_oldest(int peer, std::chrono::milliseconds time) {
+  Slot& slot = *sent_to(peer).front();
+  for (Slot::Part* const part : {&slot.head_out, &slot.data_out}) {
+    if (!part->under_way) continue;
+    const Waited waited = world_.await_for(time, *part->buffer, Direction::kSend, world_rank(peer));
+    if (waited != Waited::kDone) return waited;
+    part->under_way = false;
+  }
+  sent_to(peer).pop_front();
+  free_.push_back(&slot);
+  return Waited::kDone;
 }
 
-ProcessMail::Trouble ProcessMail::send(const ConstView& view, int peer) {
-  Lock lock(mutex_);
-  if (std::string problem = slot_problem(view.bytes(), slots_.size(), slot_bytes_); !problem.empty())
-    return {.problem = std::move(problem)};
-  auto free = slots_.end();
-  const Waited waited = wait(lock, [&] {
-    free = std::find_if(slots_.begin(), slots_.end(), [](const auto& slot) { return !slot->busy; });
-    return free != slots_.end();
-  });
-  if (waited != Waited::kDone) return {waited, receivers()};
-  Slot& slot = **free;
-  slot.head = {view.dtype, view.elements()};
-  slot.bytes = view.bytes();
-  slot.to = peer;
-  slot.busy = true;
-  if (slot.bytes != 0) std::memcpy(slot.memory, view.data, slot.bytes);
-  const int rank = world_ranks_[static_cast<size_t>(peer)];
-  slot.head_out->send(rank, {slot_of(group_, SlotKind::kMessageHead, 0), 0, sizeof(Head)});
-  if (slot.bytes != 0)
-    slot.data_out->send(rank, {slot_of(group_, SlotKind::kMessage, slot.bytes), 0, slot.bytes});
-  Route& route = routes_[static_cast<size_t>(peer)];
-  route.slots.push_back(&slot);
-  if (!route.postman.joinable()) route.postman = std::thread([this, peer] { deliver(peer); });
-  changed_.notify_all();
-  return {};
-}
-
-bool ProcessMail::is_delivered(Slot& slot, int peer) {
-  const int rank = world_ranks_[static_cast<size_t>(peer)];
-  return world_.await_for(kForever, *slot.head_out, Direction::kSend, rank) == Waited::kDone &&
-         (slot.bytes == 0 ||
-          world_.await_for(kForever, *slot.data_out, Direction::kSend, rank) == Waited::kDone);
-}
-
-void ProcessMail::deliver(int peer) {
-  Route& route = routes_[static_cast<size_t>(peer)];
-  Lock lock(mutex_);
+/// Waits until one more message has been received, by any of its receivers.
+Waited ProcessMail::await_some(Time deadline) {
   for (;;) {
-    changed_.wait(lock, [&] { return closed_ || !route.slots.empty(); });
-    if (route.slots.empty()) return;
-    Slot& slot = *route.slots.front();
-    lock.unlock();
-    const bool delivered = is_delivered(slot, peer);
-    lock.lock();
-    changed_.notify_all();
-    if (!delivered) return;  // nor will the next ones be
-    route.slots.pop_front();
-    slot.busy = false;
+    const std::vector<int> peers = receivers();
+    bool all_left = true;
+    for (const int peer : peers) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      const Waited waited = await_oldest(peer, peers.size() == 1 ? left : std::min(left, kTurn));
+      if (waited == Waited::kDone || waited == Waited::kStopped) return waited;
+      all_left = all_left && waited == Waited::kLeft;
+    }
+    if (all_left) return Waited::kLeft;
+    if (Clock::now() >= deadline) return Waited::kLate;
   }
 }
 
-/// Both parts are asked for at once, so that the data need not wait for the head. A message of another size
-/// than was sent lies in another slot, and never comes.
+/// Waits until `ready()`, which becomes true as messages are received.
+template <class Ready>
+Waited ProcessMail::wait(const Ready& ready) {
+  if (ready()) return Waited::kDone;
+  const Time deadline = Clock::now() + world_.timeout();
+  world_.note_wait(world_rank(receivers().front()));
+  while (!ready())
+    if (const Waited waited = await_some(deadline); waited != Waited::kDone) return waited;
+  world_.note_wait(-1);
+  return Waited::kDone;
+}
+
+ProcessMail::Trouble ProcessMail::send(const ConstView& view, int peer) {
+  if (std::string problem = slot_problem(view.bytes(), slots_.size(), slot_bytes_); !problem.empty())
+    return {.problem = std::move(problem)};
+  if (const Waited waited = wait([this] { return !free_.empty(); }); waited != Waited::kDone)
+    return {waited, receivers()};
+  Slot& slot = *free_.front();
+  free_.pop_front();
+  slot.head = {view.dtype, view.elements()};
+  const size_t bytes = view.bytes();
+  if (bytes != 0) std::memcpy(slot.memory, view.data, bytes);
+  const int rank = world_rank(peer);
+  slot.head_out.buffer->send(rank, {slot_of(group_, SlotKind::kMessageHead, 0), 0, sizeof(Head)});
+  slot.head_out.under_way = true;
+  if (bytes != 0) slot.data_out.buffer->send(rank, {slot_of(group_, SlotKind::kMessage, bytes), 0, bytes});
+  slot.data_out.under_way = bytes != 0;
+  sent_to(peer).push_back(&slot);
+  return {};
+}
+
+/// Head and data are requested together, so that the data need not wait for the head. A message of another
+/// size is sent in another slot, so its data never arrives.
 ProcessMail::Trouble ProcessMail::recv(const View& view, int peer) {
-  const int rank = world_ranks_[static_cast<size_t>(peer)];
+  const int rank = world_rank(peer);
   Head head;
   const auto head_in = world_.buffer(&head, sizeof head), data_in = world_.buffer(view.data, view.bytes());
   head_in->receive(rank, {slot_of(group_, SlotKind::kMessageHead, 0), 0, sizeof head});
@@ -163,8 +148,7 @@ ProcessMail::Trouble ProcessMail::recv(const View& view, int peer) {
 }
 
 ProcessMail::Trouble ProcessMail::close() {
-  Lock lock(mutex_);
-  const Waited waited = wait(lock, [&] { return receivers().empty(); });
+  const Waited waited = wait([this] { return receivers().empty(); });
   return {waited, receivers()};
 }
 

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "libcore/parallel/processes/process_world.h"
@@ -14,14 +12,15 @@
 
 namespace megalith {
 
-/// The messages between one rank and the others of a group. `peer` is a place in the group.
+/// Messages between one rank and the others of a group. `peer` is a place in the group. One thread at a time
+/// calls.
 class ProcessMail {
  public:
   /// Why a message was not sent or received.
   struct Trouble {
     ProcessWorld::Waited waited = ProcessWorld::Waited::kDone;
-    std::vector<int> peers = {};  // that were waited for
-    std::string problem = {};     // with the message itself
+    std::vector<int> peers = {};  // who was waited for
+    std::string problem = {};     // what is wrong with the message itself
 
     explicit operator bool() const { return waited != ProcessWorld::Waited::kDone || !problem.empty(); }
   };
@@ -29,42 +28,37 @@ class ProcessMail {
   ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks);
   ProcessMail(const ProcessMail&) = delete;
   ProcessMail& operator=(const ProcessMail&) = delete;
-  /// Waits until nobody reads `memory` of the slots any more. close() comes before.
+  /// close() must come first. Afterwards the memory of the slots is not used any more.
   ~ProcessMail();
 
-  /// False while a message is in the slots that it had.
+  /// False if a message is still in the previous slots.
   bool set_slots(const View& memory, int slots);
   Trouble send(const ConstView&, int peer);
   Trouble recv(const View&, int peer);
-  /// Waits until all messages have been received, or nobody will.
+  /// Waits until all messages have been received, or cannot be any more.
   Trouble close();
 
  private:
   struct Head;
   struct Slot;
-  /// What is on its way to one peer, oldest first, and the thread that waits until it is received, so that
-  /// send() need not.
-  struct Route {
-    std::deque<Slot*> slots;
-    std::thread postman;
-  };
-  using Lock = std::unique_lock<std::mutex>;
+  using Slots = std::deque<Slot*>;
+  using Time = std::chrono::steady_clock::time_point;
 
-  void deliver(int peer);
-  bool is_delivered(Slot&, int peer);
+  int world_rank(int peer) const { return world_ranks_[static_cast<size_t>(peer)]; }
+  Slots& sent_to(int peer) { return sent_[static_cast<size_t>(peer)]; }
   std::vector<int> receivers() const;
+  ProcessWorld::Waited await_oldest(int peer, std::chrono::milliseconds);
+  ProcessWorld::Waited await_some(Time deadline);
   template <class Ready>
-  ProcessWorld::Waited wait(Lock&, const Ready&);
+  ProcessWorld::Waited wait(const Ready&);
 
   ProcessWorld& world_;
   const int group_;
   const std::vector<int> world_ranks_;
   size_t slot_bytes_ = 0;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  bool closed_ = false;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Route> routes_;
+  Slots free_;
+  std::vector<Slots> sent_;  // to each peer and not known to be received, oldest first
 };
 
 }  // namespace megalith

@@ -1,7 +1,6 @@
 #include "libcore/parallel/processes/process_world.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -13,34 +12,47 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
-constexpr std::chrono::hours kIdle(1);  // between looks of a clock without work
-/// Waits so long for what a peer has sent before it left or stopped, because its notice may be heard first.
+constexpr std::chrono::milliseconds kBetweenLooks(20);  // at the peers
+/// A peer's notice may be seen before what it sent earlier: that much longer it is waited for.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice so long has stopped itself
+constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice by then has stopped itself
 /// A process that runs answers within it, even if it is one of many on its cores.
 constexpr std::chrono::seconds kToAnswer(2);
 constexpr size_t kNoticeText = 2000;
 
 }  // namespace
 
-/// What one rank tells another beside all calls. The receiver's memory is zero before.
+/// What one rank tells another outside of all calls. The receiver's memory is zero at first; its last byte
+/// shows that the notice has arrived.
 struct ProcessWorld::Notice {
-  enum Kind : uint32_t { kNone, kLeaves, kStops } kind = kNone;
+  enum Kind : uint8_t { kNone, kLeaves, kStops };
   char text[kNoticeText] = {};
+  Kind kind = kNone;
 
   Notice() = default;
   Notice(Kind k, const std::string& why) : kind(k) { why.copy(text, kNoticeText - 1); }
+  bool has_arrived() { return std::atomic_ref(kind).load() != kNone; }
 };
 
-/// One that this rank is connected to, and the thread that hears its notice or its end.
+/// A rank that this one is connected to.
 struct ProcessWorld::Peer {
-  Notice heard, told;
-  std::unique_ptr<MeshBuffer> ear, mouth;
-  int32_t its_pulse = -1;
-  std::unique_ptr<MeshBuffer> pulse_in, pulse_out;
-  bool left = false;  // in order
-  bool lost = false;
-  std::thread watch;
+  enum State { kPresent, kLeft, kStopped, kLost };
+
+  /// Looks, without waiting, whether its notice has arrived or its connection is lost.
+  State look() {
+    if (received.has_arrived()) {
+      notice_in->wait(Direction::kReceive);  // until the mesh has finished with it
+      return received.kind == Notice::kLeaves ? kLeft : kStopped;
+    }
+    notice_in->interrupt(Direction::kReceive);  // so that the wait only looks
+    return notice_in->wait(Direction::kReceive) == Outcome::kLost ? kLost : kPresent;
+  }
+
+  State state = kPresent;
+  Notice received, sent;
+  std::unique_ptr<MeshBuffer> notice_in, notice_out;
+  int32_t waits_for = -1;
+  std::unique_ptr<MeshBuffer> waits_for_in, waits_for_out;
 };
 
 uint64_t slot_of(int group, SlotKind kind, uint64_t number) {
@@ -58,42 +70,36 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
                      .name_of = [this](int rank) { return name_of(rank); }})) {
-  options_.exchange = nullptr;  // with what it holds
+  options_.exchange = nullptr;  // and what it holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
     if (rank != options_.rank) connect_peer(rank);
   }
-  clock_ = std::thread([this] { interrupt_late_waits(); });
-  for (int rank = 0; rank < size(); ++rank)
-    if (rank != options_.rank)
-      peers_[static_cast<size_t>(rank)]->watch = std::thread([this, rank] { watch(rank); });
+  watch_ = std::thread([this] { keep_watch(); });
 }
 
-/// The pulse is sent at once, but goes when the peer asks for it: the mesh answers, even if this rank's
-/// threads do not run.
+/// waits_for_ is sent at once, but read when the peer asks for it. The mesh then answers by itself, even if
+/// no thread of this rank runs.
 void ProcessWorld::connect_peer(int rank) {
-  static_assert(sizeof pulse_ == sizeof(int32_t));
-  Peer& peer = *peers_[static_cast<size_t>(rank)];
-  peer.ear = buffer(&peer.heard, sizeof(Notice));
-  peer.mouth = buffer(&peer.told, sizeof(Notice));
-  peer.pulse_in = buffer(&peer.its_pulse, sizeof peer.its_pulse);
-  peer.pulse_out = buffer(&pulse_, sizeof pulse_);
-  peer.ear->receive(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
-  peer.pulse_out->send(rank, {slot_of(0, SlotKind::kPulse, 0), 0, sizeof pulse_});
+  static_assert(sizeof waits_for_ == sizeof Peer::waits_for);
+  Peer& other = peer(rank);
+  other.notice_in = buffer(&other.received, sizeof(Notice));
+  other.notice_out = buffer(&other.sent, sizeof(Notice));
+  other.waits_for_in = buffer(&other.waits_for, sizeof other.waits_for);
+  other.waits_for_out = buffer(&waits_for_, sizeof waits_for_);
+  other.notice_in->receive(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
+  other.waits_for_out->send(rank, {slot_of(0, SlotKind::kWaitsFor, 0), 0, sizeof waits_for_});
 }
 
 ProcessWorld::~ProcessWorld() {
   if (!stopped()) leave();
-  for (const auto& peer : peers_)
-    if (peer) peer->ear->interrupt(Direction::kReceive);
-  for (const auto& peer : peers_)
-    if (peer) peer->watch.join();
+  await_told();
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     alarm_changed_.notify_one();
   }
-  clock_.join();
+  watch_.join();
 }
 
 std::string ProcessWorld::name_of(int rank) const {
@@ -102,12 +108,12 @@ std::string ProcessWorld::name_of(int rank) const {
 
 // ---- waits
 
-/// kInterrupted: its deadline has come, the run was stopped, the peer has left, or nothing of it.
+/// kInterrupted: the deadline has passed, the run was stopped, the peer has left, or none of these.
 Outcome ProcessWorld::wait(Wait wait) {
   {
     const std::lock_guard lock(mutex_);
-    const bool left = peers_[static_cast<size_t>(wait.peer)]->left;
-    if (!wait.tells && (stopped() || left != wait.peer_left)) return Outcome::kInterrupted;
+    const bool left = peer(wait.peer).state == Peer::kLeft;
+    if (!wait.after_stop && (stopped() || left != wait.peer_left)) return Outcome::kInterrupted;
     waits_.push_back(&wait);
     if (wait.deadline < alarm_) {
       alarm_ = wait.deadline;
@@ -120,19 +126,10 @@ Outcome ProcessWorld::wait(Wait wait) {
   return outcome;
 }
 
-/// What the clock does.
-void ProcessWorld::interrupt_late_waits() {
-  std::unique_lock lock(mutex_);
-  while (!ended_) {
-    alarm_ = Clock::now() + kIdle;
-    for (const Wait* const wait : waits_) alarm_ = std::min(alarm_, wait->deadline);
-    alarm_changed_.wait_until(lock, Time(alarm_));
-    std::erase_if(waits_, [now = Clock::now()](const Wait* wait) {
-      const bool late = wait->deadline <= now;
-      if (late) wait->buffer.interrupt(wait->direction);
-      return late;
-    });
-  }
+/// With the mutex.
+void ProcessWorld::interrupt_waits(const std::function<bool(const Wait&)>& which) {
+  for (const Wait* const wait : waits_)
+    if (which(*wait)) wait->buffer.interrupt(wait->direction);
 }
 
 ProcessWorld::Waited ProcessWorld::await(MeshBuffer& buffer, Direction direction, int peer) {
@@ -150,18 +147,18 @@ ProcessWorld::Waited ProcessWorld::await_for(std::chrono::milliseconds time, Mes
       left = true;
       deadline = std::min(deadline, Clock::now() + kGrace);
     }
-    if (stopped()) return await_last({buffer, direction, peer, deadline, left, true});
+    if (stopped()) return await_after_stop({buffer, direction, peer, deadline, left, true});
     const Outcome outcome = wait({buffer, direction, peer, deadline, left});
     if (outcome == Outcome::kDone) return Waited::kDone;
-    if (outcome == Outcome::kLost) lost(peer);
+    if (outcome == Outcome::kLost) check_peer(peer, true);
     if (stopped()) continue;
     if (left && outcome == Outcome::kLost) return Waited::kLeft;
     if (Clock::now() >= deadline) return left ? Waited::kLeft : Waited::kLate;
   }
 }
 
-/// The message may have come before the notice.
-ProcessWorld::Waited ProcessWorld::await_last(Wait last) {
+/// The message may have been sent before the notice that stopped the run.
+ProcessWorld::Waited ProcessWorld::await_after_stop(Wait last) {
   last.deadline = std::min(last.deadline, calls_end_.load());
   while (Clock::now() < last.deadline) {
     const Outcome outcome = wait(last);
@@ -171,34 +168,41 @@ ProcessWorld::Waited ProcessWorld::await_last(Wait last) {
   return Waited::kStopped;
 }
 
-bool ProcessWorld::has_left(int peer) const {
+bool ProcessWorld::has_left(int rank) const {
   const std::lock_guard lock(mutex_);
-  return peers_[static_cast<size_t>(peer)]->left;
+  return peer(rank).state == Peer::kLeft;
+}
+
+/// With the mutex: those that have neither left nor been lost.
+std::vector<int> ProcessWorld::present_peers() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank)
+    if (rank != options_.rank && peer(rank).state != Peer::kLeft && peer(rank).state != Peer::kLost)
+      ranks.push_back(rank);
+  return ranks;
 }
 
 ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing) {
   std::vector<int> asked;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(asked_, true)) return {missing};  // another call of this rank does it
-    for (int rank = 0; rank < size(); ++rank)
-      if (const auto& peer = peers_[static_cast<size_t>(rank)]; peer && !peer->left && !peer->lost)
-        asked.push_back(rank);
+    if (std::exchange(asked_, true)) return {missing};  // another call of this rank asks
+    asked = present_peers();
   }
   for (const int rank : asked)
-    peers_[static_cast<size_t>(rank)]->pulse_in->receive(rank,
-                                                         {slot_of(0, SlotKind::kPulse, 0), 0, sizeof pulse_});
+    peer(rank).waits_for_in->receive(rank, {slot_of(0, SlotKind::kWaitsFor, 0), 0, sizeof waits_for_});
   const Time deadline = Clock::now() + kToAnswer;
   std::vector<int> silent;
-  for (const int rank : asked)
-    if (wait({*peers_[static_cast<size_t>(rank)]->pulse_in, Direction::kReceive, rank, deadline}) !=
-        Outcome::kDone)
-      silent.push_back(rank);
+  for (const int rank : asked) {
+    const Outcome outcome = wait({*peer(rank).waits_for_in, Direction::kReceive, rank, deadline});
+    check_peer(rank, outcome == Outcome::kLost);  // a peer that has stopped the run need not answer
+    if (outcome != Outcome::kDone) silent.push_back(rank);
+  }
   if (stopped()) return {missing};
   if (!silent.empty()) return {silent, true};
   int last = missing.front();
   for (int step = 0; step < size(); ++step) {
-    const int next = last == rank() ? last : peers_[static_cast<size_t>(last)]->its_pulse;
+    const int next = last == rank() ? last : peer(last).waits_for;
     if (next < 0)
       return std::find(missing.begin(), missing.end(), last) == missing.end() ? Culprits{{last}}
                                                                               : Culprits{missing};
@@ -215,65 +219,78 @@ void ProcessWorld::use_group(int number) {
   }
 }
 
-// ---- the end
+// ---- the watch
 
-void ProcessWorld::watch(int rank) {
-  Peer& peer = *peers_[static_cast<size_t>(rank)];
-  switch (peer.ear->wait(Direction::kReceive)) {
-    case Outcome::kLost:
-      return lost(rank);
-    case Outcome::kInterrupted:
-      return;
-    case Outcome::kDone:
-      break;
+/// The world's thread. The mesh's waits have no deadlines and a thread can wait for one of its buffers only,
+/// so this one interrupts waits whose time is over, and looks at all peers in turn. It never waits for a peer
+/// itself: nobody would interrupt it.
+void ProcessWorld::keep_watch() {
+  std::unique_lock lock(mutex_);
+  for (Time next_look = Clock::now(); !ended_;) {
+    alarm_ = next_look;
+    for (const Wait* const wait : waits_) alarm_ = std::min(alarm_, wait->deadline);
+    alarm_changed_.wait_until(lock, Time(alarm_));
+    const Time now = Clock::now();
+    const auto is_late = [now](const Wait& wait) { return wait.deadline <= now; };
+    interrupt_waits(is_late);
+    std::erase_if(waits_, [&](const Wait* wait) { return is_late(*wait); });
+    if (now < next_look) continue;
+    lock.unlock();
+    for (int rank = 0; rank < size(); ++rank)
+      if (rank != options_.rank) check_peer(rank, false);
+    lock.lock();
+    next_look = Clock::now() + kBetweenLooks;
   }
-  if (peer.heard.kind == Notice::kStops) {
-    stop_here(peer.heard.text, Clock::now() + kGrace);
-    return;
-  }
-  const std::lock_guard lock(mutex_);
-  peer.left = true;
-  for (const Wait* const wait : waits_)
-    if (wait->peer == rank) wait->buffer.interrupt(wait->direction);
-  peer_ended_.notify_all();
 }
 
-void ProcessWorld::lost(int rank) {
+/// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
+/// broken; its notice may still have arrived before.
+void ProcessWorld::check_peer(int rank, bool lost) {
+  Peer& other = peer(rank);
   {
     const std::lock_guard lock(mutex_);
-    Peer& peer = *peers_[static_cast<size_t>(rank)];
-    if (peer.left) return;
-    peer.lost = true;
+    if (other.state != Peer::kPresent) return;
+    other.state = other.look();
+    if (lost && other.state == Peer::kPresent) other.state = Peer::kLost;
+    if (other.state == Peer::kPresent) return;
+    interrupt_waits([rank](const Wait& wait) { return wait.peer == rank; });
     peer_ended_.notify_all();
   }
-  stop(concat("the connection to ", name_of(rank),
-              " is lost: its process ended, or its machine or the network failed"));
+  if (other.state == Peer::kStopped) end_run(other.received.text, false);
+  if (other.state == Peer::kLost)
+    end_run(concat("the connection to ", name_of(rank),
+                   " is lost: its process ended, or its machine or the network failed"),
+            true);
 }
+
+// ---- the end
 
 std::string ProcessWorld::why() const {
   const std::lock_guard lock(mutex_);
   return why_;
 }
 
-bool ProcessWorld::stop_here(const std::string& why, Time calls_end) {
+/// Ends the run unless it has ended already: by this rank, which then tells the others, or by another one.
+void ProcessWorld::end_run(const std::string& why, bool by_this_rank) {
   const std::lock_guard lock(mutex_);
-  if (stopped()) return false;
+  if (stopped()) return;
   why_ = why;
-  calls_end_.store(calls_end);
+  calls_end_.store(Clock::now() + (by_this_rank ? std::chrono::milliseconds(0) : kGrace));
   stopped_.store(true);
-  for (const Wait* const wait : waits_) wait->buffer.interrupt(wait->direction);
+  interrupt_waits([](const Wait&) { return true; });
   peer_ended_.notify_all();
-  return true;
+  if (by_this_rank) tell({Notice::kStops, why});
 }
 
 void ProcessWorld::stop(const std::string& why) {
-  if (stop_here(why, Clock::now())) tell({Notice::kStops, why});
+  end_run(why, true);
+  await_told();
 }
 
 void ProcessWorld::fail(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const Aborted&) {  // somebody else did
+  } catch (const Aborted&) {  // another rank stopped the run
   } catch (const std::exception& what) {
     stop(concat(name_of(rank()), ": ", what.what()));
   } catch (...) {
@@ -281,31 +298,37 @@ void ProcessWorld::fail(const std::exception_ptr& error) {
   }
 }
 
+/// Sends a notice to all others; await_told() waits until it is sent. With the mutex.
 void ProcessWorld::tell(const Notice& notice) {
+  if (leaving_) return;  // the last notice has been sent
+  leaving_ = notice.kind == Notice::kLeaves;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (rank == options_.rank || peer(rank).state == Peer::kLost) continue;
+    peer(rank).sent = notice;
+    peer(rank).notice_out->send(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
+    told_.push_back(rank);
+  }
+}
+
+void ProcessWorld::await_told() {
   std::vector<int> told;
   {
     const std::lock_guard lock(mutex_);
-    if (leaving_) return;  // who has said so says nothing more
-    leaving_ = notice.kind == Notice::kLeaves;
-    for (int rank = 0; rank < size(); ++rank) {
-      Peer* const peer = peers_[static_cast<size_t>(rank)].get();
-      if (peer == nullptr || peer->lost) continue;
-      peer->told = notice;
-      peer->mouth->send(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
-      told.push_back(rank);
-    }
+    told.swap(told_);
   }
   const Time deadline = Clock::now() + kToTell;
-  for (const int rank : told)
-    wait({*peers_[static_cast<size_t>(rank)]->mouth, Direction::kSend, rank, deadline, false, true});
+  for (const int rank : told) wait({*peer(rank).notice_out, Direction::kSend, rank, deadline, false, true});
 }
 
 void ProcessWorld::leave() {
-  tell({Notice::kLeaves, {}});
   std::unique_lock lock(mutex_);
+  tell({Notice::kLeaves, {}});
+  lock.unlock();
+  await_told();
+  lock.lock();
   peer_ended_.wait_for(lock, timeout(), [&] {
-    return stopped() ||
-           std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer || peer->left; });
+    return stopped() || std::all_of(peers_.begin(), peers_.end(),
+                                    [](const auto& other) { return !other || other->state == Peer::kLeft; });
   });
 }
 

@@ -10,19 +10,20 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/threads/thread_group.h"
 
 namespace megalith {
 namespace {
 
-/// Who makes a call.
+/// The rank that makes a call.
 struct Caller {
   std::shared_ptr<ThreadGroup> group;
   int rank;
 };
 
-/// This rank's part in a collective call, from when all have come until none needs the others' memory.
+/// This rank's part in a collective call: from when all ranks have come until none needs the others' memory.
 class Visit {
  public:
   Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
@@ -57,8 +58,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 
 // ---- collectives, on the stream's thread
 
-/// Each rank reduces one slice of everybody's tensor, reading it where it lies, and writes it to all of them.
-/// So nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
+/// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them.
+/// Nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
   const Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
@@ -113,7 +114,8 @@ void broadcast(const Caller& me, const View& view, int root) {
 class ThreadComm final : public Communicator {
  public:
   ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
-  /// A rank that fails ends its communicators on the way: it need not wait for those that wait for it.
+  /// A rank that fails destroys its communicators while the stack unwinds; it need not wait for ranks that
+  /// wait for it.
   ~ThreadComm() override {
     if (std::uncaught_exceptions() > exceptions_)
       abort(concat("rank ", me_.group->world_rank(me_.rank), " failed"));
@@ -160,7 +162,7 @@ class ThreadComm final : public Communicator {
   void abort(const std::string& why) override { me_.group->world()->abort(why); }
 
  private:
-  /// A failure must end the run for all, because the others may wait for this rank in other groups.
+  /// A failure ends the run for all ranks: others may wait for this one in other groups.
   template <class Work>
   static void guarded(const Caller& me, const Work& work) {
     try {
@@ -183,13 +185,7 @@ class ThreadComm final : public Communicator {
 };
 
 std::vector<Wish> ThreadComm::members(int color, int key) {
-  const Wish mine{color, key, me_.rank};
-  std::vector<Wish> all;
-  for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    all.emplace_back();
-    std::memcpy(&all.back(), bytes.data(), sizeof(Wish));
-  }
-  return members_of(color, all);
+  return members_of(color, exchange_values(*this, Wish{color, key, me_.rank}));
 }
 
 std::unique_ptr<Communicator> ThreadComm::split(const GroupName& name, int color, int key) {
@@ -236,7 +232,7 @@ void run_thread_ranks(int size, const ThreadCommOptions& options,
     for (const int rank : ranks) {
       threads.emplace_back([&, rank] { run_rank(all, rank, body); });
     }
-  } catch (...) {  // no thread to be had
+  } catch (...) {  // no more threads
     world->fail(static_cast<int>(threads.size()), std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();

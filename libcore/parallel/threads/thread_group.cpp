@@ -11,16 +11,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpins = 400;  // some ten microseconds, because a rank at work takes less to arrive
+constexpr int kSpins = 400;  // some ten microseconds; a rank that is at work arrives sooner
 
-/// What the processor does between two looks.
+/// What the processor does between two checks.
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-/// Looks would only keep the core from the rank that is waited for when there are more ranks than cores.
+/// With more ranks than cores, spinning would only take the core from the rank that is waited for.
 int spins_for(int ranks) {
   return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
 }
@@ -126,8 +126,8 @@ void ThreadGroup::wake_all() {
   for (const auto& member : members_) wake(*member);
 }
 
-/// Until ready(): true. False when the run was stopped, when hopeless() says that ready() will never be, or
-/// when it took too long; kForever is for what the others do without waiting for anybody.
+/// True as soon as ready(). False if the run was stopped, if hopeless() says that ready() will never hold, or
+/// after the timeout. kForever is for what the others do without waiting for anyone.
 template <class Ready, class Hopeless>
 bool ThreadGroup::wait(Lock& lock, Member& mine, Patience patience, const Ready& ready,
                        const Hopeless& hopeless) {
@@ -158,7 +158,7 @@ void ThreadGroup::check_alive(int rank, const char* call) const {
   if (world_->aborted()) throw Aborted(concat(place(rank, call), ": stopped: ", world_->why()));
 }
 
-/// Stops the run before the lock is given back, because nobody may meet a rank that has gone.
+/// Stops the run before it releases the lock: no rank may wait for one that has left.
 void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& missing) const {
   check_alive(rank, call);
   std::vector<int> waited_for, left;
@@ -166,8 +166,8 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
     waited_for.push_back(world_rank(other));
     if (member(other).left) left.push_back(world_rank(other));
   }
-  const std::string text = left.empty() ? waited_in_vain(world_->timeout(), list_ranks(waited_for))
-                                        : waits_for_ever(list_ranks(left));
+  const std::string text = left.empty() ? timed_out_text(world_->timeout(), list_ranks(waited_for))
+                                        : peer_left_text(list_ranks(left));
   const Error error(ErrorKind::kComm, concat(place(rank, call), ": ", text));
   world_->stop(error.what(), world_rank(rank), std::make_exception_ptr(error));
   throw Error(error);

@@ -17,7 +17,7 @@ namespace megalith {
 
 class ThreadGroup;
 
-/// What all groups of one run share: how it ends. Ranks are those of the run. Any thread may call it.
+/// What all groups of a run share: how it ends. Ranks are numbers of the run. Any thread may call.
 class ThreadWorld {
  public:
   ThreadWorld(int size, std::chrono::milliseconds timeout);
@@ -26,17 +26,17 @@ class ThreadWorld {
   int spins() const { return spins_; }
 
   bool aborted() const { return aborted_.load(); }
-  /// Why it was aborted: what came first.
+  /// Why it was aborted: the first reason.
   std::string why() const;
-  /// From here on every call of every group fails. Wakes nobody, because a rank that holds a group's lock
-  /// calls it. Keeps the first error that is no Aborted, since the others only follow from it.
+  /// Makes every later call of every group fail. Wakes no one: its caller may hold a group's lock. Keeps the
+  /// first error that is not an Aborted; the others only follow from it.
   void stop(const std::string& why, int rank = -1, const std::exception_ptr& error = nullptr);
-  /// stop(), and wakes all waits.
+  /// stop(), then wakes all waits.
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank; for when all ranks have ended, since until then another may
-  /// come first.
+  /// Throws the run's first error, with its rank. Called when all ranks have ended: until then an earlier one
+  /// may still come.
   void rethrow_error() const;
 
   void add(ThreadGroup*);
@@ -46,7 +46,7 @@ class ThreadWorld {
   void wake_all();
 
   const std::chrono::milliseconds timeout_;
-  const int spins_;  // looks before a wait sleeps
+  const int spins_;  // checks before a wait sleeps
   std::atomic<bool> aborted_{false};
   std::mutex groups_mutex_;  // guards groups_; taken before a group's
   std::vector<ThreadGroup*> groups_;
@@ -56,12 +56,11 @@ class ThreadWorld {
   int error_rank_ = -1;
 };
 
-/// A group of ranks that are threads of one process: where they meet, and what is on its way between them.
-/// `rank` and `peer` are places in the group; messages tell ranks of the run. One thread at a time calls for
-/// a rank.
+/// A group of ranks that are threads of one process: where they meet, and the messages between them. `rank`
+/// and `peer` are places in the group; messages name ranks of the run. One thread at a time calls for a rank.
 class ThreadGroup {
  public:
-  /// `world_ranks`: the members' ranks in the run.
+  /// `world_ranks`: the ranks of the members in the run.
   ThreadGroup(std::shared_ptr<ThreadWorld>, std::string name, std::vector<int> world_ranks);
   ~ThreadGroup();
   ThreadGroup(const ThreadGroup&) = delete;
@@ -72,26 +71,26 @@ class ThreadGroup {
   int world_rank(int rank) const { return world_ranks_[static_cast<size_t>(rank)]; }
   const std::shared_ptr<ThreadWorld>& world() const { return world_; }
 
-  /// Waits until every rank has come with its call. Returns all calls in rank order; their memory is there
-  /// until this rank calls end_call(). Throws, and must not end it, when somebody does not come or the calls
-  /// disagree, which every rank then finds.
+  /// Waits until every rank has made its call. Returns all calls in rank order; their memory stays valid
+  /// until this rank calls end_call(). If a rank does not come or the calls disagree, it throws on every
+  /// rank, and end_call() must not follow.
   std::span<const GroupCall> begin_call(int rank, const GroupCall&);
-  /// Waits until no rank reads or writes the others' memory any more, so that it may be freed.
+  /// Waits until no rank uses the others' memory any more, so that it may be freed.
   void end_call(int rank);
 
   void set_slots(int rank, const View& memory, int slots);
   void send(int rank, const ConstView&, int peer);
   void recv(int rank, const View&, int peer);
-  /// This rank comes to no call any more. Waits until its messages have been received, and drops them when
-  /// nobody will.
+  /// Ends this rank's part in the group. Waits until its messages have been received, and drops those that no
+  /// one will receive.
   void leave(int rank);
 
-  /// Hands a new group over to those that it is made for: give() before a call, take() of the giver's between
-  /// its begin and end, so that it is there before anybody takes it.
+  /// Hands a new group to its members: give() comes before a call, take() during it, so that the group is
+  /// there before anyone takes it. `giver`: the rank that called give().
   void give(int rank, std::shared_ptr<ThreadGroup>);
   std::shared_ptr<ThreadGroup> take(int giver);
 
-  /// Wakes every rank that waits here, to see that the run was stopped.
+  /// Wakes every waiting rank, which then checks whether the run was stopped.
   void wake_all();
 
  private:
@@ -111,7 +110,7 @@ class ThreadGroup {
     std::atomic<uint32_t> wakes{0};
     int sleepers = 0;
     bool here = false, left = false;
-    uint64_t calls = 0;  // collective ones that it has begun
+    uint64_t calls = 0;  // collective calls that it has begun
     GroupCall call;
     std::shared_ptr<ThreadGroup> gift;
     size_t slot_bytes = 0;
@@ -135,8 +134,8 @@ class ThreadGroup {
   const std::shared_ptr<ThreadWorld> world_;
   const std::string name_;
   const std::vector<int> world_ranks_;
-  /// Guards what follows. Memory that slots and calls point to is read without it, so that ranks copy at
-  /// once.
+  /// Guards what follows. Memory that slots and calls point to is read without it, so that ranks copy in
+  /// parallel.
   std::mutex mutex_;
   int arrived_ = 0;
   uint64_t round_ = 0;

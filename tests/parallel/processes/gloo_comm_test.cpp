@@ -15,6 +15,7 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "tests/parallel/tensors.h"
+#include "tests/support/processes.h"
 #include "tests/support/rank_processes.h"
 
 namespace megalith {
@@ -299,6 +300,40 @@ TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
     }
   });
   for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
+}
+
+/// As many as the ranks, on each of them, would be the square of them on a machine.
+TEST_F(GlooRanks, ThreadsDoNotGrowWithTheRanks) {
+  expect_fine(8, [](Communicator& world) {
+    EXPECT_EQ(test::threads_of_process(), 3);  // the main one, Gloo's, and that of the world
+    Rank rank;
+    static Tensor memory(DType::kF32, 7 * 8);
+    world.set_send_slots(memory.view(), 7);
+    const int before = test::threads_of_process();
+    Tensor tensor(DType::kF32, 8);
+    for (int step = 1; step < 8; ++step) world.send(rank.compute, tensor.view(), (world.rank() + step) % 8);
+    for (int step = 1; step < 8; ++step) world.recv(rank.compute, tensor.view(), (world.rank() + step) % 8);
+    EXPECT_EQ(test::threads_of_process(), before);
+  });
+}
+
+/// A peer that does not receive holds up no message to another one: here also when all slots are taken.
+TEST_F(GlooRanks, ASendWaitsForTheFirstSlotThatIsFree) {
+  expect_fine(3, [](Communicator& world) {
+    Rank rank;
+    constexpr int kMessages = 50;
+    static Tensor memory(DType::kF32, 2 * 8);
+    world.set_send_slots(memory.view(), 2);
+    Tensor tensor(DType::kF32, 8);
+    if (world.rank() == 0) {
+      world.send(rank.compute, tensor.view(), 1);
+      for (int i = 0; i < kMessages; ++i) world.send(rank.compute, tensor.view(), 2);
+    }
+    if (world.rank() == 2)
+      for (int i = 0; i < kMessages; ++i) world.recv(rank.compute, tensor.view(), 0);
+    world.exchange("two has all");
+    if (world.rank() == 1) world.recv(rank.compute, tensor.view(), 0);
+  });
 }
 
 // ---- mistakes

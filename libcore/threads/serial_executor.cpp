@@ -1,0 +1,99 @@
+#include "libcore/threads/serial_executor.h"
+
+#include <utility>
+
+namespace megalith {
+
+SerialExecutor::SerialExecutor(std::function<void()> failed)
+    : failed_(std::move(failed)), thread_([this] { serve(); }) {}
+
+SerialExecutor::~SerialExecutor() {
+  cancel(nullptr);
+  {
+    const Lock held = lock();
+    ended_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void SerialExecutor::give(std::function<void()> job, std::function<void()> give_up) {
+  {
+    const Lock held = lock();
+    rethrow_error();
+    jobs_.push_back({std::move(job), std::move(give_up)});
+    ++given_;
+  }
+  work_.notify_one();
+}
+
+std::optional<std::function<void()>> SerialExecutor::take_back() {
+  const Lock held = lock();
+  if (jobs_.size() == (running_ ? 1 : 0)) return std::nullopt;
+  std::function<void()> job = std::move(jobs_.back().work);
+  jobs_.pop_back();
+  --given_;
+  return job;
+}
+
+uint64_t SerialExecutor::given() const {
+  const Lock held = lock();
+  return given_;
+}
+
+void SerialExecutor::wait_for_job(uint64_t number) {
+  Lock held = lock();
+  wait(held, [&] { return done_ >= number; });
+}
+
+void SerialExecutor::cancel(const std::exception_ptr& error) noexcept {
+  Lock held = lock();
+  if (jobs_.empty()) return;
+  if (!error_) error_ = error;
+  drop_waiting();
+  changed_.notify_all();
+  const std::function<void()> give_up = running_ ? jobs_.front().give_up : nullptr;
+  held.unlock();
+  if (give_up) give_up();
+}
+
+void SerialExecutor::drain() noexcept {
+  Lock held = lock();
+  changed_.wait(held, [this] { return jobs_.empty(); });
+}
+
+/// A job stays at the front while it runs, so that cancel() can tell it to give up; its place in the deque's
+/// memory does not move.
+void SerialExecutor::serve() {
+  Lock held = lock();
+  while (true) {
+    work_.wait(held, [this] { return ended_ || !jobs_.empty(); });
+    if (ended_) return;
+    running_ = true;
+    Job& job = jobs_.front();
+    held.unlock();
+    std::exception_ptr error;
+    try {
+      job.work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    job.work = nullptr;  // frees what it holds before anyone is told
+    held.lock();
+    finish_job(error);
+  }
+}
+
+void SerialExecutor::finish_job(const std::exception_ptr& error) {
+  jobs_.pop_front();
+  running_ = false;
+  ++done_;
+  if (error && !error_) error_ = error;
+  if (error) {
+    jobs_.clear();
+    if (failed_) failed_();
+  }
+  changed_.notify_all();
+}
+
+}  // namespace megalith

@@ -1,0 +1,38 @@
+// docs/design.md, "Threads", names every file that starts a thread, and no other.
+#include <regex>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/layering/tree.h"
+
+namespace megalith {
+namespace {
+
+/// "libcore/threads/beside.cpp" -> "threads/beside".
+std::string name_of(const std::string& source) {
+  const size_t begin = std::string("libcore/").size();
+  return source.substr(begin, source.rfind('.') - begin);
+}
+
+TEST(DesignPage, NamesEachFileThatStartsAThread) {
+  // std::thread::id and the like start none.
+  static const std::regex kStart(R"(std::j?thread\b(?!::)|\bpthread_create\b|std::async\b|\bthrd_create\b)");
+  std::set<std::string> starting;
+  for (const std::string& source : test::sources("libcore"))
+    if (std::regex_search(test::text_of(source), kStart)) starting.insert(name_of(source));
+
+  const std::string page = test::text_of("docs/design.md");
+  const size_t section = page.find("\n## Threads\n");
+  ASSERT_NE(section, page.npos);
+  static const std::regex kKind(R"(\n\|[^|\n]*\(`([a-z_/]+)`\) \|)");
+  std::set<std::string> named;
+  for (std::sregex_iterator at(page.begin() + static_cast<std::ptrdiff_t>(section), page.end(), kKind), end;
+       at != end; ++at)
+    named.insert((*at)[1]);
+  EXPECT_EQ(named, starting);
+}
+
+}  // namespace
+}  // namespace megalith
