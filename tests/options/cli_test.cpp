@@ -266,8 +266,7 @@ TEST(Options, TakeEverySpellingOfAFlag) {
   EXPECT_FALSE(painted({"--skip-primer", "w"}).primer);
   EXPECT_TRUE(painted({"--skip-primer", "0", "w"}).primer);
   EXPECT_TRUE(painted({"--no-primer", "--primer", "w"}).primer);
-  EXPECT_EQ(painted({"--dry-run", "w"}).wall,
-            "w");  // after a flag only a valid word is its value
+  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // after a flag only a valid word is its value
 }
 
 TEST(Options, JoinListsGivenTwiceAndTakeTheLastOfOthers) {

@@ -136,7 +136,7 @@ struct ModelShape : ModelConfig {
   double output_width() const { return static_cast<double>(heads) * output_channels(); }
 
  private:
-  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: among the first 0, 1, 2 … of its layers
+  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: layers with experts, up to each layer
   bool every_ = true;                       // repeats from its beginning
   int unused_channels_ = 0;  // a --kv-channels given with latent attention, which has its own sizes
 };

@@ -175,8 +175,7 @@ TEST(Rules, F1ScoresWithoutAJoinedKernelAreSlower) {
   p.software.attention = AttentionKernel::kFusedSoftmax;
   const double joined = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 4 heads
   p.model.heads = p.model.query_groups = 96;
-  const double apart =
-      price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads, 4 does not divide
+  const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads: 4 is no divisor
   EXPECT_GT(apart, 1.3 * joined);
 }
 
@@ -189,8 +188,7 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.expert = 16}), "W2");
   EXPECT_NE(reason(p, {.expert = 16}).find("; nearest that work: 8"), std::string::npos);
   p.model.experts = 16;
-  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}),
-            "W2");  // 8 ranks each
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}), "W2");  // 8 ranks each
   EXPECT_EQ(
       reason(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}),
       "64 devices are not a multiple of expert-tensor 1 * expert 16 * pipeline 8 = 128; nearest that work: "
