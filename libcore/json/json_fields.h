@@ -9,8 +9,8 @@
 
 #include "libcore/json/json.h"
 
-/// State that is saved as JSON and read back is declared once, in the form that options have
-/// (options/fields.h), without their help:
+/// State that is saved as JSON and read back is declared once, like options (options/fields.h) but without
+/// help texts:
 ///
 ///   struct Mark {
 ///     int64_t lines = 0;
@@ -129,8 +129,8 @@ void add_fields(Json& object, T state) {
   state.fields(FieldWriter(object));
 }
 
-/// The state that an object holds; members that are no fields are left alone. Throws kData when one is
-/// missing or of another type.
+/// The state that an object holds; members that are not fields are skipped. Throws kData when a field is
+/// missing or has another type.
 template <class T>
 T read_fields(const Json& object) {
   T state;
