@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// Other tools' names for what a plan is asked: training scripts are planned with the executable swapped.
+/// Other tools' names for the planner's options: training scripts are planned with only the executable
+/// replaced.
 struct PlanDialects {
   PaddleConfig paddle;
   MindFormersRun mindformers;
@@ -19,10 +20,10 @@ struct PlanDialects {
     options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
     options.fates(fates_in(of));
   }
-  /// PlanCommand::check() with what they say.
+  /// PlanCommand::check() with these names' values applied.
   void check(PlanCommand& command, Options& options) const {
     command.model_folder = paddle.model;
-    const int degree = std::max(paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+    const int degree = std::max(paddle.sharding_degree.value_or(0), 0);  // -1: all data ranks
     command.data_ranks = {"--sharding-parallel-degree", degree};
     command.check(options, {"PaddleNLP's names", "MindFormers"});
   }

@@ -71,7 +71,7 @@ class Planner {
     write_stdout(plans.text);
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   }
-  /// The Settle (train/run/pretrain.h) of a run with so many ranks, of which so many are on this machine.
+  /// The Settle (train/run/pretrain.h) of a run with this many ranks in total and on this machine.
   PretrainConfig settle(Communicator* world, const RunRanks& ranks) {
     Json decided;
     if (!world || world->rank() == 0) {

@@ -28,8 +28,8 @@ struct Reader {
     command.add_to(options);
     dialects.add_to(options, trains_here ? kPretrain : kAutoplan);
     options.add("Processes", launch);
-    // What there is to say of the words, the program has said when it read them; what a run ignores, it says
-    // itself, and that is not what a plan ignores.
+    // Muted: the program has already reported on these words when it read them, and the run reports itself
+    // what it ignores, which differs from what a plan ignores.
     {
       const Muted said;
       options.read(words);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kGap = "  ", kIndent = "    ";
 
-/// Columns that stand in one line.
+/// A range of columns that fit in one line.
 struct Part {
   size_t begin, end;
 };
@@ -41,7 +41,7 @@ class Printer {
   }
 
  private:
-  /// The line has `before` characters where the column `begin` begins.
+  /// The end of the part that begins at column `begin`; the line already has `before` characters.
   size_t end_of_part(size_t begin, size_t before, size_t columns) const {
     size_t end = begin + 1;
     for (size_t used = before + widths_[begin]; end < widths_.size(); ++end) {

@@ -9,19 +9,19 @@ namespace megalith {
 /// A table in columns as wide as their widest cell, two blanks apart.
 struct TextTable {
   using Row = std::vector<std::string>;
-  /// How a table is printed that is wider than the lines may be.
+  /// How to print a table that is wider than the lines may be.
   enum class Wide {
-    kColumnsBelow,  // the columns that do not fit follow below the table, each row with its first cell
+    kColumnsBelow,  // columns that do not fit follow below the table, each row with its first cell
     kRowsBroken,    // each row continues on an indented line of its own
   };
 
   std::vector<Row> rows;
-  std::vector<size_t> texts = {};  // columns that are aligned to the left; the others are to the right
+  std::vector<size_t> texts = {};  // columns aligned to the left; the others are aligned to the right
   Wide wide = Wide::kColumnsBelow;
 };
 
-/// The table's lines, of at most `columns` characters unless one cell is wider; 0: as long as they are. No
-/// line ends in blanks.
+/// The table's lines, of at most `columns` characters unless one cell is wider; 0: unlimited. No line ends in
+/// blanks.
 std::string table_text(const TextTable& table, size_t columns);
 
 }  // namespace megalith

@@ -91,7 +91,7 @@ namespace {
 constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes that stay in the nearest cache
 // Rows of fewer bytes are read together: a call for each costs more than reading what lies between them.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-// Rows of at least so many bytes are also read by separate calls if they take half of the pitch or less,
+// Rows of at least this many bytes are also read by separate calls if they take half of the pitch or less,
 // since the bytes between them would cost as much.
 constexpr int64_t kWorthSkipping = 1024;
 

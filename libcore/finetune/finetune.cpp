@@ -21,7 +21,7 @@
 namespace megalith {
 namespace {
 
-// Shuffled records are sorted by length within so many micro-batches of all ranks, as in transformers.
+// Shuffled records are sorted by length within this many micro-batches of all ranks, as in transformers.
 constexpr int64_t kSortedBatches = 50;
 // Sequence lengths are a multiple of this, so that no layout and no kernel gets an odd one.
 constexpr int64_t kLengthStep = 8;

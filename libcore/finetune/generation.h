@@ -8,7 +8,8 @@
 
 namespace megalith {
 
-/// The maximum number of tokens of an answer, for a model with so many positions for prompt and answer. It is
+/// The maximum number of tokens of an answer, for a model with this many positions for prompt and answer. It
+/// is
 /// --max-new-tokens, with kUsage if not even a prompt of one token fits as well; otherwise --tgt-length or
 /// 128, but at most half of the positions, with a warning.
 int64_t answer_length(const FinetuneConfig& config, int64_t positions);

@@ -34,7 +34,7 @@ DataFiles data_files(const TuningDataOptions& options, bool trains);
 /// `seed`. kUsage, with `path`, if none are left.
 std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path);
 
-/// The limits that the options set for a model with so many positions; kUsage if they exceed those.
+/// The limits that the options set for a model with this many positions; kUsage if they exceed those.
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
 
 /// The tokenizer that the options name, or else the model's own, with settings from the options; its files

@@ -52,7 +52,7 @@ enum class PromptStyle : uint8_t {
 /// Other members are ignored. kData, with file and line, for anything else, for an empty answer, and for text
 /// that is not UTF-8; kNoInput.
 struct RecordOptions {
-  int64_t max_records = 0;  // stops after so many; 0: reads all
+  int64_t max_records = 0;  // stops after this many; 0: reads all
   PromptStyle style =
       PromptStyle::kAlpaca;  // for instructions; src and prompt are plain unless this is kChat
   RenderMessages render = {};

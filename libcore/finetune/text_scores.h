@@ -24,7 +24,7 @@ class TextScorer {
   TextScores scores() const;
 
  private:
-  static constexpr size_t kOrders = 4;  // n-grams of up to so many words
+  static constexpr size_t kOrders = 4;  // n-grams of up to this many words
   double bleu() const;
 
   std::array<int64_t, kOrders> correct_{}, total_{};  // n-grams of the texts, by n - 1

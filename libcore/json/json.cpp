@@ -114,7 +114,7 @@ struct Dumper {
   }
 };
 
-constexpr size_t kLongInteger = 19;  // an integer of so many digits may not fit in 64 bits
+constexpr size_t kLongInteger = 19;  // an integer of this many digits may not fit in 64 bits
 
 bool fits_64_bits(std::string_view digits, bool negative) {
   uint64_t value = 0;

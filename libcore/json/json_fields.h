@@ -9,8 +9,8 @@
 
 #include "libcore/json/json.h"
 
-/// State that is saved as JSON and read back is declared once, in the form that options have
-/// (options/fields.h), without their help:
+/// State that is saved as JSON and read back is declared once, like options (options/fields.h) but without
+/// help texts:
 ///
 ///   struct Mark {
 ///     int64_t lines = 0;
@@ -26,7 +26,7 @@
 /// struct with fields() of its own, or a std::vector, std::array or NamedFields of these.
 namespace megalith {
 
-/// A number that is written as 16 hexadecimal digits.
+/// A number written as 16 hexadecimal digits.
 struct Hex64 {
   uint64_t& value;
 };
@@ -80,7 +80,7 @@ class FieldWriter {
   Json& object_;
 };
 
-/// A visitor that sets the fields to what `object` has; its other members are left alone.
+/// A visitor that sets the fields to the members of `object`; other members are skipped.
 class FieldReader {
  public:
   explicit FieldReader(const Json& object) : object_(object) {}
@@ -101,7 +101,7 @@ class FieldReader {
     out.clear();
     for (const Json& element : value.as_array()) read(element, out.emplace_back());
   }
-  /// Where an earlier version knew fewer, the last ones stay.
+  /// If an earlier version wrote fewer elements, the last ones keep their values.
   template <class T, size_t N>
   static void read(const Json& value, std::array<T, N>& out) {
     const Json::Array& elements = value.as_array();
@@ -129,8 +129,8 @@ void add_fields(Json& object, T state) {
   state.fields(FieldWriter(object));
 }
 
-/// The state that an object holds; members that are no fields are left alone. Throws kData when one is
-/// missing or of another type.
+/// The state that an object holds; members that are not fields are skipped. Throws kData when a field is
+/// missing or has another type.
 template <class T>
 T read_fields(const Json& object) {
   T state;

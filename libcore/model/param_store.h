@@ -14,7 +14,7 @@ struct StoreOptions {
   DType dtype = DType::kF32;  // of the values
   bool grads = true;          // false: inference, every Param::grad stays empty
   int shards = 1;  // equal parts into which each bucket can be cut: the number of data-parallel ranks
-  int64_t bucket = std::numeric_limits<int64_t>::max();  // a bucket with so many elements is full
+  int64_t bucket = std::numeric_limits<int64_t>::max();  // a bucket with this many elements is full
   int buckets = 0;         // instead of `bucket`: this many buckets of similar size; 0: use `bucket`
   std::string alone = {};  // a parameter of this name, or tied to it, is a separate bucket
   /// The gradients of a bucket share memory with those of the second next one: they are used up (ZeRO-2)

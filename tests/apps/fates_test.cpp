@@ -1,5 +1,5 @@
-// What other tools' options are to each program: the table libcore/dialects/megatron/fates.cpp, the same on
-// the command line and in a file of --config, and as the pages of docs/ say it.
+// What happens to other tools' options in each program: the table libcore/dialects/megatron/fates.cpp, on the
+// command line and in a file of --config alike, and as the pages of docs/ describe it.
 #include "libcore/dialects/megatron/fates.h"
 
 #include <filesystem>
@@ -27,7 +27,7 @@ void PrintTo(Met met, std::ostream* out) {
 }
 using Meetings = std::map<std::string, Met>;
 
-/// The programs with fates of their own, each with a command that reaches their place in the log.
+/// The programs that treat other tools' options, each with a command that gets as far as logging them.
 struct Reader {
   std::string app;
   unsigned program = 0;
@@ -50,7 +50,7 @@ std::vector<Reader> programs() {
   return all;
 }
 
-/// A name that the row is about: of a family one that no tool has.
+/// A name that the row matches; for a family one that no tool has.
 std::string name_of(const ForeignOption& option) {
   std::string name(option.name);
   if (name.ends_with('*')) name.replace(name.size() - 1, 1, "unheard-of");
@@ -69,7 +69,7 @@ const ForeignOption* row_of(unsigned program, const std::string& name) {
   return nullptr;
 }
 
-/// What a program says of these names, each of which `before` stands before: "--", or ": " in a file.
+/// What a program says about these names; `before` is the text that precedes each: "--", or ": " in a file.
 Meetings met(const std::string& said, const std::set<std::string>& names, const std::string& before) {
   Meetings all;
   const std::string unknown = before == "--" ? "--" : "";
@@ -143,13 +143,13 @@ INSTANTIATE_TEST_SUITE_P(Program, FatesOf, testing::ValuesIn(programs()), [](con
   return name;
 });
 
-/// A row of a page's table: the flags of its first cell, and a cell that says their fate.
+/// A row of a page's table: the flags in its first cell, and the cell that states their fate.
 struct PageRow {
   std::set<std::string> flags;
   std::string fate;
 };
 
-/// The options that stand between backticks; one with a value ("--sharding stage3") is about that alone.
+/// The options in backticks; one with a value ("--sharding stage3") refers only to that value.
 std::set<std::string> flags_of(const std::string& cell) {
   std::set<std::string> flags;
   const std::vector<std::string> parts = split(cell, '`');
@@ -159,7 +159,7 @@ std::set<std::string> flags_of(const std::string& cell) {
   return flags;
 }
 
-/// The tables of a page whose header has this cell, and the rows' cells below it.
+/// The tables of a page whose header contains this cell, and the rows' cells below it.
 std::vector<PageRow> page_rows(const std::string& page, const std::string& heading,
                                const std::string& column) {
   std::vector<PageRow> rows;

@@ -161,7 +161,8 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
     EXPECT_EQ(code_of(bad), 1) << bad;
 }
 
-// With stand-ins for the programs that it calls: each source is read once, and again when its text changes.
+// With stand-ins for the programs that it calls: each source is checked once, and again when its text
+// changes.
 TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin";
@@ -179,7 +180,7 @@ TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   }
   write_file(root + "/build/tidy/compile_commands.json", commands.dump());
   write_script(bin + "/cmake", "exit 0\n");
-  write_script(bin + "/clang++", "for source; do :; done; cat \"$source\"\n");  // of its words the last
+  write_script(bin + "/clang++", "for source; do :; done; cat \"$source\"\n");  // the last of its arguments
   write_script(bin + "/clang-tidy",
                "[ $1 = --version ] && exit 0\nfor source; do :; done; echo $source >>" + (dir / "read") +
                    "\n[ $source = libcore/good.cpp ] && exit 0\n" +

@@ -23,7 +23,7 @@ std::vector<std::string> words(const std::string& line) {
   return list;
 }
 
-/// The options of a training run as given on this line, checked; what was said of them goes to `logged`.
+/// The checked configuration for the options on this line; what was logged is added to `logged`.
 PretrainConfig given(const std::string& line, std::vector<std::string>* logged = nullptr) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -46,7 +46,7 @@ std::string complaint(const std::string& line) {
   return {};
 }
 
-/// Everything that must be given; a test adds what it is about.
+/// The required options; a test adds the ones that it is about.
 constexpr const char* kSmall =
     "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr 1e-3 "
     "--train-iters 100 ";
@@ -55,7 +55,7 @@ std::string small() {
   return kSmall;
 }
 
-// As argparse has it: a script's line and one that a user adds to it.
+// As with argparse: a script's line, and an option that a user adds to it.
 TEST(PretrainConfig, TakesTheLastRamp) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -131,7 +131,7 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
       "");
 }
 
-// Megatron-LM 0.7 to 0.9 chose torch_dist or zarr by these two, later ones by --ckpt-format.
+// Megatron-LM 0.7 to 0.9 selected torch_dist or zarr by these two, later versions by --ckpt-format.
 TEST(PretrainConfig, TakesBothNamesOfADistributedCheckpoint) {
   EXPECT_EQ(given(small() + "--use-dist-ckpt").checkpoint.format, CheckpointFormat::kTorchDist);
   EXPECT_EQ(given(small() + "--no-use-dist-ckpt").checkpoint.format, CheckpointFormat::kMegalith);
@@ -315,7 +315,7 @@ TEST(PretrainConfig, ChecksTheMicroBatchesOfAnInterleavedPipeline) {
   EXPECT_NE(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,1,1,1"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --global-batch-size 6"), "");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"),
-            "");  // one chunk for each rank
+            "");  // one chunk per rank
 }
 
 TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
@@ -340,7 +340,7 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "that work: 4, 6");
 }
 
-// Two spans a context rank, each of whole rows for every sequence-parallel rank.
+// Two spans per context rank, each with whole rows for every sequence-parallel rank.
 TEST(PretrainConfig, CutsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
   EXPECT_EQ(
@@ -446,7 +446,7 @@ TEST(PretrainConfig, TakesTheCommandLinesLengthBeforeAFiles) {
   EXPECT_FALSE(epochs.iters || epochs.decay_iters);
 }
 
-// What is left of a file's word for the batch, the length or the precision would contradict the command line.
+// A file's value for the batch, the length or the precision that remained would contradict the command line.
 TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
   const test::TempDir dir;
   const std::string rest =
@@ -539,7 +539,7 @@ TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
 }
 
 TEST(PretrainConfig,
-     SurvivesExtremeNumbers) {  // undefined arithmetic would end the test under the sanitizers
+     SurvivesExtremeNumbers) {  // under the sanitizers undefined arithmetic would end the test
   PretrainConfig any;
   std::vector<std::string> numbers;
   for (const Field& field : fields_of(any))
@@ -553,7 +553,7 @@ TEST(PretrainConfig,
     std::string line = kSmall;
     for (size_t i = random() % 5; i-- > 0;)
       line += " --" + numbers[random() % numbers.size()] + ' ' + extremes[random() % extremes.size()];
-    complaint(line);  // fails when the Error is of another kind than usage
+    complaint(line);  // fails when the Error is not of kind usage
   }
 }
 

@@ -54,7 +54,7 @@ TEST(TokenizerConfig, TakesTypeAndFilesOfAFolder) {
   }
 }
 
-// --tokenizer-type against a folder that would serve several.
+// --tokenizer-type with a folder that suits several types.
 TEST(TokenizerConfig, LeavesAFolderToTheTypeThatIsGiven) {
   const test::TempDir dir;
   fs::copy_file(test::test_data("text/goldens/pieces.model"), dir / "tokenizer.model");

@@ -54,7 +54,7 @@ TEST(Xxh64, DoesNotDependOnHowTheBytesArrive) {
   }
 }
 
-// As a scratch file does between two saves.
+// A scratch file copies the state at each save.
 TEST(Xxh64, IsCopiedInMidStream) {
   const std::string text = sample(1000);
   for (const size_t cut : {0, 1, 31, 32, 100, 999}) {

@@ -1,4 +1,4 @@
-// Each job of CI is a script that runs here too, and the pages say what the scripts do.
+// Each job of CI is a script that can also be run here, and the pages describe what the scripts do.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -25,7 +25,7 @@ struct Job {
   std::string container, script;
 };
 
-/// The jobs of the workflow by their names. A step that is none of those wanted is a failure.
+/// The jobs of the workflow by name. An unexpected step is a failure.
 std::map<std::string, Job> read_jobs() {
   static const std::regex kName(R"(^  ([a-z0-9-]+):$)"), kContainer(R"(^    container: (\S+)$)"),
       kRun(R"(^ +(- )?run: (.+)$)");

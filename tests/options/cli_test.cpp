@@ -74,7 +74,7 @@ TEST(Options, TellWhatWasGivenAsWords) {
   EXPECT_TRUE(options.given_words({"Other"}).empty());
 }
 
-// What an app can never do has no place in its lists of options, and is named by whoever tries.
+// Options that an app never supports are not listed, and are refused by name when given.
 TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
   constexpr WithdrawnOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
   const auto message = [&](const std::vector<std::string>& arguments) -> std::string {
@@ -126,7 +126,7 @@ TEST(Options, ThatAreWithdrawnHaveToBeThere) {
   }
 }
 
-// A key without a value is not given, as LLaMA-Factory's files have it ("deepspeed: null").
+// A key without a value counts as not given, as in LLaMA-Factory's files ("deepspeed: null").
 TEST(Options, RefuseNoKeyThatIsNull) {
   constexpr OptionFate kFates[] = {{.name = "varnish", .remedy = "leave it out"}};
   const test::TempDir dir;
@@ -211,13 +211,13 @@ TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
   EXPECT_EQ(complaint_of("--x"), "unknown option \"--x\"");
   EXPECT_EQ(complaint_of("--q"), "unknown option \"--q\"");
   EXPECT_EQ(complaint_of("--sxc-length"),
-            "unknown option \"--sxc-length\"");  // two of three letters of a word
+            "unknown option \"--sxc-length\"");  // differs in two of three letters of a word
   EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
   EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
   EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
 }
 
-/// What check() says about these arguments; empty when it accepts them.
+/// The complaint of check() about these arguments; empty when it accepts them.
 std::string complaint(const std::vector<std::string>& arguments) {
   try {
     painted(arguments);
@@ -266,7 +266,7 @@ TEST(Options, TakeEverySpellingOfAFlag) {
   EXPECT_FALSE(painted({"--skip-primer", "w"}).primer);
   EXPECT_TRUE(painted({"--skip-primer", "0", "w"}).primer);
   EXPECT_TRUE(painted({"--no-primer", "--primer", "w"}).primer);
-  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // the word after a flag is its value only when it is one
+  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // after a flag only a valid word is its value
 }
 
 TEST(Options, JoinListsGivenTwiceAndTakeTheLastOfOthers) {
@@ -330,7 +330,7 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
             std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
 }
 
-/// What becomes of one option, given with a value on the command line or in a file: what was ignored, or the
+/// What happens to one option, given with a value on the command line or in a file: the ignored words, or the
 /// complaint.
 std::string fate_of(std::span<const OptionFate> fates, const std::string& name, const std::string& value,
                     bool in_file) {
@@ -352,7 +352,7 @@ std::string fate_of(std::span<const OptionFate> fates, const std::string& name, 
   return log.lines.empty() ? "taken" : log.lines.front().substr(log.lines.front().find(name));
 }
 
-// A name that is ignored, of a family that is refused, was refused in a file and ignored on the command line.
+// Once an ignored name from a refused family was refused in a file and ignored on the command line.
 TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out"},
@@ -398,7 +398,7 @@ TEST(Options, KnowWhereAValueComesFrom) {
   options.add("Painting", paint);
   ASSERT_FALSE(options.read({"w", "--config", folder / "run.yaml", "--drops", "9"}));
   options.adopt(Json::object().set("unused", 1),
-                "iter_0000010");  // not an object of options: nothing to take
+                "iter_0000010");  // not an object of options: nothing is read
   Json args = Json::object();
   args.set("thickness", 2);
   args.set("drops", 8);
@@ -431,7 +431,7 @@ TEST(Options, DescribeValuesWithTheirSource) {
   EXPECT_EQ(lines[8], "  keys " + std::string(42, '.') + " a b (command line)");
 }
 
-TEST(Options, SurviveAnyWords) {  // every outcome but options or an Error would end the test
+TEST(Options, SurviveAnyWords) {  // any outcome other than options or an Error would end the test
   const std::vector<std::string> pieces = {"--coats", "--no-",        "-",         "--",   "=",
                                            "1",       "--keys",       "\"",        "\xff", "",
                                            " ",       "--dry_run",    "--primer=", "9--",  "--thickness",

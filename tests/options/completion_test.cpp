@@ -38,7 +38,7 @@ std::string script(const std::string& shell) {
   return options.read({"--help-" + shell + "-completion"}).value();
 }
 
-/// Whose first argument is a command or a file.
+/// An app whose first argument is a command or a file.
 struct Walk {
   std::vector<std::string> input;
 
@@ -48,14 +48,14 @@ struct Walk {
   }
 };
 
-/// A folder with the script, and what may be completed.
+/// A folder with the script, and with files to complete.
 class Completion : public testing::TestWithParam<const char*> {
  protected:
   Completion() {
     make_directories(folder_ / "here/subfolder");
     write_file(folder_ / "here/subfile", "");
   }
-  /// Runs a shell there on a program of its own; words sorted.
+  /// Runs a shell there on a program made for the test; returns the words, sorted.
   template <class Config = Ride>
   std::string offered(const std::string& shell, const std::string& program) {
     write_file(folder_ / "ride", script<Config>(shell));
@@ -103,7 +103,7 @@ TEST_F(Completion, OfBashOffersTheCommandsOnce) {
 }
 
 TEST_F(Completion, OfBashReadsAnEqualsSign) {
-  // bash cuts "--speed=f" into three words
+  // bash splits "--speed=f" into three words
   EXPECT_EQ(bash("--speed = f"), "fast");
   EXPECT_EQ(bash("--speed ="), "fast slow");
   EXPECT_EQ(bash("--name = subfi"), "subfile");

@@ -70,7 +70,7 @@ TEST(ConfigFile, RefusesWhatIsNoMapOfOptions) {
   EXPECT_EQ(refusal(folder / "none.yaml").first, ErrorKind::kNoInput);
 }
 
-/// What check() says about a pretraining run described by this file.
+/// The complaint of check() about a pretraining run described by this file.
 std::string complaint(const std::string& path, const std::vector<std::string>& more = {}) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -126,7 +126,7 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   EXPECT_FALSE(config.checkpoint.load_optim);
 }
 
-// Such files took 250 bytes of memory for each byte of theirs, or twice as much time with each anchor.
+// Such files took 250 bytes of memory per byte, or twice the time with each anchor.
 TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
   const test::TempDir folder;
   const std::string path = folder / "run.yaml";
@@ -152,7 +152,7 @@ TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
   EXPECT_GT(read_config_file(path).size(), 60000U);
 }
 
-TEST(ConfigFile, SurvivesDamage) {  // every outcome but a value or an Error would end the test
+TEST(ConfigFile, SurvivesDamage) {  // any outcome other than a value or an Error would end the test
   const test::TempDir folder;
   const std::string path = folder / "run.yaml";
   const std::string good =

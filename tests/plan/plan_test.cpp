@@ -35,11 +35,12 @@ TEST(ParameterCount, OfARankIsTheCutPartAndTheRepeatedPart) {
   EXPECT_EQ(count_parameters(m, 2).embedding, 512.0 * 64 / 2 + 32 * 64);
 }
 
-// The planner prices a million cuts by closed forms; they must not drift from the layers that are trained.
+// The planner prices a million partitions with closed forms, which must not drift from the layers that are
+// trained.
 TEST(ClosedForms, EqualTheRealStage) {
   ModelConfig shapes[] = {gpt(2, 64, 4, 32, 512), llama(2, 64, 4, 2, 176, 512)};
   for (ModelConfig& m : shapes) {
-    m.attention_dropout = m.hidden_dropout = 0;  // Megatron keeps masks, ours are made again from their place
+    m.attention_dropout = m.hidden_dropout = 0;  // Megatron keeps masks, ours are recomputed
     m.seq_length = m.max_positions = 32;
     for (int tensor : {1, 2}) {
       const auto with_layers = [&](int layers) {
@@ -54,15 +55,15 @@ TEST(ClosedForms, EqualTheRealStage) {
       p.global_batch = 2;
       const double planned = block_activations(p, legal(p, {.tensor = tensor, .micro_batch = 2}));
       const double statistics =
-          4 * 4.0 * 32 * 2;  // mean and rstd of two norms, fp32; below the planner's notice
+          4 * 4.0 * 32 * 2;  // mean and rstd of two norms, fp32; too small for the planner
       EXPECT_NEAR(static_cast<double>(two.tape - one.tape), planned,
-                  statistics + 256 * 16);  // tensors start at 256 bytes
+                  statistics + 256 * 16);  // tensors start at multiples of 256 bytes
     }
   }
 }
 
-// Korthikanti et al. 2022, table 2: 34 sbh/t with sequence parallelism, sbh(10 + 24/t) without; and 4 bytes
-// of log-sum-exp a head.
+// Korthikanti et al. 2022, table 2: 34 sbh/t with sequence parallelism, sbh(10 + 24/t) without; plus 4 bytes
+// of log-sum-exp per head.
 TEST(BlockActivations, AreKorthikantisTable) {
   const PlanProblem p = gpt_22b(64);
   const double sbh = 2048.0 * 1 * 6144, lse = 2048.0 * 4 * 64 / 8;
@@ -84,8 +85,8 @@ TEST(BlockActivations, HoldTheScoresTwiceWhereTheSoftmaxKeepsItsInput) {
   EXPECT_DOUBLE_EQ(block_activations(p, c) - once, 2.0 * 64 / 8 * 2048 * 2048);
 }
 
-// Both products of the scores, 4 s^2 h operations, at a part of the A100's 19.5 TFLOP/s in fp32, where the
-// matrix units' 16-byte words do not divide a head.
+// Both products of the scores, 4 s^2 h operations, at a part of the A100's 19.5 TFLOP/s in fp32 if the matrix
+// units' 16-byte words do not divide a head.
 TEST(LayerPrice, HeadsThatAreNoMultipleOfEightUseTheVectorUnits) {
   Coefficients half = fitted_coefficients();
   half.vector_rate = 0.5;
@@ -106,8 +107,8 @@ TEST(LayerPrice, HeadsThatAreNoMultipleOfEightUseTheVectorUnits) {
   EXPECT_EQ(slower(144), 0);                                 // 96
 }
 
-// 2048 x 6144 values of 2 bytes: a device sends them all over 200 Gbit/s, or an eighth of them, and then gets
-// the other seven over 300 GB/s.
+// 2048 x 6144 values of 2 bytes: a device sends them all over 200 Gbit/s, or an eighth of them, and then
+// receives the other seven eighths over 300 GB/s.
 TEST(StepTime, ScatteredMessagesSendAPartAndGatherTheWhole) {
   Coefficients plain = fitted_coefficients();
   plain.network_rate = plain.link_rate = 1;

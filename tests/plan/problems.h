@@ -32,7 +32,7 @@ inline ModelConfig llama(int layers, int hidden, int heads, int groups, int ffn,
   return m;
 }
 
-/// A small GPT on one processor without accelerators, a step of `micro_batch` samples.
+/// A small GPT on one processor without accelerators, with steps of `micro_batch` samples.
 inline PlanProblem on_this_processor(int64_t vocab, int micro_batch) {
   PlanProblem p;
   p.model = gpt(4, 256, 4, 256, vocab);

@@ -168,7 +168,7 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
 
 /// About how much text the tokenizer will have to encode.
 uint64_t text_size(const std::vector<InputFile>& files) {
-  constexpr uint64_t kDecompressed = 4;  // decompressed text is about so many times larger
+  constexpr uint64_t kDecompressed = 4;  // decompressed text is about this many times larger
   uint64_t size = 0;
   for (const InputFile& file : files) {
     if (file.pipe) return Tokenizer::kUnknownSize;

@@ -17,7 +17,7 @@ namespace megalith {
 /// Which samples to draw from a dataset.
 struct GptSpec {
   SequenceRange range;
-  std::optional<int64_t> samples;  // at least so many, over as many epochs as needed; empty: one epoch
+  std::optional<int64_t> samples;  // at least this many, over as many epochs as needed; empty: one epoch
   int64_t seq_length = 0;          // L
   uint32_t seed = 1234;
   bool extra_token = true;     // a sample has L + 1 ids; the last one is only a label

@@ -15,7 +15,7 @@
 
 namespace megalith {
 
-/// Each array of a kept index begins at a multiple of so many bytes, so that it can be used in the mapped
+/// Each array of a kept index begins at a multiple of this many bytes, so that it can be used in the mapped
 /// file.
 constexpr size_t kArrayAlign = 64;
 

@@ -344,7 +344,7 @@ class PthStore final : public CheckpointStore {
     if (!config.number && !config.load.empty()) return std::nullopt;
     return concat("--checkpoint ", iteration - 1);
   }
-  // The pairs of one folder belong to one run, so a single file of it is not a checkpoint.
+  // The pairs of a folder belong to one run; a single file of a pair is not a checkpoint.
   void refuse_part(const std::string& path) const override {
     const std::string folder = parent_or_here(path).string();
     if (path.ends_with(".pth") && newest_pth(folder))

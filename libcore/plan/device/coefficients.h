@@ -5,10 +5,9 @@
 
 namespace megalith {
 
-/// What is not on a data sheet: the numbers of the time and memory model that were fitted to measured runs,
-/// each with a unit, physical bounds, and the value and spread that was believed before any fit
-/// (tools/plan_fit pulls towards it). The values here are the fit to all of the published runs that
-/// docs/planner.md lists.
+/// What no data sheet gives: the numbers of the time and memory model, fitted to measured runs. Each has a
+/// unit, physical bounds, and the value and spread that were believed before any fit (tools/plan_fit pulls
+/// towards that value). The values here are the fit to all published runs that docs/planner.md lists.
 struct Coefficients {
   // matrix products
   double sustained_clock, clock_power_exponent, gemm_half_depth, wave_weight, misaligned_rate, narrow_rate,
@@ -31,15 +30,15 @@ struct Coefficients {
   double spread;
 };
 
-/// One of them, as documented and as read from a file.
+/// One of the coefficients, as documented and as read from a file.
 struct CoefficientInfo {
   const char* name;
   const char* unit;
   double Coefficients::*member;
   double low, high;  // physical bounds
-  double prior;      // what one would say before any fit
-  double width;      // relative spread of that belief
-  double fitted;     // to every run
+  double prior;      // the value assumed before any fit
+  double width;      // relative spread of the prior
+  double fitted;     // to all runs
   const char* meaning;
 };
 std::span<const CoefficientInfo> coefficient_table();
@@ -47,8 +46,8 @@ std::span<const CoefficientInfo> coefficient_table();
 /// The fit to all runs.
 const Coefficients& fitted_coefficients();
 
-/// `fitted` with the lines "name value" of a file in place of its own ("#" begins a comment). kData with file
-/// and line when a name is unknown, or a value no number within its bounds; kNoInput.
+/// `fitted` with values replaced by the lines "name value" of a file ("#" begins a comment). kData with file
+/// and line when a name is unknown, or a value is not a number within its bounds; kNoInput.
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted);
 
 }  // namespace megalith

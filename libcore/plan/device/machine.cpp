@@ -32,7 +32,8 @@ std::string folded(std::string_view name) {
 }
 
 /// NAME: [bf16 TFLOP/s, fp32 TFLOP/s, fp8 TFLOP/s, fp4 TFLOP/s, memory GB, memory TB/s, link GB/s one
-/// direction, devices that it joins, network Gbit/s, multiprocessors, W], and 0 where 16 bits are fp16 alone.
+/// direction, devices joined by the link, network Gbit/s, multiprocessors, W], followed by 0 if the only
+/// 16-bit type is fp16.
 Accelerator device_of(const FileOption& option) {
   constexpr size_t kValues = 11;
   const size_t given = option.words.size();
@@ -67,14 +68,14 @@ Accelerator device_of(const FileOption& option) {
           .bfloat16 = v[11] != 0};
 }
 
-/// A file of share/megalith beside the folder of the running program.
+/// A file of share/megalith next to the folder of the running program.
 std::string installed_file(const char* name) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   return (program.parent_path().parent_path() / "share" / "megalith" / name).string();
 }
 
-/// Seconds of the fastest of many calls. Threads that have just begun may share a core until the scheduler
-/// parts them: the first fifty milliseconds can have half the rate of a run.
+/// Seconds of the fastest of many calls. Newly started threads may share a core until the scheduler separates
+/// them: in the first fifty milliseconds a run can have half its later rate.
 double seconds_of(const auto& work) {
   constexpr double kProbed = 0.15;
   work();  // first call: page faults, primitive creation
@@ -119,7 +120,7 @@ void AcceleratorList::add_file(const std::string& path) {
     else
       devices.push_back(device_of(option));
   }
-  // What comes later counts first.
+  // Later entries take precedence.
   short_names_.insert(short_names_.begin(), short_names.rbegin(), short_names.rend());
   devices_.insert(devices_.begin(), devices.rbegin(), devices.rend());
 }
@@ -131,14 +132,15 @@ std::vector<std::string> AcceleratorList::names() const {
   return names;
 }
 
-/// The short name that stands for something else.
+/// The short name that stands for another name.
 const AcceleratorList::ShortName* AcceleratorList::short_name(const std::string& wanted) const {
   for (const ShortName& one : short_names_)
     if (folded(one.name) == wanted && folded(one.whole) != wanted) return &one;
   return nullptr;
 }
 
-/// The device of this name, else of those whose names begin so the one with most memory; nullptr: none.
+/// The device of this name, otherwise, of those whose names begin so, the one with the most memory; nullptr:
+/// none.
 const Accelerator* AcceleratorList::device(const std::string& wanted, const std::string& asked) const {
   const Accelerator* only = nullptr;
   int alike = 0;
@@ -168,7 +170,7 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
   }
   if (const Accelerator* const found = device(wanted, name)) return *found;
   for (const ShortName& one : short_names_)
-    if (folded(one.name) == wanted) last = &one;  // of itself
+    if (folded(one.name) == wanted) last = &one;  // an exact match
   if (last)
     fail(ErrorKind::kData, last->where, ": the short name ", quote(last->name), " stands for ",
          quote(last->whole), ", which is not a device; known are ", join(names(), ", "));

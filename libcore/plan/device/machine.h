@@ -5,43 +5,43 @@
 
 namespace megalith {
 
-/// One kind of device by its data sheet: dense rates without sparsity.
+/// One kind of device according to its data sheet: dense rates without sparsity.
 struct Accelerator {
   std::string name;
   double half_flops = 0;         // bf16/fp16 FLOP/s, dense
   double float_flops = 0;        // fp32 FLOP/s
-  double fp8_flops = 0;          // 0: has none
-  double fp4_flops = 0;          // 0: has none
-  double memory = 0;             // bytes that a job can have, of the nominal size
+  double fp8_flops = 0;          // 0: not supported
+  double fp4_flops = 0;          // 0: not supported
+  double memory = 0;             // bytes available to a job, out of the nominal size
   double memory_bandwidth = 0;   // bytes/s
   double link_bandwidth = 0;     // bytes/s to a device of the same machine, one direction
   double network_bandwidth = 0;  // bytes/s to another machine, per device
   int link_domain = 8;           // devices that the link joins
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
   double watts = 0;
-  bool bfloat16 = true;  // else 16 bits are fp16 alone
-  // A processor's, of which no data sheet speaks: what a profile may set.
+  bool bfloat16 = true;  // otherwise the only 16-bit type is fp16
+  // For a processor, which has no data sheet; a profile may set these.
   double attention_share = 0.25;  // of the matrix rate: attention, forward
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
-  double op_start = 1e-6;         // seconds that an op takes beside its work
+  double op_start = 1e-6;         // seconds per op in addition to its work
 };
 
-/// Watts that the device has for each FLOP/s in 16 bits, relative to an A100's; 0: not known.
+/// Watts per FLOP/s in 16 bits, relative to an A100's; 0: unknown.
 double power_share(const Accelerator&);
-/// The max share of its peak that a device is believed to sustain in products.
+/// The largest share of its peak that a device is assumed to sustain in products.
 inline constexpr double kMostSustained = 0.98;
 
-/// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml says
-/// its form), then those of the user's files, which go first when a name is asked for.
+/// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml
+/// describes its format), and those of the user's files, which take precedence.
 class AcceleratorList {
  public:
-  /// kNoInput when a file is missing, kData with file and line when it says something else.
+  /// kNoInput when a file is missing, kData with file and line when its contents are invalid.
   static AcceleratorList installed();
   void add_file(const std::string& path);
 
-  /// By name: upper and lower case, "-", " " and "_" are the same; a short name may stand for another short
-  /// name; the start of a name stands for the one with the most memory. kUsage with the nearest name when
-  /// unknown; kData when short names go round in a circle or end at no device.
+  /// By name: case does not matter, and "-", " " and "_" are equal; a short name may stand for another short
+  /// name; the beginning of a name stands for the device with the most memory. kUsage with the nearest name
+  /// when unknown; kData when short names form a cycle or lead to no device.
   const Accelerator& find(const std::string& name) const;
   const std::vector<Accelerator>& devices() const { return devices_; }
   std::vector<std::string> names() const;  // the short ones first
@@ -60,33 +60,33 @@ class AcceleratorList {
 /// A device of the installed file.
 const Accelerator& find_accelerator(const std::string& name);
 
-/// What --gpu takes, but for the names of a --gpu-file.
+/// What --gpu accepts, except the names in a --gpu-file.
 std::vector<std::string> accelerator_names();
 
-/// What the processor is called, as Accelerator::name.
+/// The Accelerator::name of this machine's processor.
 inline constexpr char kLocalDevice[] = "this machine's processor";
 
-/// This machine's processor, whose memory joins any number of ranks: what is available of it now, and rates
-/// measured for about a third of a second.
+/// This machine's processor, with memory that all ranks share: the memory available now, and rates measured
+/// for about a third of a second.
 Accelerator measure_this_machine();
 
 /// The devices that a plan is for.
 struct Machine {
   Accelerator device;
-  int world = 1;        // devices in all
-  int local_world = 1;  // devices of a machine
-  /// The ranks of a machine are on one processor: device has a rank's share of its rates, or of its memory.
+  int world = 1;        // total number of devices
+  int local_world = 1;  // devices per machine
+  /// The ranks of a machine are on one processor: `device` has a rank's share of its rates, or of its memory.
   bool shares_processor = false, shares_memory = false;
   int link_domain =
-      0;  // devices that the link joins, of several machines or of a part of one; 0: a machine's
+      0;  // devices that the link joins, across machines or in part of one; 0: those of a machine
 
   int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
 
-/// Gives the machine that many ranks, and each its share of what they have together.
+/// Gives the machine this many ranks, and each rank its share of what they have in common.
 void set_local_world(Machine&, int ranks);
 
-/// No machine has more devices: a link that joins more joins machines.
+/// No machine has more devices: a link that joins more than this joins several machines.
 inline constexpr int kLargestMachine = 16;
 
 }  // namespace megalith

@@ -21,7 +21,7 @@ class Start {
   int machines() const { return (p_.machine.world + each() - 1) / each(); }
   const Accelerator& device() const { return p_.machine.device; }
 
-  /// What one machine runs; `machines` and `place` as its shell knows them.
+  /// The command on one machine; `machines` and `place` in a form that its shell knows.
   std::string torchrun(const std::string& machines, const char* place) const {
     return concat(environment(), "torchrun --nnodes ", machines, " --nproc_per_node ", each(),
                   " --node_rank ", place, " --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
@@ -37,14 +37,14 @@ class Start {
                            "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "));
   }
 
-  /// What the ranks of a machine share of a processor that is planned for, as a container's quantity.
+  /// The memory for the ranks of a machine that share the planned processor, as a container's quantity.
   std::string memory() const {
     const auto gib = static_cast<int64_t>(device().memory * each() / (1 << 30));
     return concat(std::max(int64_t{1}, gib), "Gi");
   }
 
  private:
-  /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
+  /// X2: collectives that run next to products need a single queue before Blackwell; FSDP's need several.
   std::string environment() const {
     const bool blackwell = device().fp4_flops > 0, beside = c_.tensor > 1 || c_.context > 1;
     const bool needs_one = !blackwell && beside && c_.sharding < Sharding::kGradients && !on_processors();
@@ -54,7 +54,7 @@ class Start {
     return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", model_options(p_.model, ours_),
                   ours_ ? p_.run_words : p_.megatron_words, ' ', launch_options(p_, c_, ours_));
   }
-  /// A shell that tells the program its rank, which the launcher's variables have.
+  /// A shell that passes the program its rank from the launcher's variables.
   std::string in_shell(const char* ranks) const {
     std::string quoted;  // between single quotes
     for (const char sign : program()) sign == '\'' ? quoted += "'\\''" : quoted += sign;
@@ -76,7 +76,7 @@ std::string slurm(const Start& start) {
                 start.srun(), '\n');
 }
 
-/// What Kubernetes calls the devices, by their maker's plugin.
+/// The resource name of the devices in Kubernetes, from their vendor's plugin.
 const char* device_resource(const std::string& device) {
   if (device.starts_with("MI")) return "amd.com/gpu";
   return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910"
@@ -94,7 +94,7 @@ Json container(const Start& start) {
                       {"resources", Json::Object{{"limits", limits}}}};
 }
 
-/// Kubernetes reads JSON as YAML, so one writer does for both.
+/// Kubernetes reads JSON as YAML, so one writer serves both.
 std::string kubernetes(const Start& start) {
   const Json::Object pod = {{"spec", Json::Object{{"containers", Json::Array{container(start)}}}}};
   const auto replicas = [&](int count) {

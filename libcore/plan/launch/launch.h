@@ -13,7 +13,8 @@ inline std::vector<std::pair<const char*, Launcher>> enum_names(Launcher) {
   return {{"torchrun", Launcher::kTorchrun}, {"srun", Launcher::kSrun}, {"mpirun", Launcher::kMpirun}};
 }
 
-/// One command line that starts Megatron-LM's pretrain_gpt.py or our program with the cut on all machines.
+/// One command line that starts Megatron-LM's pretrain_gpt.py or our program on all machines with this
+/// partition.
 std::string launch_line(const PlanProblem&, const Candidate&, Launcher, bool ours);
 
 /// A job for a cluster's scheduler.
@@ -24,8 +25,8 @@ inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
           {"k8s", JobKind::kKubernetes},
           {"dlc", JobKind::kDlc}};
 }
-/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc). Of a plan for
-/// this machine's processor (trained_here) it asks for no GPUs, but for what the processor has.
+/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc). A plan for this
+/// machine's processor (trained_here) requests no GPUs, but what the processor has.
 std::string job_text(const PlanProblem&, const Candidate&, JobKind, bool ours);
 
 }  // namespace megalith

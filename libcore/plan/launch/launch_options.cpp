@@ -47,7 +47,7 @@ class Writer {
     if (c_.counts_embedding) decide("account-for-embedding-in-pipeline-split");
     if (c_.counts_head) decide("account-for-loss-in-pipeline-split");
   }
-  /// Stages with as many layers each need no options.
+  /// Stages with equally many layers need no options.
   void add_stages() {
     const int first = stage_layers(p_, c_, 0), last = stage_layers(p_, c_, c_.pipeline - 1);
     bool even = first == last, middle_even = c_.pipeline > 2;
@@ -79,7 +79,7 @@ class Writer {
     if (p_.model.has_experts() && software.overlap_exchange) take("overlap-moe-expert-parallel-comm");
     if (!ours_ && c_.chunks > 1 && !software.overlap_messages) take("no-overlap-p2p-communication");
   }
-  /// ZeRO's stages. Megatron FSDP takes checkpoints of its own format.
+  /// ZeRO's stages. Megatron FSDP has checkpoints in its own format.
   void add_sharding() {
     if (c_.sharding == Sharding::kOptimizer) decide("use-distributed-optimizer");
     if (c_.sharding <= Sharding::kOptimizer) return;
@@ -99,9 +99,9 @@ class Writer {
     const bool all = recomputed_layers(c_, most) == most;
     decide("recompute-granularity", "full");
     decide("recompute-method", all ? "uniform" : "block");
-    decide("recompute-num-layers", all ? 1 : recomputed_of_chunk(c_));  // Megatron counts in each chunk
+    decide("recompute-num-layers", all ? 1 : recomputed_of_chunk(c_));  // Megatron counts per chunk
   }
-  /// How attention is computed where it is not Megatron's own choice; our trainer has one way.
+  /// The attention kernel if it is not Megatron's default; our trainer has only one.
   void add_attention() {
     const AttentionKernel kernel = p_.software.attention;
     if (kernel == AttentionKernel::kFlash1 || kernel == AttentionKernel::kFlash2)

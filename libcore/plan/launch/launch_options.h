@@ -11,14 +11,14 @@ namespace megalith {
 struct LaunchOption {
   std::string name;
   std::string value;    // empty: a flag
-  bool decided = true;  // by the plan; else the run's precision, or how the program works
+  bool decided = true;  // by the plan; otherwise the run's precision, or how the program works
 };
 
-/// The cut as Megatron's options, which megalith-pretrain takes too; `ours`: uneven stages and ZeRO-2 in our
-/// trainer's words.
+/// The partition as Megatron's options, which megalith-pretrain accepts too; `ours`: uneven stages and ZeRO-2
+/// in the form of our trainer's options.
 std::vector<LaunchOption> cut_options(const PlanProblem&, const Candidate&, bool ours = false);
 
-/// The same as words: "--tensor-model-parallel-size 8 …".
+/// The same as text: "--tensor-model-parallel-size 8 …".
 std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 }  // namespace megalith

@@ -19,9 +19,9 @@ bool is_link_log(const std::string& text);
 /// kData with the place when the devices are not listed or the table has no row.
 LinkLog parse_link_log(const std::string& text, const std::string& path);
 
-/// Coefficients with which the logged collective takes as long as it did: the rate of the links where one
-/// machine ran it, else that of the network (each device's share of what all of a machine's together reach).
-/// kUsage when the rate is beyond the coefficient's bounds: then the links are others than the device's.
+/// Coefficients with which the logged collective takes as long as it did: the rate of the links if one
+/// machine ran it, otherwise that of the network (each device's share of what all devices of a machine reach
+/// together). kUsage when the rate is outside the coefficient's bounds: then the links are not the device's.
 Coefficients with_links(const LinkLog&, const PlanProblem&, const std::string& path);
 
 }  // namespace megalith

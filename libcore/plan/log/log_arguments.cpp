@@ -11,8 +11,8 @@
 namespace megalith {
 namespace {
 
-/// An option of ours that is not read from a log: it is priced with these values only, divided by "|", or
-/// where it is None or False.
+/// An option of ours that is not read from a log: it is priced only with these values, separated by "|", or
+/// with None or False.
 struct UnreadOption {
   const char *name, *values = "";
   Runs runs = Runs::kAll;
@@ -45,7 +45,7 @@ bool means_something(Runs runs, const LoggedKind& kind) {
   return true;
 }
 
-/// Whether the planner refuses an argument, which no option of ours is, with its value.
+/// Whether the planner refuses an argument that is not an option of ours, with its value.
 bool is_refused(const LogArguments& in, const std::string& name, const LoggedKind& kind) {
   const ForeignOption* const option = in.has(name) ? logged_option(name) : nullptr;
   if (!option || !means_something(option->runs, kind)) return false;
@@ -53,7 +53,7 @@ bool is_refused(const LogArguments& in, const std::string& name, const LoggedKin
   return refuses(*option, in.words(name));
 }
 
-/// "'aux_loss'" is aux_loss.
+/// "'aux_loss'" becomes aux_loss.
 std::string plain_word(std::string_view word) {
   word = trim(word);
   if (word.size() >= 2 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);

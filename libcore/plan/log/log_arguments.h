@@ -10,18 +10,18 @@
 
 namespace megalith {
 
-/// The table of arguments of a Megatron-LM log: names with "_", values as Python prints them ("True", "None",
-/// "['a2a']", "torch.float32"). Refers to what it was made of.
+/// The table of arguments in a Megatron-LM log: names with "_", values as Python prints them ("True", "None",
+/// "['a2a']", "torch.float32"). Refers to what it was made from.
 class LogArguments {
  public:
   LogArguments(const std::map<std::string, std::string>& arguments, const std::string& path)
       : arguments_(arguments), path_(path) {}
 
-  /// What was printed; empty when the name is not there.
+  /// The printed value; empty when the name is missing.
   std::string word(const std::string& name) const;
-  /// Whether it is there and not None.
+  /// Whether it is present and not None.
   bool has(const std::string& name) const;
-  /// From 0 to 2^30, kData for something else; `otherwise` when it has no value.
+  /// From 0 to 2^30; kData for anything else; `otherwise` when it has no value.
   int number(const char* name, int otherwise) const;
   double share(const char* name, double otherwise) const;  // from 0 to 1
   bool flag(const char* name, bool otherwise) const;
@@ -35,12 +35,12 @@ class LogArguments {
     }
     refuse(name, known);
   }
-  /// As words of a command line: "['a', 'b']" is two, "True" is true.
+  /// As words of a command line: "['a', 'b']" gives two, "True" gives true.
   std::vector<std::string> words(const std::string& name) const;
 
   const std::map<std::string, std::string>& all() const { return arguments_; }
   const std::string& path() const { return path_; }
-  /// kUsage: what is in the log is not priced.
+  /// kUsage: the planner cannot price what the log contains.
   [[noreturn]] void unpriced(const std::string& name) const;
 
  private:
@@ -50,12 +50,12 @@ class LogArguments {
   const std::string& path_;
 };
 
-/// What of a logged run decides whether some arguments mean anything.
+/// The properties of a logged run that decide whether some arguments have an effect.
 struct LoggedKind {
   bool context = false, experts = false, narrow = false;  // ranks share sequences; products below 16 bits
 };
 
-/// Throws for an argument that moves memory or time and whose value is not priced (unpriced()).
+/// Throws for an argument that changes memory or time and whose value is not priced (unpriced()).
 void refuse_unpriced(const LogArguments&, const LoggedKind&);
 
 }  // namespace megalith

@@ -8,10 +8,10 @@
 namespace megalith {
 namespace {
 
-/// The options of experts, read as a command line's.
+/// The options of experts, read as from a command line.
 void take_experts(const LogArguments& in, ModelShape& m, Problems& problems) {
   if (const int experts = in.number("num_experts", m.expert_count()); experts > 0) m.experts = experts;
-  if (!m.has_experts()) return;  // the others stand in every log
+  if (!m.has_experts()) return;  // the other arguments are in every log
   for (const Field& field : fields_of(m)) {
     const std::string name = json_key(field.name);
     if (!name.starts_with("moe_") || !in.has(name)) continue;
@@ -28,7 +28,7 @@ void take_attention(const LogArguments& in, ModelShape& m) {
   m.query_groups = m.group_query ? in.number("num_query_groups", m.query_groups) : m.heads;
   m.latent_attention = in.flag("multi_latent_attention", m.latent_attention);
   if (!m.latent_attention) return;
-  m.kv_channels = 0;  // follow from v_head_dim
+  m.kv_channels = 0;  // derived from v_head_dim
   m.query_rank = in.number("q_lora_rank", m.query_rank);
   m.key_rank = in.number("kv_lora_rank", m.key_rank);
   m.key_channels = in.number("qk_head_dim", m.key_channels);

@@ -55,7 +55,7 @@ void take_recompute(const LogArguments& in, Candidate& c) {
   c.recompute = Recomputed::kFull;
   const int layers = in.number("recompute_num_layers", 0);
   if (in.word("recompute_method") == "block")
-    c.recompute_layers = layers * c.chunks;  // R1: Megatron counts in each chunk
+    c.recompute_layers = layers * c.chunks;  // R1: Megatron counts per chunk
   else if (layers > 1)
     in.unpriced("recompute_num_layers");
 }
@@ -69,7 +69,7 @@ void take_sharding(const LogArguments& in, Candidate& c) {
   if (strategy == "optim") c.sharding = Sharding::kOptimizer;
 }
 
-/// The pipeline's cut: chunks first, which the ends' layers are counted with (L2).
+/// The pipeline's partition: chunks first, since the layers at the ends are counted with them (L2).
 void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
   const bool loss = in.flag("account_for_loss_in_pipeline_split", false);
@@ -84,7 +84,7 @@ void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   c.counts_head = loss;
 }
 
-/// In what it computed. kUsage where the device cannot.
+/// The precision of the run. kUsage where the device does not support it.
 void take_precision(const LogArguments& in, PlanProblem& p) {
   if (in.has("fp8")) p.precision = in.word("fp8_recipe") == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   if (in.has("fp4")) p.precision = Precision::kNvfp4;
@@ -98,7 +98,7 @@ void take_precision(const LogArguments& in, PlanProblem& p) {
          ", in which the run computed; give the --gpu that it ran on");
 }
 
-/// How the program works; what the log does not say stays as the command line has it.
+/// How the program works; what the log does not say keeps the command line's value.
 void take_software(const LogArguments& in, Software& software) {
   if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
   software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
@@ -113,7 +113,7 @@ void take_software(const LogArguments& in, Software& software) {
   if (backend == "AttnBackend.flash") software.attention = AttentionKernel::kFlash2;
 }
 
-/// What moves memory or time and has no price.
+/// Refuses what changes memory or time and has no price.
 void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
   const bool narrow = p.half() && p.precision != Precision::kHalf;
   refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow});
@@ -121,10 +121,10 @@ void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate
   if (c.chunks > 1 && in.number(kGroup, c.pipeline) != c.pipeline) in.unpriced(kGroup);
 }
 
-/// A figure of the run beside its prediction.
+/// A figure of the run and its prediction.
 struct Comparison {
   const char *what, *member, *unit;
-  double predicted, measured, scale;  // of the text: in `scale` of the member's unit
+  double predicted, measured, scale;  // in the text: in `scale` of the member's unit
   double percent() const { return 100 * (predicted / measured - 1); }
 };
 
@@ -243,7 +243,7 @@ Coefficients anchored(const MegatronLog& log, const LoggedRun& run) {
     return make_plan(p, run.candidate).time.total();
   };
   double low = 0.3,
-         high = 1.18;  // of the rates: a run that needs others is another machine, or another program
+         high = 1.18;  // of the rates: a run that needs more is from another machine or program
   if (seconds(low) < log.seconds || seconds(high) > log.seconds)
     fail(ErrorKind::kUsage, "--anchor: the run took ", format_fixed(log.seconds, 3),
          " s a step and is predicted with ", format_fixed(seconds(1), 3),

@@ -20,8 +20,8 @@ int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   const int between = p.model.layers - c.first_layers - c.last_layers;
   const int each = between / others, more = between % others;
   if (more == 0) return each;
-  // The stages before the last of those that share: they hold few microbatches, and the last may have the
-  // head.
+  // The extra layers go to the last stages that share, but not to the pipeline's last stage, which may have
+  // the head: late stages hold few microbatches.
   const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
   return each + (place < end && place >= end - more ? 1 : 0);
 }
@@ -33,7 +33,7 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
     for (int before = 0; before < stage; ++before) begin += stage_layers(p, c, before);
     return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
   }
-  // L2: the first chunk of all may be a layer short, where the embedding counts as one.
+  // L2: the very first chunk may be one layer short if the embedding counts as one.
   const int parts = c.pipeline * c.chunks, each = (counted_layers(p, c) + parts - 1) / parts;
   const int embedding = c.counts_embedding ? 1 : 0;
   int plain = 0;
@@ -48,7 +48,7 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
 int most_stage_layers(const PlanProblem& p, const Candidate& c) {
   if (!p.stage_layers.empty()) return *std::max_element(p.stage_layers.begin(), p.stage_layers.end());
   int most = 0;
-  for (const int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})  // those between have no more
+  for (const int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})  // those in between have no more
     if (stage >= 0 && stage < c.pipeline) most = std::max(most, stage_layers(p, c, stage));
   return most;
 }

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Tokens of a microbatch on one device: tensor ranks have a part of the sequence each (S2).
+/// Tokens of a microbatch on one device: each tensor rank has a part of the sequence (S2).
 double tokens_of(const PlanProblem& p, const LayerShape& s) {
   return static_cast<double>(p.model.seq_length) * s.micro_batch / s.context / s.tensor;
 }
@@ -20,7 +20,7 @@ struct ExpertPricer {
   const ModelShape& m = r.p.model;
   double tokens = tokens_of(r.p, s);
   double sent = tokens * m.router_topk;       // copies that leave
-  double mean_rows = sent * s.expert_tensor;  // that come: the ranks of an expert's matrices share theirs
+  double mean_rows = sent * s.expert_tensor;  // that arrive: the ranks of an expert's matrices share theirs
   double local = static_cast<double>(m.expert_count()) / s.expert;
   double ffn = static_cast<double>(m.expert_ffn) / s.expert_tensor;
   TokenImbalance load = m.rank_imbalance(s.expert);
@@ -29,7 +29,7 @@ struct ExpertPricer {
   double h = m.hidden, e = r.e, g = gates(m);
 
   double grouped(double out, double in) const { return r.grouped_product(rows / local, out, in, local); }
-  /// The product of the weights' gradients: each expert's has its own tokens inside.
+  /// The product of the weights' gradients, whose inner dimension is each expert's tokens.
   double grouped_gradient(double out, double in) const {
     return r.grouped_product(out, in, rows / local, local);
   }
@@ -40,8 +40,8 @@ struct ExpertPricer {
     return (forward ? one : r.product(tokens, h, experts, r.peak) + r.product(experts, h, tokens, r.peak)) +
            r.stream(passes);
   }
-  /// Copies in the order of their experts; where tokens of several ranks come for several experts, in that
-  /// of the rank's own once more; the same back, with the sum over a token's copies.
+  /// Copies are sorted by expert; where tokens of several ranks arrive for several experts, they are sorted
+  /// once more by the rank's own experts. The same on the way back, with the sum over a token's copies.
   double permutations() const {
     const bool sorted_again = s.expert > 1 && local > 1;
     const double bytes = 2 * e * h * (2 * sent + (sorted_again ? 2 * rows : 0));
@@ -64,7 +64,7 @@ struct ExpertPricer {
     return r.k.routing_launches + r.k.expert_launches * casts * local;
   }
 
-  /// There and back. A gather brings all tokens to all ranks, whichever experts they go to.
+  /// There and back. A gather sends all tokens to all ranks, whatever their experts.
   double exchange() const {
     const double uneven = m.dispatcher == Dispatcher::kAllGather ? 1 : fullest;
     const double shared =
@@ -87,23 +87,23 @@ struct ExpertPricer {
     out.launches = launches();
     out.exchange = exchange();
     out.activation = activation(true);
-    // Products of 8 bits keep their inputs in 8 bits.
+    // 8-bit products keep their inputs in 8 bits.
     const double saved = r.narrow() ? most * (h + ffn) * (e - 1) : 0;
     out.kept_tokens = most * h * e;
     out.kept_act = act;
-    // With them their weights, and each token's scores, probabilities and choices.
+    // In addition their weights, and each token's scores, probabilities and choices.
     out.kept = out.kept_tokens + g * act + act - saved + 4 * most + 9 * tokens * m.expert_count();
     out.transient = 2 * e * h * most;
     return out;
   }
 };
 
-/// Machines that the groups of experts that a token may choose from lie on, of `machines`, in the mean: each
-/// group is as likely as the others.
+/// The mean number of machines, out of `machines`, with expert groups that a token may choose from: every
+/// group is equally likely.
 double machines_of_groups(const ModelShape& m, double machines) {
   if (!m.router_groups || !m.group_topk) return machines;
   const double groups = *m.router_groups, each = std::max(1.0, groups / machines);
-  double none = 1;  // that none of a machine's is among the chosen
+  double none = 1;  // probability that no group of a machine is among the chosen ones
   for (int i = 0; i < *m.group_topk; ++i) none *= std::max(0.0, 1 - each / (groups - i));
   return std::max(1.0, machines * (1 - none));
 }
@@ -121,7 +121,7 @@ TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   out.inside = bytes * tokens * copies * (here - 1) / s.expert;
   out.outside = bytes * tokens * copies * elsewhere;
   if (m.dispatcher == Dispatcher::kFlex && out.machines > 1) {
-    // Machines that some of a token's experts are on, when the router chooses alike among all that it may.
+    // The machines with some of a token's experts, if the router chooses evenly among all that it may.
     const double among = machines_of_groups(m, out.machines);
     const double visited = among * (1 - std::pow(1 - 1 / among, m.router_topk));
     out.outside = bytes * tokens * visited * elsewhere;

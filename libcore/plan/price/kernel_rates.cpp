@@ -8,24 +8,24 @@ namespace {
 
 // "Belief": as in layer_price.cpp. "Guide": NVIDIA, Matrix Multiplication Background User's Guide.
 
-/// Part of the longer time that host and device wait for each other where they take as long. Belief.
+/// The share of the longer time by which host and device wait for each other where both take equally long.
+/// Belief.
 constexpr double kTogether = 0.06;
-/// Elements of 16 bits in 128 bytes, of which an A100's products take multiples best. Guide.
+/// 16-bit elements in 128 bytes; an A100 multiplies best in multiples of this. Guide.
 constexpr double kAlignedElements = 64;
-/// Outputs of the tiles that cuBLAS cuts a product into: the two of which the large product has the highest
-/// rates. Guide.
+/// Outputs of the tiles into which cuBLAS cuts a product: of the two the larger has the highest rates. Guide.
 constexpr double kTileRows = 128, kTileColumns = 256, kSmallTileColumns = 128;
-/// Rate of small tiles, of that of large ones: they read their inputs more often. Belief.
+/// The rate of small tiles relative to large ones: they read their inputs more often. Belief.
 constexpr double kSmallTile = 0.9;
-/// Operations of an element of a product for each step of its depth: a product and a sum.
+/// Operations per element of a product for each step of its depth: a product and a sum.
 constexpr double kMultiplyAdd = 2;
 
 bool aligned(double size) {
   return std::fmod(size, kAlignedElements) == 0;
 }
 
-/// How much slower than their average multiprocessor `count` outputs of rows x columns are when they are cut
-/// into tiles.
+/// How much slower than their average multiprocessor `count` outputs of rows x columns are when cut into
+/// tiles.
 double wave_share(const KernelRates& r, double rows, double columns, double count) {
   if (r.cpu()) return 1;
   const auto share_of = [&](double tile_rows, double tile_columns) {
@@ -100,8 +100,7 @@ double KernelRates::flash_rate(double channels) const {
   const AttentionKernel kernel = p.software.attention;
   const auto coefficient = flash_coefficient(kernel);
   double rate = coefficient ? k.*coefficient : k.fused_rate;
-  // The public flash kernels use the previous generation's matrix instructions on devices that have 8-bit
-  // ones.
+  // On devices with 8-bit matrix instructions the public flash kernels use those of the previous generation.
   if (kernel != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
   return rate * channels / (channels + k.head_half_depth);
 }
@@ -141,7 +140,7 @@ double smooth_max(double a, double b) {
 double sustained_flops(const PlanProblem& p) {
   const Accelerator& d = p.machine.device;
   const double peak = p.half() ? d.half_flops : d.float_flops;
-  // A device that has less power for each operation than an A100 cannot hold its clock.
+  // A device with less power per operation than an A100 cannot hold its clock.
   const double power = power_share(d);
   if (d.multiprocessors == 0 || power <= 0) return peak;
   return peak * std::min(kMostSustained, p.coefficients->sustained_clock *

@@ -12,16 +12,17 @@
 namespace megalith {
 namespace {
 
-/// What the forward and the backward pass have of something.
+/// Two figures, for the forward and the backward pass.
 struct Passes {
   double forward, backward;
   double of(bool is_forward) const { return is_forward ? forward : backward; }
 };
 
 // Numbers of this file that are neither on a data sheet nor fitted (device/coefficients.cpp). "Count": what
-// the operator reads, writes or computes by its definition. "Belief": an estimate that was made before any
-// fit and kept because the measured runs agree with it (docs/planner.md, "How far off"); the coefficient that
-// it is multiplied by was fitted beside it. A pass over a tensor reads or writes each of its elements once.
+// the operator reads, writes or computes by its definition. "Belief": an estimate made before any fit and
+// kept because the measured runs agree with it (docs/planner.md, "How far off"); the coefficient that
+// multiplies it was fitted with this value in place. A pass over a tensor reads or writes each of its
+// elements once.
 
 constexpr double kFp32 = 4;  // bytes
 
@@ -29,36 +30,37 @@ constexpr double kFp32 = 4;  // bytes
 constexpr double kCopiesBelow16Bits = 2;     // bytes: an 8-bit copy in each of two orders; count
 constexpr Passes kTensorsBelow16Bits{1, 2};  // inputs, and in the backward pass their gradients; count
 
-// Attention. A causal mask leaves half of the scores, which kernels that keep none of them compute alone.
+// Attention. A causal mask leaves half of the scores; kernels that do not store the scores compute only that
+// half.
 constexpr Passes kFlashWork{1, 2.5};         // of two masked products: five (Dao 2023, arXiv 2307.08691)
 constexpr Passes kKeptWork{2, 4};            // the same without a mask: two products, then four; count
 constexpr Passes kKeptKernels{4, 8};         // kernels: products, softmax, dropout; count
-constexpr Passes kSoftmaxPasses{4, 7};       // over the scores, of products and a joined softmax; count
-constexpr Passes kDropoutPasses{2.5, 2.5};   // one read, one written, a mask of a byte; count
-constexpr int kJoinedSoftmaxTokens = 16384;  // most that Megatron's joined kernel takes (rule F1)
-constexpr int kJoinedSoftmaxHeads = 4;       // it takes multiples of so many heads * samples (rule F1)
-constexpr int kMatrixChannels = 8;    // channels of 16 bits in the 16-byte words of the matrix units; count
-constexpr double kLogSumExp = kFp32;  // bytes of a head and token that kernels without scores keep; count
+constexpr Passes kSoftmaxPasses{4, 7};       // over the scores, for products and a joined softmax; count
+constexpr Passes kDropoutPasses{2.5, 2.5};   // one read, one written, a mask of one byte; count
+constexpr int kJoinedSoftmaxTokens = 16384;  // the most that Megatron's joined kernel supports (rule F1)
+constexpr int kJoinedSoftmaxHeads = 4;       // it supports multiples of this many heads * samples (rule F1)
+constexpr int kMatrixChannels = 8;    // 16-bit channels in the 16-byte words of the matrix units; count
+constexpr double kLogSumExp = kFp32;  // bytes per head and token that kernels without scores keep; count
 
-// Work that memory bounds: passes over activations, of which a layer has two norms and two residual sums.
+// Memory-bound work: passes over activations; a layer has two norms and two residual sums.
 constexpr double kNorms = 2, kResiduals = 2;
-constexpr Passes kNormPasses{2, 4};  // by one kernel, with the residual's gradient; count
-constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // more by PyTorch's operators, in fp32; belief
-constexpr Passes kResidualPasses{3, 2};    // of the sum; dropout reads or writes a mask of a byte; count
-constexpr double kRotaryPasses = 2;        // by one kernel; count
-constexpr double kEagerRotaryPasses = 10;  // by PyTorch's operators: halves, two products, their sum; belief
+constexpr Passes kNormPasses{2, 4};  // with one kernel, including the residual's gradient; count
+constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // more with PyTorch's operators, in fp32; belief
+constexpr Passes kResidualPasses{3, 2};    // of the sum; dropout reads or writes a mask of one byte; count
+constexpr double kRotaryPasses = 2;        // with one kernel; count
+constexpr double kEagerRotaryPasses = 10;  // by PyTorch's operators: halves, two products, a sum; belief
 constexpr Passes kRotaryShare{1, 1.2};     // of these, in each pass; belief
-constexpr Passes kEagerActivationPasses{2, 4};  // more where PyTorch has an operator for each step; count
-constexpr double kCopyPasses = 2;      // of the projection that is taken apart or put together; count
-constexpr double kElementKernels = 6;  // two norms, two sums, rotation, activation; count
+constexpr Passes kEagerActivationPasses{2, 4};  // more where PyTorch has an operator per step; count
+constexpr double kCopyPasses = 2;               // of the projection that is split or joined; count
+constexpr double kElementKernels = 6;           // two norms, two sums, rotation, activation; count
 constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;  // row, result, gradient; fp32 sum; count
 
 // Kernels that the host starts for a layer's forward pass. Beliefs: the host's time for one of them
-// (host_launch) was fitted with these numbers in place, so that their proportions matter and not their sum.
+// (host_launch) was fitted with these numbers in place, so only their proportions matter, not their sum.
 constexpr double kLayerKernels = 12;  // products, their biases, views that copy
 constexpr double kFusedNormKernels = 2, kEagerNormKernels = 14;
 constexpr double kFusedActivationKernels = 1, kEagerActivationKernels = 4;
-constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // of both sums, with dropout and without
+constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // for both sums, with dropout and without
 constexpr double kFusedRotaryKernels = 2, kEagerRotaryKernels = 14;
 constexpr double kFlashKernels = 4, kJoinedSoftmaxKernels = 6, kTorchSoftmaxKernels = 16;
 constexpr double kTensorKernels = 8;    // collectives of the tensor ranks, and what waits for them
@@ -68,26 +70,26 @@ constexpr Passes kPassKernels{1, 1.7};  // of the sum, in each pass
 
 // What ranks exchange.
 constexpr double kHalvesOfAllReduce = 2;  // a scatter and a gather, around each block; count
-constexpr double kWeightGradients = 0.5;  // of the backward products: they run beside an exchange; count
+constexpr double kWeightGradients = 0.5;  // of the backward products: they run during an exchange; count
 constexpr double kPartOfOverlap = 0.5;    // of tensor_overlap, which such an exchange reaches; belief
 constexpr double kKeysAndValues = 2;      // count
 constexpr Passes kContextRounds{1, 2};    // keys and values, and again with their gradients; count
 
-// The logits of the head, in bytes of one that pass memory in a step, and that are kept.
+// The head's logits: bytes per logit that are moved in a step, and bytes per logit that are kept.
 constexpr double kFusedLossBytes = 8;        // belief
 constexpr double kTorchLossBytes = 32;       // belief
 constexpr double kMegatronLossBytes = 20;    // belief
 constexpr double kFusedLossKept = 4;         // one copy in fp32; count
-constexpr double kTorchLossKept = 6;         // more than logit_copies: in fp32 and in 16 bits; count
+constexpr double kTorchLossKept = 6;         // in addition to logit_copies: in fp32 and in 16 bits; count
 constexpr double kFp32LossKept = 2 * kFp32;  // logits and their gradient; count
-constexpr double kRowsLossKept = kFp32;      // the gradient takes the logits' place; model/head.cpp
+constexpr double kRowsLossKept = kFp32;      // the gradient replaces the logits; model/head.cpp
 
 // Bytes that a layer keeps for its backward pass: Korthikanti et al. 2022 (arXiv 2205.05198), table 2.
-constexpr double kMask = 1;                      // of dropout, an element
-constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, an element: an fp32
-                                                 // and a 16-bit one, of which eager_kept is fitted; count
+constexpr double kMask = 1;                      // of dropout, per element
+constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, per element: an
+                                                 // fp32 and a 16-bit copy, times eager_kept; count
 constexpr double kEverySecond = 0.5;             // products that torchtitan's selective-op keeps
-constexpr double kTokenId = 8;                   // bytes of an input of the embedding (int64)
+constexpr double kTokenId = 8;                   // bytes per input of the embedding (int64)
 constexpr double kScoreTransients = 3;           // a layer's raw scores and two gradients of them; count
 constexpr double kGathered = 2;  // a layer's input with all tensor ranks' parts, and its gradient
 
@@ -95,8 +97,7 @@ bool has_dropout(const ModelConfig& m) {
   return m.hidden_dropout > 0;
 }
 
-/// Prices one LayerShape. n: tokens of a microbatch on a device before any cut along the sequence by the
-/// tensor ranks.
+/// Prices one LayerShape. n: tokens of a microbatch on a device before the tensor ranks split the sequence.
 struct Pricer : KernelRates {
   Pricer(const PlanProblem& problem, const LayerShape& shape, bool has_experts)
       : KernelRates(problem), s(shape), routed(has_experts) {
@@ -112,11 +113,11 @@ struct Pricer : KernelRates {
   ExpertPrice experts = {};
 
   double q() const { return m.query_width() / s.tensor; }
-  /// Keys; latent attention makes those of every head.
+  /// Width of the keys; latent attention computes those of every head.
   double kv() const { return m.latent_attention ? q() : local_key_width(m, s.tensor); }
-  double attended() const { return m.output_width() / s.tensor; }  // values' sums, on their way out
+  double attended() const { return m.output_width() / s.tensor; }  // input of the output projection
   double qkv() const { return m.latent_attention ? 2 * q() + attended() : q() + 2 * kv(); }
-  /// What every token passes after attention: the dense block, or the shared experts.
+  /// Width of what every token passes after attention: the dense block, or the shared experts.
   double ffn() const { return static_cast<double>(routed ? m.shared_ffn : m.ffn_hidden) / s.tensor; }
   double scores() const { return n * m.seq_length * m.heads / s.tensor; }  // elements of the [s, s] matrices
   bool keeps_scores() const {
@@ -138,7 +139,7 @@ struct Pricer : KernelRates {
     return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) +
            narrowing(kTensorsBelow16Bits.forward);
   }
-  /// A product's gradients.
+  /// The gradients of a product.
   double both(double out, double in) const {
     return layer_product(in, out) + product(out, in, n, product_flops());
   }
@@ -153,15 +154,15 @@ struct Pricer : KernelRates {
                    : both(gates() * ffn(), m.hidden) + both(m.hidden, ffn());
   }
   double gates() const { return megalith::gates(m); }
-  /// Casts of the products' inputs to 8 bits and less: read, and written in both orders. The hidden width is
-  /// the input of two of them.
+  /// Casts of the products' inputs to 8 bits or less: read, and written in both orders. The hidden width is
+  /// the input of two products.
   double narrowing(double tensors) const {
     if (!narrow()) return 0;
     return tensors * stream(n * (2 * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
   }
 
   double masked_flops() const { return n * m.seq_length * (q() + attended()); }  // of both products
-  /// Channels of a head, the mean of both products.
+  /// Channels per head, the mean of both products.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
   /// Passes over the scores in memory.
   double score_passes(bool forward) const {
@@ -174,8 +175,8 @@ struct Pricer : KernelRates {
     return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= kJoinedSoftmaxTokens &&
            m.heads / s.tensor * s.micro_batch % kJoinedSoftmaxHeads == 0;
   }
-  /// The matrix units take rows of whole 16-byte words: a head of 108 or 150 channels of 16 bits starts
-  /// between two, and its products run on the vector units, at the data sheet's fp32 rate.
+  /// The matrix units read rows of whole 16-byte words: a head of 108 or 150 16-bit channels starts between
+  /// two words, so its products run on the vector units, at the data sheet's fp32 rate.
   double score_flops() const {
     return cpu() || !p.half() || m.kv_channels % kMatrixChannels == 0 ? peak : k.vector_rate * d.float_flops;
   }
@@ -189,7 +190,7 @@ struct Pricer : KernelRates {
     return products + score_passes(forward) * scores() * e / bandwidth + kKeptKernels.of(forward) * gap();
   }
 
-  double norm_bytes(bool forward) const {  // two norms, of an element of the hidden size
+  double norm_bytes(bool forward) const {  // two norms, per element of the hidden size
     const double fused = kNormPasses.of(forward) * e;
     const bool eager = !(w.fused_norm && !w.cast_norm) && !w.compiled;
     return kNorms * (eager ? fused + kEagerNormBytes.of(forward) : fused);
@@ -202,13 +203,12 @@ struct Pricer : KernelRates {
     return kRotaryShare.of(forward) *
            (w.fused_rope || w.compiled ? kRotaryPasses * e : kEagerRotaryPasses * e);
   }
-  double activation_bytes(bool forward) const {  // of an element of the feed-forward size
-    // The gates read and the result written; the gates and a gradient read, and the gates' gradients written.
+  double activation_bytes(bool forward) const {  // per element of the feed-forward size
+    // Forward: gates read, result written. Backward: gates and a gradient read, the gates' gradients written.
     const double fused = forward ? gates() + 1 : 2 * gates() + 1;
     return e * (fused + (w.fused_activation || w.compiled ? 0 : kEagerActivationPasses.of(forward)));
   }
-  /// The projection is taken apart, and its gradient put together, in memory, but for kernels that read it
-  /// whole.
+  /// The projection is split, and its gradient joined, in memory, except by kernels that read it whole.
   double copy_bytes() const { return w.attention == AttentionKernel::kFused ? 0 : kCopyPasses * e; }
   double elementwise(bool forward) const {
     return (n * share * m.hidden * (norm_bytes(forward) + residual_bytes(forward)) +
@@ -218,7 +218,7 @@ struct Pricer : KernelRates {
            kElementKernels * gap();
   }
 
-  /// Kernels that the host starts for a layer. Its time hides behind the device's, or the other way round.
+  /// Kernels that the host starts for a layer. Host and device overlap: the shorter time is hidden.
   double launches(bool forward) const {
     double count = kLayerKernels;
     count += w.fused_norm && !w.cast_norm ? kFusedNormKernels : kEagerNormKernels;
@@ -238,17 +238,17 @@ struct Pricer : KernelRates {
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
-    // Pieces under products need sequence parallelism and buffers that the link reaches.
+    // Overlap with pieces of products requires sequence parallelism and buffers within reach of the link.
     const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
     const auto exposed = [](double exchanged, double work, double hidden) {
       return exchanged - hidden * std::min(exchanged, work);
     };
     // Around attention, and around the dense block or the shared experts.
     const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = kHalvesOfAllReduce * blocks * one;
-    const double gathered = s.sequence ? blocks * one : 0;  // inputs of the weights' gradients, once more
+    const double gathered = s.sequence ? blocks * one : 0;  // inputs of weights' gradients, again
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
     if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
-    // The gradient's reduction runs beside the weights' gradients.
+    // The gradient's reduction overlaps the weights' gradients.
     return exposed(all, kWeightGradients * linears_backward(), kPartOfOverlap * k.tensor_overlap) + gathered;
   }
   double context_comm(bool forward) const {
@@ -273,7 +273,8 @@ struct Pricer : KernelRates {
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
            product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather;
   }
-  /// A microbatch's gradients go to the buffer: read and written there, or made apart and then added.
+  /// Adding a microbatch's gradients to the buffer: read and written there, or first computed separately and
+  /// then added.
   double accumulation(double parameters) const {
     const double both = 2 * (p.half() ? w.gradient_bytes : kFp32);  // read and written
     return parameters * (w.fused_gradients ? both : both + 2 * e) / bandwidth;
@@ -285,8 +286,8 @@ struct Pricer : KernelRates {
   double backward_work() const {
     return linears_backward() + attention(false) + elementwise(false) + experts.backward;
   }
-  /// What other microbatches' work, or the shared experts', does not hide of the tokens' way to the experts
-  /// and back.
+  /// The exchange of tokens with the experts, less what other microbatches' work, or the shared experts',
+  /// hides.
   double exchange(bool forward) const {
     const double beside = w.overlap_exchange ? forward ? forward_work() : backward_work()
                           : m.shared_overlap ? block(forward)
@@ -294,8 +295,8 @@ struct Pricer : KernelRates {
     return experts.exchange - k.exchange_overlap * std::min(experts.exchange, beside);
   }
 
-  /// A whole layer again in the backward pass, and what keeping and restoring the state around it costs the
-  /// host.
+  /// Recomputing a whole layer in the backward pass, including the host's time to save and restore the state
+  /// around it.
   double full_again(const LayerCost& once, double parameters) const {
     const double kernels = launches(true) + launches(false) + k.checkpoint_launches;
     const double sent = once.forward_sent() + once.backward_sent();
@@ -311,15 +312,15 @@ struct Pricer : KernelRates {
     return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
   }
 
-  /// A layer of which a device holds `parameters`.
+  /// A layer with `parameters` on a device.
   LayerCost layer(double parameters) const {
     LayerCost out;
     out.forward_exchange = exchange(true);
     out.backward_exchange = exchange(false);
     out.forward_comm = tensor_comm(true) + context_comm(true);
     out.backward_comm = tensor_comm(false) + context_comm(false);
-    // The host starts further kernels while ranks exchange: a layer that it holds up is not held up once more
-    // by what faster products no longer hide.
+    // The host starts more kernels during an exchange, so where a layer waits for the host, the part of the
+    // exchange that faster products no longer hide does not add to the wait.
     out.forward = with_host(forward_work() + out.forward_sent(), launches(true)) - out.forward_sent();
     out.backward =
         with_host(backward_work() + accumulation(parameters) + out.backward_sent(), launches(false)) -
@@ -335,9 +336,9 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Layers that predict further tokens, each before the head once more.
+  /// Layers that predict further tokens, each followed by the head.
   double predictions(const LayerCost& layer) const {
-    const double joined = 2.0 * m.hidden / s.tensor;  // the token before and an embedding, side by side
+    const double joined = 2.0 * m.hidden / s.tensor;  // the previous token and an embedding, side by side
     return layer.seconds() + layer_product(m.hidden, joined) + both(m.hidden, joined) + head();
   }
 
@@ -360,7 +361,7 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Bytes of a layer for its backward pass, tensor by tensor: table 2 is for GELU with dropout.
+  /// Bytes that a layer keeps for its backward pass, tensor by tensor: table 2 is for GELU with dropout.
   void keep(LayerCost& out) const {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? kResiduals * kMask * h * share : 0;
@@ -368,12 +369,14 @@ struct Pricer : KernelRates {
     const double rows = kNorms * e * h * (share + whole) + masks;  // norms' inputs and outputs
     const double inner = w.fused_norm || w.compiled ? 0 : k.eager_kept * kNormCopies * h * share;
     const double core = keeps_scores() ? scores() / n * score_bytes() : kLogSumExp * m.heads / s.tensor;
-    // PyTorch's rotation makes queries and keys anew, beside the projection that holds the values.
+    // PyTorch's rotation allocates queries and keys again, in addition to the projection that holds the
+    // values.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
-    // What latent attention compresses to is kept before and after its norm.
+    // The compressed tensors of latent attention are kept before and after their norms.
     const double ranks = m.latent_attention ? 2.0 * (m.query_rank + m.key_rank) + m.key_rotated : 0;
     const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
-    // 8-bit products keep their inputs in 8 bits, a byte less: both norms' results and the activation's.
+    // 8-bit products keep their inputs in 8 bits, saving one byte each for both norms' results and the
+    // activation's.
     const double saved = narrow() ? kNorms * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() * (w.fused_activation || w.compiled || !m.swiglu ? 1 : 2);
@@ -385,12 +388,12 @@ struct Pricer : KernelRates {
                         kEverySecond * experts.kept;
     out.kept_full = n * e * h * share;
   }
-  /// Bytes of what stands before and after the layers, and of what stands only while a layer runs.
+  /// Bytes kept before and after the layers, and bytes needed only while a layer runs.
   void keep_ends(LayerPrice& out) const {
     const double h = m.hidden;
     out.kept_embedding = n * (kTokenId + (has_dropout(m) ? kMask * h * share : 0));
-    out.kept_head = 2 * e * n * h * share;  // what its norm and its product begin with
-    // A prediction also keeps the token before and an embedding, each before and after its norm.
+    out.kept_head = 2 * e * n * h * share;  // the inputs of its norm and its product
+    // A prediction also keeps the previous token and an embedding, each before and after its norm.
     if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + 4 * e * n * h * share);
     const double copies = w.fused_cross_entropy
                               ? kFusedLossKept
@@ -403,7 +406,7 @@ struct Pricer : KernelRates {
     out.transient = (s.sequence ? kGathered * e * n * h : 0) +
                     (keeps_scores() ? kScoreTransients * e * scores() : 0) + experts.transient;
   }
-  double score_bytes() const {  // kept for each element of the scores
+  double score_bytes() const {  // kept per element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? kMask + e : 0;
     const double before = w.attention == AttentionKernel::kFusedSoftmax && w.keeps_softmax_input ? e : 0;
     return softmax + drop + before +

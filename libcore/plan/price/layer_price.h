@@ -19,10 +19,10 @@ struct LayerShape {
 /// One layer for one microbatch on one device of a LayerShape. Seconds and bytes.
 struct LayerCost {
   double forward = 0, backward = 0;            // a layer's work, without communication
-  double forward_comm = 0, backward_comm = 0;  // what tensor and context ranks exchange and nothing hides
+  double forward_comm = 0, backward_comm = 0;  // communication of tensor and context ranks, not hidden
   double forward_exchange = 0, backward_exchange = 0;  // tokens to their experts and back, not hidden
   double again_attention = 0, again_norm_act = 0, again_products = 0,
-         again_full = 0;  // what recomputing repeats
+         again_full = 0;  // what recomputation repeats
   double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
          kept_full = 0;  // bytes of a layer
 
@@ -35,23 +35,23 @@ struct LayerCost {
   double kept_of(Recomputed) const;  // bytes of a layer
 };
 
-/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything of a
-/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Where a
-/// model has experts in some layers only, the price's own layer is one with experts.
+/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything in a
+/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Where only
+/// some layers of a model have experts, the price's own layer is one with experts.
 struct LayerPrice : LayerCost {
-  LayerCost plain;                 // a layer without experts, of a model that has some
+  LayerCost plain;                 // a layer without experts, in a model that has some
   double head = 0, embedding = 0;  // forward and backward; the head with the layers of further predictions
-  double message = 0;              // bytes of what the next stage gets, on each device
-  double sent = 0;                 // of them, what a device sends
-  double put_together = 0;         // seconds until tensor ranks that got a part each have the whole
+  double message = 0;              // bytes that the next stage receives, on each device
+  double sent = 0;                 // the part of them that a device sends
+  double put_together = 0;         // seconds until tensor ranks that received a part each have the whole
 
   double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
   ParameterCount parameters;
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);
-/// Seconds of one op of this version's trainer (ops/op.h) on the device, by its name and price: the rates of
-/// the layers' price, without what depends on a product's shape.
+/// Seconds of one op of this version's trainer (ops/op.h) on the device, by its name and cost: with the rates
+/// of the layers' price, without effects of a product's shape.
 double op_seconds(const PlanProblem&, std::string_view op, const Cost&);
 inline LayerShape shape_of(const Candidate& c) {
   return {c.tensor, c.context, c.micro_batch, c.sequence, c.expert, c.expert_tensor};

@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-/// Ranks of a ring beyond which NCCL takes trees, whose hops grow with the logarithm. Belief.
+/// The size of a ring above which NCCL uses trees, whose number of hops grows with the logarithm. Belief.
 constexpr int kLongestRing = 16;
 
 }  // namespace

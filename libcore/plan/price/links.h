@@ -4,14 +4,14 @@
 
 namespace megalith {
 
-/// How ranks reach each other: bytes/s of one rank, seconds a hop.
+/// How ranks reach each other: bytes/s per rank, seconds per hop.
 struct Link {
   double bandwidth = 1, latency = 0;
 };
-/// For a group of `ranks` ranks that lie `stride` apart. Where a group has several ranks on a machine, their
+/// For a group of `ranks` ranks with distance `stride`. If a group has several ranks on a machine, their
 /// network devices work together.
 Link group_link(const PlanProblem&, int ranks, int stride);
-/// One direction of a ring: a gather or a scatter of `bytes` in all; an all-reduce is two.
+/// One direction of a ring: a gather or a scatter of `bytes` in total; an all-reduce is two.
 double ring_seconds(double bytes, int ranks, Link);
 
 }  // namespace megalith

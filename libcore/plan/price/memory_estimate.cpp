@@ -10,19 +10,19 @@ namespace {
 constexpr double kMaster = 4, kGradient = 4;          // in fp32
 constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two, in fp32 or in 8 bits
 
-/// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, and the one at work:
-/// Qi et al. 2024 (arXiv 2405.15362).
+/// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, plus the one being
+/// processed: Qi et al. 2024 (arXiv 2405.15362).
 constexpr double kVHalf = 2, kVMin = 3;
 
-/// Messages of a pipeline rank at a time: one that comes and one that goes, in each direction.
+/// Messages of a pipeline rank at one time: one incoming and one outgoing, in each direction.
 constexpr double kMessages = 4;
-/// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), of closed forms only:
-/// the trainer's own count (trainer.h) says what fits.
+/// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), only for closed forms:
+/// the trainer's own count (trainer.h) decides what fits.
 constexpr double kProcessorWorkspace = 16.0 * (1 << 20);
-/// Part of the allocator's slack that is left with expandable segments. Belief.
+/// The share of the allocator's slack that remains with expandable segments. Belief.
 constexpr double kExpandableSlack = 0.1;
 
-/// Chunks of a microbatch that stage `stage` holds at its fullest.
+/// The largest number of chunks of a microbatch that stage `stage` holds at any time.
 double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   const double later_stages = c.pipeline - stage - 1;
   const double total = static_cast<double>(c.microbatches) * c.chunks;
@@ -42,7 +42,7 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   return total;
 }
 
-/// For one parameter: 16-bit models have masters beside their weights.
+/// Per parameter: 16-bit models have masters in addition to their weights.
 double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? kMaster : 0) + (p.software.adam_8bit ? kEightBitMoments : kMoments);
 }
@@ -50,17 +50,17 @@ double optimizer_bytes(const PlanProblem& p) {
 void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
                MemoryEstimate& estimate) {
   const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
-  // Bytes that are left of both kinds of parameters where they are cut from this stage of ZeRO on.
+  // Bytes that remain of both kinds of parameters if they are sharded from this stage of ZeRO on.
   const auto held = [&](double bytes, Sharding from) {
     const bool cut = c.sharding >= from;
     return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
            parameters.experts * bytes * (cut ? 1 / copies : 1.0);
   };
-  // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
+  // 8- and 4-bit products keep their weights in 8 bits in both orders: the same number of bytes as 16 bits.
   estimate.parameters = held(p.element(), Sharding::kParameters);
   estimate.gradients = held(p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
   estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
-  // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
+  // Only the ranks of the model's first copy save parameters; the estimate is for one of these.
   if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
@@ -75,7 +75,7 @@ double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPr
   const int stage = kind.stage;
   const double flight = chunks_in_flight(p, c, stage) / c.chunks;
   double kept = layer_activations(c, kind.layer(price), kind.layers) * flight;
-  if (c.recompute != Recomputed::kNone)  // a layer is filled again while its backward pass runs
+  if (c.recompute != Recomputed::kNone)  // during its backward pass a layer is complete again
     kept += price.kept - price.kept_of(c.recompute);
   if (stage == 0) kept += flight * price.kept_embedding;
   if (stage == c.pipeline - 1) kept += price.kept_head;
@@ -86,7 +86,8 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
   const double messages = c.pipeline > 1 ? kMessages * price.message : 0;
   const double workspace =
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
-  // FSDP holds a layer's parameters while it runs, gathers the next ones', and reduces the gradients of one.
+  // FSDP holds the current layer's parameters, gathers the next layer's, and reduces the gradients of one
+  // layer.
   const double unit = c.sharding == Sharding::kParameters
                           ? (price.parameters.block + price.parameters.experts) *
                                     (2 * p.element() + p.software.gradient_bytes) +
@@ -144,8 +145,8 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
                                                              : p.coefficients->slack;
   const double working = estimate.activations + estimate.logits + estimate.transient;
   estimate.fragmentation = slack * working;
-  // What the exchange and the optimizer take while they step comes when the activations are gone. The
-  // allocator keeps the memory of both, and gives back what it does not need only when there is no other.
+  // The memory that the exchange and the optimizer need during their step is allocated after the activations
+  // are freed. The allocator keeps both, and returns what is unused only when nothing else is left.
   const double stepping =
       (c.data > 1 ? p.software.bucket_bytes : 0) +
       (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);

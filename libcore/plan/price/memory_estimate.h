@@ -12,23 +12,21 @@ struct MemoryEstimate {
   double activations = 0;    // of all microbatches in flight
   double logits = 0;         // last stage
   double transient = 0;      // gathered inputs and parameters, pipeline messages, workspace
-  double save_copy = 0;      // of what an asynchronous save writes (PlanProblem::save_copy)
+  double save_copy = 0;      // the copy for an asynchronous save (PlanProblem::save_copy)
   double context = 0;        // driver, kernels and communication buffers
   double fragmentation = 0;  // what a caching allocator reserves but cannot use
 
-  double cached = 0;  // kept by the allocator from another phase of the step; given back before it runs out
+  double cached = 0;  // kept by the allocator from another phase of the step; returned before memory runs out
 
   double allocated() const {
     return parameters + gradients + optimizer + activations + logits + transient + save_copy;
   }
   double reserved() const { return allocated() + fragmentation + cached; }
-  double device() const {
-    return reserved() + context;
-  }  // what nvidia-smi shows, where the device has as much
-  double needed() const { return allocated() + fragmentation + context; }  // less is too little
+  double device() const { return reserved() + context; }  // what nvidia-smi shows if the device has as much
+  double needed() const { return allocated() + fragmentation + context; }  // the run fails with less
 };
 
-/// What a device's memory goes to, as reports show it: these add up to needed().
+/// A part of a device's memory as shown in reports: the parts add up to needed().
 struct MemoryPart {
   const char* name;
   const char* color;  // in HTML
@@ -46,19 +44,19 @@ inline constexpr MemoryPart kMemoryParts[] = {
     {"context", "#9498a0", [](const MemoryEstimate& b) { return b.context; }},
     {"fragmentation", "#d0d3d8", [](const MemoryEstimate& b) { return b.fragmentation; }},
 };
-/// Those that say something of the problem.
+/// The parts that apply to the problem.
 std::vector<MemoryPart> memory_parts(const PlanProblem&);
 
-/// Bytes of a device that a job can have before it runs out.
+/// Bytes of a device that a job can use before it runs out.
 double usable_memory(const PlanProblem&);
 
-/// Bytes that one layer keeps for its backward pass, of one microbatch, on one device.
+/// Bytes that one layer keeps for its backward pass, for one microbatch, on one device.
 double block_activations(const PlanProblem&, const Candidate&);
 
 /// Parameters on one device of a pipeline stage.
 struct StageParameters {
-  double shared = 0;   // with the ranks that have other data
-  double experts = 0;  // with those that hold the same experts
+  double shared = 0;   // shared with the ranks that have other data
+  double experts = 0;  // shared with those that hold the same experts
   double sum() const { return shared + experts; }
 };
 StageParameters stage_parameters(const Candidate&, const ParameterCount&, const Layout::Kind&);

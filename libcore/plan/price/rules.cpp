@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Whether a candidate breaks a rule. `reason`, where there is one, is then filled: a search asks thousands
-/// of times and prints one.
+/// Whether a candidate breaks a rule. If so and if `reason` is given, fills it: a search checks thousands of
+/// times and prints one.
 struct Rule {
   const char* id;
   bool (*broken)(const PlanProblem&, const Candidate&, std::string* reason);
@@ -21,7 +21,7 @@ bool broken_if(bool broken, std::string* reason, const Words& words) {
   return broken;
 }
 
-// Each rule sees a candidate whose derived numbers are filled. Ids and sources: docs/planner.md.
+// Each rule sees a candidate whose derived numbers are set. Ids and sources: docs/planner.md.
 bool hidden_by_heads(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;
   return broken_if(m.hidden % m.heads != 0 && m.kv_channels * m.heads == m.hidden, reason, [&] {
@@ -103,7 +103,7 @@ bool sequence_by_tensor(const PlanProblem& p, const Candidate& c, std::string* r
   });
 }
 bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* reason) {
-  constexpr int kSpans = 2;  // of a rank: one from each end, so that ranks have as many pairs of tokens
+  constexpr int kSpans = 2;  // per rank: one from each end, so that ranks have equally many pairs of tokens
   const int parts = kSpans * c.context * (c.sequence ? c.tensor : 1);
   return broken_if(c.context > 1 && p.model.seq_length % parts != 0, reason, [&] {
     return concat("sequence ", p.model.seq_length, " is not a multiple of ", parts,
@@ -111,7 +111,7 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// What to change of a number of expert ranks that does not divide the ranks of a stage.
+/// How to change a number of expert ranks that does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
     return concat("; expert-tensor must divide the ", ranks, " ranks of a pipeline stage");
@@ -211,7 +211,7 @@ constexpr Rule kRules[] = {
     {"E1", deepep_has_ranks},        {"E2", exchange_beside_work}, {"E3", bias_by_scores},
     {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher}};
 
-/// W1: the devices are a multiple of what one copy of the model takes.
+/// W1: the number of devices is a multiple of what one copy of the model needs.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
   const int ranks = c.tensor * c.pipeline * c.context;
   c.data = p.machine.world / ranks;
@@ -221,7 +221,7 @@ bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
   });
 }
 
-/// B1: the global batch is a multiple of what one microbatch over all data ranks takes.
+/// B1: the global batch is a multiple of one microbatch over all data ranks.
 bool batch_by_data(const PlanProblem& p, Candidate& c, std::string* reason) {
   const int64_t slice = int64_t{c.micro_batch} * c.data;
   c.global_batch = p.global_batch > 0 ? p.global_batch : p.max_global_batch / slice * slice;

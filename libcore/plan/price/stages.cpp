@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-/// A layer that is `share` of the second one and for the rest the first.
+/// A layer that is `share` of the second one and otherwise the first.
 LayerCost between(const LayerCost& first, const LayerCost& second, double share) {
   constexpr double LayerCost::*kAll[] = {&LayerCost::forward,
                                          &LayerCost::backward,
@@ -29,8 +29,7 @@ LayerCost between(const LayerCost& first, const LayerCost& second, double share)
   return out;
 }
 
-/// One stage after the other; where the user did not name them, those that are alike and follow each other
-/// as one.
+/// The stages in order; unless the user named them, equal neighbours are joined into one.
 std::vector<Layout::Kind> every_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
   std::vector<Layout::Kind> kinds;
   for (int stage = 0; stage < c.pipeline; ++stage) {
@@ -52,7 +51,7 @@ std::vector<Layout::Kind> stage_kinds(const PlanProblem& p, const Candidate& c, 
     if (times > 0) kinds.push_back({stage, stage_layers(p, c, stage), static_cast<double>(times)});
   };
   add(0, 1);
-  if (last > 1) {  // the middle stages differ by one layer at most, and the later ones have more
+  if (last > 1) {  // the middle stages differ by at most one layer, and the later ones have more
     const int few = stage_layers(p, c, 1), many = stage_layers(p, c, last - 1), middle = last - 1;
     const int inside = p.model.layers - stage_layers(p, c, 0) - stage_layers(p, c, last);
     const int more = many > few ? inside - middle * few : 0;

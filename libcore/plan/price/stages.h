@@ -7,15 +7,15 @@
 
 namespace megalith {
 
-/// Stages of a pipeline that hold as many layers, and what else stands still while recomputation and sharding
-/// are tried.
+/// Stages of a pipeline with equally many layers, and what else does not change while recomputation and
+/// sharding are tried.
 struct Layout {
   struct Kind {
     int stage = 0;  // the earliest of them: it holds the most microbatches
     int layers = 0;
-    double times = 1;     // how many
-    int plain = 0;        // of the layers, those without experts in a model that has some
-    LayerCost mean = {};  // of its layers, where they differ
+    double times = 1;     // how many stages
+    int plain = 0;        // the layers without experts, in a model that has some
+    LayerCost mean = {};  // the mean of its layers, where they differ
     const LayerCost& layer(const LayerPrice& price) const { return plain > 0 ? mean : price; }
   };
   std::vector<Kind> kinds;
@@ -25,7 +25,7 @@ struct Layout {
   double machine_doublings = 0;
 };
 Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);
-/// One stage of it.
+/// One stage of the pipeline.
 Layout::Kind stage_kind(const PlanProblem&, const Candidate&, const LayerPrice&, int stage);
 
 }  // namespace megalith

@@ -10,23 +10,24 @@ namespace {
 
 // "Belief": as in layer_price.cpp.
 
-/// What other schedules leave of 1F1B's bubble. They part the backward pass in two (Qi et al. 2023, arXiv
-/// 2401.10241), some with two chunks a stage in a V (Qi et al. 2024, arXiv 2405.15362). 0.1 and 0.5: beliefs.
+/// The share of 1F1B's bubble that other schedules leave. They split the backward pass in two (Qi et al.
+/// 2023, arXiv 2401.10241), some with two chunks per stage in a V (Qi et al. 2024, arXiv 2405.15362). 0.1 and
+/// 0.5: beliefs.
 constexpr double kZeroBubble = 1.0 / 3, kZeroBubbleV = 0.1, kVHalf = 0.5, kVMin = 1;
 
 constexpr double kFp32 = 4;  // bytes
-/// Bytes that a step of the optimizer moves for a parameter: masters and moments read and written (24), the
-/// weight written, gradients scaled. A 16-bit model's gradient is not among them and passes memory twice.
-/// Belief: the coefficient optimizer_traffic was fitted beside it.
+/// Bytes that a step of the optimizer moves per parameter: masters and moments read and written (24), the
+/// weight written, gradients scaled. A 16-bit model's gradient is not included and passes memory twice.
+/// Belief: the coefficient optimizer_traffic was fitted with this value in place.
 constexpr double kMixedStep = 30, kGradientPasses = 2, kFp32Step = 36;
-/// Seconds of a step on a processor for data and log. Belief.
+/// Seconds per step on a processor for data and log. Belief.
 constexpr double kProcessorOverhead = 1e-3;
 /// Directions of a pipeline's messages: activations, and their gradients.
 constexpr double kDirections = 2;
-/// Operations of a matrix's parameter and a token: a product and a sum, forward and for both gradients.
+/// Operations per matrix parameter and token: a product and a sum, forward and for both gradients.
 constexpr double kOperations = 6;
 
-/// Layers of a stage of `layers` of which something is run again.
+/// Layers of a stage of `layers` in which something is recomputed.
 int layers_again(const Candidate& c, int layers) {
   return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
 }
@@ -44,7 +45,7 @@ struct Assembly {
   const Layout& layout;
   const Coefficients& k = *p.coefficients;
 
-  /// Seconds of one microbatch between two stages, both directions, that are not hidden.
+  /// Seconds of one microbatch's messages between two stages, both directions, that are not hidden.
   double messages() const {
     if (c.pipeline == 1) return 0;
     const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
@@ -69,7 +70,7 @@ struct Assembly {
   }
 
   struct Stages {
-    double sum = 0;  // seconds of one microbatch on all of them, one after the other
+    double sum = 0;  // seconds of one microbatch on all of them in sequence
     const Layout::Kind* slowest = nullptr;
   };
   Stages all_stages() const {
@@ -95,7 +96,7 @@ struct Assembly {
            ring_seconds(bytes * parameters.experts, c.expert_data(), layout.expert_data);
   }
 
-  /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, beside the layers' work.
+  /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, during the layers' work.
   double sharded_layers(const Layout::Kind& kind) const {
     const LayerCost& layer = kind.layer(price);
     const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
@@ -133,7 +134,7 @@ struct Assembly {
                           last = stage_parameters(c, price.parameters, layout.kinds.back());
     return last.sum() > first.sum() ? last : first;
   }
-  /// `cut`: over the ranks that have the same parameters.
+  /// `cut`: sharded over the ranks that have the same parameters.
   double optimizer(const StageParameters& parameters, bool cut) const {
     const double bytes = p.half() ? kMixedStep + p.software.gradient_bytes * kGradientPasses : kFp32Step;
     const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
@@ -141,7 +142,7 @@ struct Assembly {
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
   }
 
-  /// A step that the stages of this kind hold up, without what depends on the sharding.
+  /// A step whose slowest stages are of this kind, without what depends on the sharding.
   StepTime pipeline(const Layout::Kind& kind, const Stages& all) const {
     const double nmb = static_cast<double>(c.microbatches);
     const int layers = kind.layers;
@@ -179,8 +180,8 @@ struct Assembly {
     wait_for_the_slowest(t);
     return t;
   }
-  /// The longest of those that one kind of stages holds up: what they hide of the exchange differs, and must
-  /// not jump where a faster device makes another kind the slowest.
+  /// Tries each kind of stage as the bottleneck and returns the longest step: kinds hide different amounts of
+  /// the exchange, and the result must not jump where a faster device makes another kind the slowest.
   StepTime time() const {
     const Stages all = all_stages();
     StepTime longest = held_up_by(*all.slowest, all);

@@ -26,11 +26,11 @@ struct StepTime {
 StepTime step_time(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 StepTime step_time(const PlanProblem&, const Candidate&);
 
-/// No step of the candidate is shorter, whatever is recomputed and however the state is sharded: the same sum
-/// without recomputation and data-parallel communication, each term rounded as there.
+/// A lower bound for the candidate's step, whatever is recomputed and however the state is sharded: the same
+/// sum without recomputation and data-parallel communication, with each term rounded in the same way.
 double least_seconds(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 
-/// Seconds of one microbatch on a stage: forward and backward, with what is recomputed and exchanged.
+/// Seconds of one microbatch on a stage: forward and backward, including recomputation and exchange.
 double stage_seconds(const Candidate&, const LayerPrice&, const Layout::Kind&);
 
 /// Seconds between which four of five runs are expected.
@@ -40,14 +40,14 @@ struct Interval {
 Interval interval(const PlanProblem&, double seconds);
 /// The step with the tokens at both ends of their imbalance (PlanProblem::imbalance_point).
 Interval imbalance_interval(const PlanProblem&, const Candidate&);
-/// The interval of a step that takes `seconds`; with experts both ends of the token imbalance are in it.
+/// The interval of a step that takes `seconds`; with experts it includes both ends of the token imbalance.
 Interval step_interval(const PlanProblem&, const Candidate&, double seconds);
 
-/// Floating-point operations of one step over all devices: 6 per parameter of a matrix and token (of the
-/// experts, those that the router chooses), and causal attention's half.
+/// Floating-point operations of one step over all devices: 6 per matrix parameter and token (of the experts,
+/// those that the router chooses), and half of attention for the causal mask.
 double model_flops(const PlanProblem&, int64_t global_batch);
 
-/// Share of the devices' dense peak (of 16 bits, or fp32) that a step of `seconds` reaches.
+/// Share of the devices' dense peak (in 16 bits, or fp32) that a step of `seconds` reaches.
 double model_flops_utilisation(const PlanProblem&, const Candidate&, double seconds);
 
 }  // namespace megalith

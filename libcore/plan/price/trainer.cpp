@@ -48,7 +48,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   parallel.context = c.context;
   parallel.data = c.data;
   parallel.world = p.machine.world;
-  parallel.local_world = p.machine.world;  // how the ranks are spread over machines is the launcher's
+  parallel.local_world = p.machine.world;  // the launcher decides how the ranks are spread over machines
   parallel.sequence = c.sequence;
   parallel.sharding = c.sharding;
   parallel.nproc = p.machine.world;
@@ -94,8 +94,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   }
   try {
     const RunShape run = run_of(p, config);
-    // One stage of each kind: all eight stages of each plan took a fifth of the program's time for a model of
-    // 22 billion parameters.
+    // Only one stage of each kind: all eight stages of each plan took a fifth of the program's time for a
+    // model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
       const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
       if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())

@@ -11,14 +11,14 @@
 namespace megalith {
 namespace {
 
-/// A clock's and a counter's error, by which a rate may pass a data sheet's.
+/// A clock's and a counter's error, by which a rate may exceed a data sheet's.
 constexpr double kTolerance = 1.02;
-/// A GPU's cache may hold a part of what an op that memory bounds reads and writes, which makes it so many
-/// times as fast. A processor's caches may do more: of it the fit's bandwidth is judged.
+/// A GPU's cache may hold a part of what a memory-bound op reads and writes, which makes the op up to this
+/// many times faster. A processor's caches may do more: there the fitted bandwidth is checked instead.
 constexpr double kCached = 4;
-/// An error on points that a fit has not seen, as large as makes plans doubtful.
+/// An error on unseen points that makes plans doubtful.
 constexpr double kPoor = 0.5;
-/// Characters of a word of the file that are shown.
+/// The number of characters shown of a word from the file.
 constexpr size_t kShown = 60;
 
 std::string shown(const std::string& word) {
@@ -48,7 +48,7 @@ void check_same(const DeviceProfile& profile, const CalibrationTarget& plan, con
     refuse(concat(profile.threads, " threads"), concat(plan.threads), "give the same --threads to both");
 }
 
-/// Something faster than the device's data sheet says, or than ten times what was measured now.
+/// Refuses rates above the device's data sheet, or above ten times what was measured now.
 void check_possible(const DeviceProfile& profile, const CalibrationTarget& plan, const std::string& path) {
   const Accelerator& device = plan.before.device;
   const double peak = profile.dtype == "fp32" ? device.float_flops : device.half_flops;
@@ -78,7 +78,7 @@ void check_bounds(const std::vector<FittedRate>& rates, const CalibrationTarget&
   };
   for (const FittedRate& rate : rates) {
     const double value = rate.of(fitted);
-    if (value == rate.of(plan.before)) continue;  // of which the points say nothing
+    if (value == rate.of(plan.before)) continue;  // the points say nothing about it
     if (rate.firm_high && value >= rate.high) refuse(rate, " or more", "less");
     if (rate.firm_low && value <= rate.low) refuse(rate, " or less", "more");
   }
@@ -109,7 +109,7 @@ void warn_of_poor(const DeviceProfile& profile, const PointErrors& after, const 
          format_duration(profile.seconds), " (--seconds)");
 }
 
-/// Without the points that say nothing of this plan: attention, where it keeps the scores.
+/// The points without those that do not apply to this plan: attention, if the plan keeps the scores.
 std::vector<ProfilePoint> points_for(const DeviceProfile& profile, const CalibrationTarget& plan) {
   std::vector<ProfilePoint> points = profile.points;
   if (!plan.attention && plan.before.device.multiprocessors > 0)

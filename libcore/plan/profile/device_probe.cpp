@@ -73,7 +73,7 @@ View DeviceProbe::output(DType dtype, Shape shape) {
 }
 
 bool DeviceProbe::holds(const ProfilePoint& p) const {
-  constexpr size_t kOperands = 4;  // at most, in one block, of one op
+  constexpr size_t kOperands = 4;  // at most, in one block, for one op
   const int64_t largest = p.kind == ProfiledKind::kProduct
                               ? std::max({p.rows * p.columns, p.rows * p.depth, p.columns * p.depth})
                               : std::max(p.rows * p.columns, 3 * p.sequence * p.heads * p.head);
@@ -165,7 +165,7 @@ ProfilePoint DeviceProbe::priced(const ProfilePoint& p) {
 
 double DeviceProbe::seconds_of(const ProfilePoint& p, int64_t times) {
   const bool is_gradient = p.kind == ProfiledKind::kAttentionGradient;
-  if (is_gradient) output_at_ = 0;  // so that what it writes comes after what it reads
+  if (is_gradient) output_at_ = 0;  // so that it writes after what it reads
   const Attention forward = is_gradient ? attention(p) : Attention{};
   if (is_gradient) run(stream_, forward);
   const size_t kept = output_at_;
@@ -187,7 +187,7 @@ DeviceProfile profile_device(const ProfileRequest& request) {
   set_cpu_threads(request.threads);
   const std::unique_ptr<Backend> backend = make_backend(request.backend);
   const bool cpu = std::string_view(backend->name()) == "cpu";
-  // Several times the last level's cache.
+  // Several times the last-level cache.
   DeviceProbe probe(*backend, request.dtype, size_t{1} << (cpu ? 27 : 31));
   DeviceProfile profile{.device = request.device,
                         .processor = processor_name(),
@@ -200,7 +200,7 @@ DeviceProfile profile_device(const ProfileRequest& request) {
   std::vector<ProfilePoint> grid = profile_grid(cpu ? 8 : 32);
   std::erase_if(grid, [&](const ProfilePoint& point) { return !probe.holds(point); });
   profile.grid = static_cast<int64_t>(grid.size());
-  // The first calls load libraries and make kernels; the grid begins with every kind of op.
+  // The first calls load libraries and build kernels; the grid begins with every kind of op.
   constexpr size_t kFirst = 16;
   for (size_t i = 0; i < std::min(kFirst, grid.size()); ++i) probe.seconds_of(grid[i], 1);
   const auto start = std::chrono::steady_clock::now();

@@ -7,27 +7,27 @@
 
 namespace megalith {
 
-/// Runs the ops of a profile's points on a device, with operands where a training step finds them: what the
-/// op before has made, at one place; weights, kept activations and results, in memory larger than the caches,
-/// through which calls go on. Attention's gradient is the exception: what one forward pass left (qkv, the
-/// result and lse) and what it writes (dqkv) stay at one place each for all calls of a sample, and only the
-/// gradient that it is given goes on.
+/// Runs the ops of a profile's points on a device, with operands where a training step finds them: the
+/// previous op's result in one place; weights, kept activations and results in memory larger than the caches,
+/// through which successive calls advance. Attention's gradient is the exception: the results of one forward
+/// pass (qkv, the output and lse) and what it writes (dqkv) stay in one place for all calls of a sample, and
+/// only its incoming gradient advances.
 class DeviceProbe {
  public:
-  /// Takes twice `bytes` of the device. kDevice when there is not as much.
+  /// Allocates twice `bytes` on the device. kDevice when there is not enough.
   DeviceProbe(Backend&, DType, size_t bytes);
 
-  /// Whether the operands of the point have a place: four times its largest matrix, in fp32, fits `bytes`.
+  /// Whether the point's operands fit: four times its largest matrix, in fp32, within `bytes`.
   bool holds(const ProfilePoint&) const;
-  /// The point with the price that its op states, which is not run for it.
+  /// The point with the cost that its op states; does not run the op.
   ProfilePoint priced(const ProfilePoint&);
-  /// Seconds of `times` calls, one after the other, until the device has done all of them.
+  /// Seconds of `times` successive calls, until the device has finished all of them.
   double seconds_of(const ProfilePoint&, int64_t times);
 
  private:
   ConstView input(Shape);     // random values of the dtype
-  ConstView made(Shape);      // such values at one place: what the op before has made
-  View output(DType, Shape);  // what was there before
+  ConstView made(Shape);      // such values in one place: the previous op's result
+  View output(DType, Shape);  // with its previous contents
   using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Gelu, GeluGrad, Attention, AttentionGrad>;
   Op op_of(const ProfilePoint&);  // on the next operands
   Op product(const ProfilePoint&);
@@ -43,9 +43,9 @@ class DeviceProbe {
   size_t input_at_ = 0, output_at_ = 0;
 };
 
-/// What profile_device() is asked for.
+/// The parameters of profile_device().
 struct ProfileRequest {
-  std::string device;   // the planner's name of it
+  std::string device;   // the planner's name for it
   std::string backend;  // "cpu", "cuda"
   DType dtype = DType::kF32;
   int threads = 0;  // of the CPU's ops; 0: as many as the process may use

@@ -31,7 +31,7 @@ std::span<const Size> sizes_of(ProfiledKind kind) {
   return kMatrixSizes;
 }
 
-/// "p.json: points[3].rows is 1.5, wanted …": of a value of the profile that is being read.
+/// "p.json: points[3].rows is 1.5, wanted …", for a value of the profile that is being read.
 template <class... Parts>
 [[noreturn]] void refuse(const Json& value, const Parts&... wanted) {
   constexpr size_t kShown = 60;
@@ -40,8 +40,8 @@ template <class... Parts>
        ", wanted ", wanted..., "; measure the device again");
 }
 
-/// What a member can be beyond its type: a number from `low`, or with `above` greater than it, and less than
-/// `end`; or one of a few words that this version writes.
+/// The valid values of a member beyond its type: a number from `low`, or with `above` greater than it, and
+/// less than `end`; or one of a few words that this version writes.
 struct Rule {
   double low = 0, end = 0;
   bool above = false;
@@ -53,7 +53,7 @@ Rule from(double low, double end) {
 Rule above_zero(double end) {
   return {.end = end, .above = true};
 }
-constexpr double kMostSize = 2147483648;  // squares of which are no overflow
+constexpr double kMostSize = 2147483648;  // its square does not overflow
 
 [[noreturn]] void refuse_other_words(const Json& value, std::span<const std::string_view> known) {
   refuse(value, "one of ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
@@ -87,7 +87,7 @@ void read(const Json& value, ProfiledKind& out, const Rule&) {
   refuse_other_words(value, known);
 }
 
-/// Visitors of a point's and a profile's members, which are listed once for both.
+/// Visitors for the members of a point and a profile, which are listed once for both.
 struct Writer {
   Json& object;
   template <class T>
@@ -136,7 +136,8 @@ void visit_profile(Profile& profile, size_t points, const auto& v) {
   v("grid", profile.grid, from(static_cast<double>(points), kMostSize));
 }
 
-/// Two points of one op and size: a file that was put together, of which a fit would make more than it says.
+/// Refuses two points of one op and size: such a file was put together from several, and a fit would overrate
+/// it.
 void check_points(const std::vector<ProfilePoint>& points, const std::string& path) {
   const auto products = std::count_if(points.begin(), points.end(),
                                       [](const auto& point) { return point.kind == ProfiledKind::kProduct; });

@@ -18,7 +18,7 @@ enum class ProfiledKind : uint8_t {
   kAttention,          // causal attention in flash form
   kAttentionGradient,  // its backward pass
   kMemory,             // an op that reads and writes each element once or twice
-  kStart,              // an op that has nearly nothing to do
+  kStart,              // an op with almost no work
 };
 inline std::vector<EnumName<ProfiledKind>> enum_names(ProfiledKind) {
   return {{"product", ProfiledKind::kProduct},
@@ -32,34 +32,34 @@ inline std::vector<EnumName<ProfiledKind>> enum_names(ProfiledKind) {
 struct ProfilePoint {
   ProfiledKind kind = ProfiledKind::kStart;
   std::string op;                             // one of ops_of(kind)
-  int64_t rows = 0, columns = 0, depth = 0;   // a product is of [rows, depth] by [depth, columns]
+  int64_t rows = 0, columns = 0, depth = 0;   // a product is [rows, depth] by [depth, columns]
   int64_t sequence = 0, heads = 0, head = 0;  // of attention, one sample; head: channels
-  double flops = 0, bytes = 0;                // the op's price (ops/op.h)
+  double flops = 0, bytes = 0;                // the op's cost (ops/op.h)
   double seconds = 0;                         // median
-  double spread = 0;                          // half the distance between the quartiles, of the median
-  int64_t samples = 0;                        // at least kLeastSamples
+  double spread = 0;    // half the distance between the quartiles, relative to the median
+  int64_t samples = 0;  // at least kLeastSamples
 };
 constexpr int64_t kLeastSamples = 3;
 
-/// The ops that a point of the kind can be of; the form of a product.
+/// The ops that a point of the kind can have; for a product its forms.
 std::span<const std::string_view> ops_of(ProfiledKind);
 
-/// What a point's time depends on by the planner's model: its kind and sizes, whatever the form of a product
-/// or the op that memory bounds; of a start the op. Points of equal keys tell a fit the same.
+/// What a point's time depends on in the planner's model: its kind and sizes, but not the form of a product
+/// or which memory-bound op it is; for a start the op. Points with equal keys tell a fit the same.
 using PointKey = std::tuple<ProfiledKind, std::string, std::vector<int64_t>>;
 PointKey key_of(const ProfilePoint&);
 
-/// What was measured of one device by `megalith-autoplan profile`.
+/// The measurements of one device by `megalith-autoplan profile`.
 struct DeviceProfile {
-  std::string device;     // as the planner calls it (Accelerator::name)
-  std::string processor;  // "AMD EPYC 9554", of the CPU or beside the GPU
+  std::string device;     // the planner's name (Accelerator::name)
+  std::string processor;  // "AMD EPYC 9554"; the CPU, or the host of the GPU
   std::string backend;    // "cpu", "cuda"
   std::string dtype;      // "fp32", "bf16", "fp16"
   std::string date;       // "2026-11-23 07:30:00"
   std::string version;    // of the library that measured
   int64_t threads = 0;    // of the CPU's ops
-  double seconds = 0;     // that measuring took
-  int64_t grid = 0;       // points that were wanted; those not in `points` were cut off
+  double seconds = 0;     // duration of measuring
+  int64_t grid = 0;       // number of points planned; those not in `points` were cut off
   std::vector<ProfilePoint> points;
 };
 
@@ -67,15 +67,15 @@ Json to_json(const DeviceProfile&);
 
 /// Whether the text is a profile, of this or another version.
 bool is_device_profile(std::string_view text);
-/// kData with the file, the member and what was wanted when the text is no profile of this version, a word is
-/// none that this version writes, a number is not whole or not in the range that a measurement can have, two
-/// points are of one op and one size, or there are fewer than kLeastProducts products or more than
-/// kMostPoints points.
+/// kData with the file, the member and what was wanted when the text is not a profile of this version, a word
+/// is not one that this version writes, a number is not an integer or outside the range of a measurement, two
+/// points have one op and one size, or there are fewer than kLeastProducts products or more than kMostPoints
+/// points.
 DeviceProfile parse_device_profile(std::string_view text, const std::string& path);
 constexpr int kLeastProducts = 4;
 constexpr size_t kMostPoints = 2000;  // six times the whole grid
 
-/// What /proc/cpuinfo calls the processor; "unknown" where it does not say.
+/// The processor's name in /proc/cpuinfo; "unknown" if there is none.
 std::string processor_name();
 
 }  // namespace megalith

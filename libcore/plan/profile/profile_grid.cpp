@@ -9,12 +9,12 @@
 namespace megalith {
 namespace {
 
-constexpr double kSampleSeconds = 2e-3;  // long beside the clock's ticks and a synchronisation
-constexpr double kFirstShare = 0.4;      // of the time: points that have not begun then are left out
-constexpr double kLargestShare = 0.005;  // of the time, that a call may take
-constexpr double kDoubt = 3;            // what was measured so far may be so much slower than what is to come
-constexpr double kSteady = 0.01;        // error of a median that is good enough
-constexpr double kLeastLargest = 0.05;  // seconds, that any call may take: a busy machine's take so long
+constexpr double kSampleSeconds = 2e-3;  // long compared with the clock's resolution and a synchronisation
+constexpr double kFirstShare = 0.4;      // of the time: points not started by then are left out
+constexpr double kLargestShare = 0.005;  // of the time, for one call
+constexpr double kDoubt = 3;             // the measurements so far may be slower than the rest by this factor
+constexpr double kSteady = 0.01;         // sufficient error of a median
+constexpr double kLeastLargest = 0.05;   // seconds that any call may take, since calls on a busy machine do
 constexpr size_t kFewestOfSteady = 5;
 constexpr size_t kMostSamples = 50;
 constexpr size_t kKinds = 5;  // of points
@@ -53,7 +53,7 @@ std::vector<ProfilePoint> attentions(int64_t heads, bool forward) {
       point.sequence = sequence;
       point.heads = heads;
       point.head = head;
-      // Two products of the pairs that a causal mask leaves; the gradient has five.
+      // Two products over the pairs that a causal mask leaves; the gradient has five.
       const double pairs = 0.5 * static_cast<double>(sequence) * static_cast<double>(sequence + 1);
       point.flops = (forward ? 4 : 10) * pairs * static_cast<double>(heads * head);
       list.push_back(point);
@@ -84,11 +84,11 @@ double work_of(const ProfilePoint& point) {
   return point.flops > 0 ? point.flops : static_cast<double>(point.rows * point.columns);
 }
 
-/// One point on its way.
+/// A point being measured.
 struct Probe {
   ProfilePoint point;
   bool tried = false;
-  int64_t times = 1;  // calls of a sample
+  int64_t times = 1;  // calls per sample
   std::vector<double> samples = {};
 
   bool measured() const { return static_cast<int64_t>(samples.size()) >= kLeastSamples; }
@@ -111,7 +111,7 @@ class Measuring {
   bool first_is_over() const { return begun_ >= kLeastPoints && with_.clock() >= kFirstShare * seconds_; }
   bool over() const { return with_.clock() >= seconds_; }
 
-  /// Warms up and takes the first sample; none where the point is too large for the time.
+  /// Warms up and takes the first sample; none if the point is too large for the time.
   void begin(Probe& probe) {
     const auto kind = static_cast<size_t>(probe.point.kind);
     const double most = std::max(kLargestShare * seconds_, kLeastLargest);
@@ -132,9 +132,9 @@ class Measuring {
   }
 
  private:
-  double seconds_, sample_;  // in all, and that a short op is repeated for
+  double seconds_, sample_;  // in total, and the length of a sample, for which a short op is repeated
   const Probing& with_;
-  double best_rate_[kKinds] = {};  // work in a second, by kind
+  double best_rate_[kKinds] = {};  // work per second, by kind
   size_t begun_ = 0;
 };
 
@@ -161,7 +161,7 @@ std::vector<ProfilePoint> profile_grid(int64_t heads) {
   const auto add = [&](std::vector<ProfilePoint> list) {
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return work_of(a) < work_of(b); });
-    // The smaller kinds come sooner: a coarse grid has some of each.
+    // Kinds with fewer points come sooner: a coarse grid has some of each.
     const double step = 1 / std::sqrt(static_cast<double>(list.size()));
     double at = 0;
     for (const size_t i : spread_order(list.size())) {
@@ -185,11 +185,11 @@ std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, do
   std::vector<Probe> probes;
   for (const ProfilePoint& point : grid) probes.push_back({.point = point});
   Measuring measuring(seconds, grid.size(), with);
-  for (int pass = 0; pass < 2; ++pass)  // the second with rates that are no longer those of small points
+  for (int pass = 0; pass < 2; ++pass)  // the second pass no longer has the rates of small points
     for (Probe& probe : probes)
       if (!probe.tried && !measuring.first_is_over()) measuring.begin(probe);
   bool unsteady = true;
-  for (int64_t samples = 1; unsteady; ++samples) {  // that each point has
+  for (int64_t samples = 1; unsteady; ++samples) {  // taken of each point
     unsteady = false;
     for (Probe& probe : probes) {
       if (probe.samples.empty() || probe.steady()) continue;

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// What makes a profile a poor one, with numbers and what to do, for a warning; empty where most points'
-/// times spread by no more than a tenth of their medians. A quiet machine's spread by a hundredth or two.
+/// Why a profile is unreliable, with numbers and advice, for a warning; empty if the times of most points
+/// spread by at most a tenth of their medians. On a quiet machine they spread by one or two hundredths.
 std::string unsteadiness(const DeviceProfile&);
 
 }  // namespace megalith

@@ -8,11 +8,11 @@
 namespace megalith {
 namespace {
 
-constexpr double kHuber = 0.15;   // beyond such an error a point pulls with a constant force
-constexpr double kPull = 1e-4;    // of a rate to what it was before
+constexpr double kHuber = 0.15;   // beyond this error a point pulls with constant force
+constexpr double kPull = 1e-4;    // of a rate towards its previous value
 constexpr double kFinest = 1e-3;  // step of a rate's logarithm at which the search ends
 constexpr double kCoarsest = 0.4;
-constexpr double kNeighbour = 0.05;  // first step where a fit to nearly the same points is known
+constexpr double kNeighbour = 0.05;  // first step when a fit to nearly the same points is known
 
 double huber(double error) {
   const double size = std::abs(error);
@@ -32,7 +32,7 @@ FittedRate coefficient_rate(double Coefficients::*member, bool firm_low = false)
 }
 
 std::vector<FittedRate> processor_rates(const DeviceRates& before, bool half) {
-  constexpr double kFaster = 10, kSlower = 100;  // what else runs there may slow it down by any factor
+  constexpr double kFaster = 10, kSlower = 100;  // other load may slow the measurement by any factor
   const auto around = [&](const char* name, const char* unit, double Accelerator::*member) {
     const double now = before.device.*member;
     return FittedRate{.name = name,
@@ -63,7 +63,7 @@ FittedRate clock_rate(const DeviceRates& before) {
   return rate;
 }
 
-/// For each point the number of its fold, which fits leave out as one.
+/// The fold of each point; fits leave out one fold at a time.
 std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   std::map<PointKey, size_t> numbers;
   std::vector<size_t> folds;
@@ -72,7 +72,7 @@ std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   return folds;
 }
 
-/// Minimises the loss over the rates' logarithms by trying steps along each, which halve when none helps.
+/// Minimises the loss over the rates' logarithms by trying steps along each; the steps halve when none helps.
 class Search {
  public:
   Search(std::span<const ProfilePoint> points, const DeviceRates& before, std::span<const FittedRate> rates,
@@ -112,7 +112,7 @@ class Search {
   }
 
  private:
-  /// A rate that may be 0 is measured from a little below it.
+  /// The logarithm of a rate that may be 0 is taken with a small offset.
   static double shift(const FittedRate& rate) { return rate.low > 0 ? 0 : rate.high / 50; }
   static double place(const FittedRate& rate, const DeviceRates& at) {
     return std::log(rate.of(at) + shift(rate));
@@ -186,7 +186,7 @@ std::vector<double> left_out(std::span<const ProfilePoint> points, const DeviceR
   const std::vector<size_t>& folds = search.folds();
   std::vector<double> seconds(points.size()), out(points.size());
   for (size_t fold = 0; fold < kMostFits; ++fold) {
-    if (std::find(folds.begin(), folds.end(), fold) == folds.end()) break;  // they are numbered from 0
+    if (std::find(folds.begin(), folds.end(), fold) == folds.end()) break;  // folds are numbered from 0
     price(points, search.from(all, kNeighbour, fold), seconds);
     for (size_t i = 0; i < points.size(); ++i)
       if (folds[i] == fold) out[i] = seconds[i];

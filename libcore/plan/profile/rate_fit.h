@@ -26,9 +26,9 @@ using PointPricer =
 struct FittedRate {
   std::string name, unit;
   double Coefficients::*coefficient = nullptr;
-  double Accelerator::*device = nullptr;  // when there is no coefficient
+  double Accelerator::*device = nullptr;  // when it is not a coefficient
   double low = 0, high = 0;
-  bool firm_low = false, firm_high = false;  // a fit that ends there is of another device
+  bool firm_low = false, firm_high = false;  // a fit that ends there belongs to another device
 
   double& of(DeviceRates& rates) const {
     return coefficient ? rates.coefficients.*coefficient : rates.device.*device;
@@ -38,32 +38,33 @@ struct FittedRate {
   }
 };
 
-/// The rates of which a profile says something. Of a processor the device's own numbers, the matrix rate and
-/// the bandwidth up to ten times those of `before`; of another device the planner's coefficients within
-/// their bounds (coefficient_table), but that `sustained_clock`, which is an A100's, may be what the device
-/// needs to sustain the most that a plan believes (kMostSustained). `attention`: that of the plan's attention
-/// kernel, nullptr for one that keeps the scores, of which a profile says nothing.
+/// The rates that a profile determines. For a processor these are the device's own numbers, the matrix rate
+/// and the bandwidth up to ten times those of `before`; for another device the planner's coefficients within
+/// their bounds (coefficient_table). An exception is `sustained_clock`, which is an A100's: it may be what
+/// the device needs to sustain the most that a plan assumes (kMostSustained). `attention`: the rate of the
+/// plan's attention kernel, nullptr for one that keeps the scores, about which a profile says nothing.
 std::vector<FittedRate> fitted_rates(const DeviceRates& before, bool half, double Coefficients::*attention);
 
-/// Error of the points of each kind: by how much the greater of predicted and measured exceeds the other, 0.2
-/// for 20 %, geometric mean; and that mean over kinds. So half the time is as wrong as twice the time, and no
-/// few points rule.
+/// The error for the points of each kind: by how much the larger of predicted and measured exceeds the other,
+/// 0.2 for 20 %, geometric mean; and the mean over kinds. So half the time is as wrong as twice the time, and
+/// a few points do not dominate.
 struct PointErrors {
   std::map<ProfiledKind, double> kinds;
   double mean = 0;
 };
 PointErrors errors_of(std::span<const ProfilePoint>, std::span<const double> predicted);
 
-/// The rates with which the points are predicted best: min sum of Huber's losses of the errors' logarithms,
-/// each kind counting the same, and of a pull to `before` so weak that a rate moves wherever points say
-/// something of it.
+/// The rates that predict the points best. They minimise the sum of Huber losses of the errors' logarithms,
+/// in which each kind counts the same, and of a pull to `before` so weak that a rate changes wherever points
+/// say something about it.
 DeviceRates fit_rates(std::span<const ProfilePoint>, const DeviceRates& before, std::span<const FittedRate>,
                       const PointPricer&);
 
 /// Seconds of each point as predicted by a fit to all points of other kinds and sizes (PointKey): the two
-/// forms of one product would tell of each other. Of more than kMostFits keys several are left out together.
+/// forms of one product would predict each other. With more than kMostFits keys several are left out
+/// together.
 std::vector<double> left_out(std::span<const ProfilePoint>, const DeviceRates& before,
                              std::span<const FittedRate>, const PointPricer&);
-constexpr size_t kMostFits = 256;  // more than the keys of a profile of the whole grid
+constexpr size_t kMostFits = 256;  // more than the number of keys in a profile of the whole grid
 
 }  // namespace megalith

@@ -26,8 +26,8 @@ void legend(std::ostream& out, const PlanProblem& p) {
   out << "</p>\n";
 }
 
-/// The stages that a picture of at most `most` rows shows: all, or as many with equal steps between, the ends
-/// among them.
+/// The stages shown in a picture of at most `most` rows: all, or as many at equal distances, including the
+/// ends.
 std::vector<int> shown_stages(int pipeline, int most) {
   const int rows = std::min(pipeline, std::max(most, 2));
   std::vector<int> out;
@@ -76,7 +76,7 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
       << " class=r fill=\"#c00\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
 }
 
-/// One path for all steps of a colour, a box each: an element each takes three times the bytes.
+/// One path for all steps of a colour, with a box for each: an element for each takes three times the bytes.
 std::string boxes(const std::vector<PlayedStep>& played, const std::vector<int>& stages, const Step& like,
                   double scale, int height) {
   std::ostringstream out;
@@ -168,7 +168,7 @@ constexpr const char* kStyle =
     "space:nowrap}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
 
-/// The bars' colours, by the part's place in the table.
+/// The bars' colours, by the part's position in the table.
 std::string part_colors() {
   std::string out;
   for (size_t i = 0; i < std::size(kMemoryParts); ++i)

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// One page without any other file: the plans, memory of the best by stage as bars, its pipeline's timeline,
-/// the Pareto front, and what plan_text() says.
+/// A self-contained page: the plans, the best plan's memory by stage as bars, its pipeline's timeline, the
+/// Pareto front, and the contents of plan_text().
 std::string plan_html(const Report&);
 
 }  // namespace megalith

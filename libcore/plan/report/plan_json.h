@@ -7,14 +7,14 @@
 
 namespace megalith {
 
-/// What plan_text() says, as one JSON object.
+/// The contents of plan_text(), as one JSON object.
 std::string plan_json(const Report&);
 
-/// One plan of it.
+/// One plan in it.
 Json::Object plan_object(const PlanProblem&, const Plan&);
 
-/// A figure with nine digits, for JSON: what is left of it is the same on every machine, whatever its
-/// mathematical library rounds.
+/// A figure with nine digits, for JSON: rounding makes it the same on every machine, whatever mathematical
+/// library it uses.
 Json figure(double value);
 
 }  // namespace megalith

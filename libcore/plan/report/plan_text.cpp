@@ -23,7 +23,7 @@ std::string layers_text(const PlanProblem& p, const Candidate& c) {
   return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
 }
 
-/// Ranks of the experts and of each one's matrices, after the sizes of every model.
+/// Inserts the ranks of the experts and of each one's matrices after the sizes of every model.
 void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
                     const std::string& expert_tensor) {
   constexpr std::ptrdiff_t kAfterData = 5;
@@ -54,7 +54,7 @@ std::string ranked_table(const Report& r) {
   return table_text({.rows = table}, r.columns);
 }
 
-/// A line for each stage that is not as the one before.
+/// A line for each stage that differs from the previous one.
 std::string estimate_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
@@ -85,7 +85,7 @@ std::string time_line(const StepTime& time) {
   return out + '\n';
 }
 
-/// What the tokens' spread over the experts does to a step; nothing for a dense model.
+/// How the tokens' distribution over the experts affects a step; nothing for a dense model.
 std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
   if (!p.model.has_experts()) return {};
   const TokenImbalance load = p.model.rank_imbalance(plan.candidate.expert);
@@ -184,7 +184,7 @@ void tell_inverse(std::ostream& out, const Report& r) {
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
 }
 
-/// "8", or where links join another number than a machine has "4 a machine, 72".
+/// "8", or if links join a different number than a machine has, "4 a machine, 72".
 std::string joined_text(const Machine& machine) {
   const int joined = std::min(machine.domain(), machine.world);
   return joined == machine.local_world ? std::to_string(joined)

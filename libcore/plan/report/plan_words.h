@@ -19,7 +19,7 @@ std::string yes_no(bool value);            // "yes", "-"
 std::string recompute_text(const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
-/// " (12.879 of them for a token)", of a model with experts.
+/// " (12.879 of them for a token)", for a model with experts.
 std::string active_text(const ModelShape&);
 
 /// A row of a table.
@@ -27,7 +27,7 @@ template <class... Values>
 TextTable::Row row_of(const Values&... values) {
   return {concat(values)...};
 }
-/// Lines that are longer than `columns` broken, commands so that a shell still takes them; 0: as they are.
+/// Breaks lines longer than `columns`, commands so that a shell still accepts them; 0: no breaking.
 std::string fitted(const std::string& text, size_t columns);
 
 /// Bytes of a stage, by kind: the parts, and sums of them.

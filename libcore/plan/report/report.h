@@ -9,19 +9,19 @@
 
 namespace megalith {
 
-/// All that is said about a search: the search itself and what is found out about its best plan.
+/// Everything reported about a search: the search itself and what was found out about its best plan.
 struct Report {
   const PlanProblem& problem;
   const SearchResult& result;
-  size_t columns = 0;                       // to fit lines into; 0: as long as they are
-  double gpu_hour = 0;                      // price of a device for an hour; 0: not known
-  std::vector<TrainerAnswer> trainer = {};  // of each plan
+  size_t columns = 0;                       // to fit lines into; 0: unlimited
+  double gpu_hour = 0;                      // price of a device per hour; 0: unknown
+  std::vector<TrainerAnswer> trainer = {};  // for each plan
   std::vector<Sensitivity> sensitivities = {};
-  std::vector<Plan> front = {};  // empty: not asked for
+  std::vector<Plan> front = {};  // empty: not requested
   std::optional<Inverse> inverse = {};
   std::optional<Goal> goal = {};
-  Scaling scaling = {};               // of the goal
-  std::optional<Remedy> remedy = {};  // of the search's missed or closest plan
+  Scaling scaling = {};               // for the goal
+  std::optional<Remedy> remedy = {};  // for the search's missed or closest plan
 };
 
 }  // namespace megalith

@@ -35,7 +35,7 @@ PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
           some};
 }
 
-/// Tokens that the run is to see: given, or those of its steps.
+/// The number of tokens to train on: given, or that of the run's steps.
 std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   const PlanOptions& plan = command.plan;
   if (!plan.train_tokens && !plan.deadline_days && !plan.budget) return std::nullopt;
@@ -54,8 +54,8 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
-/// The job of the fastest plan; of this machine's processor, where only our trainer runs, of the fastest that
-/// it runs.
+/// The job of the fastest plan; for this machine's processor, where only our trainer runs, of the fastest
+/// plan that it supports.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
   if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
@@ -65,7 +65,7 @@ std::string job_of(const Report& report, JobKind kind) {
        " best plans for this machine's processor; the first: ", report.trainer.front().refusal);
 }
 
-/// The search, and all that the command asks about it.
+/// The search, and everything that the command asks about it.
 Report report_of(const PlanRequest& request, const PlanProblem& problem, const SearchResult& result) {
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;

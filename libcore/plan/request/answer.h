@@ -6,13 +6,13 @@
 
 namespace megalith {
 
-/// What goes to stdout, and whether a plan was found. Without one the command ends with kUsage, and the text
-/// or JSON says what lacks.
+/// What is written to stdout, and whether a plan was found. Without one the command ends with kUsage, and the
+/// text or JSON says what is missing.
 struct PlanAnswer {
   std::string text;
   bool found = false;
 };
-/// Searches, simulates or compares, as is asked; writes --html and --trace.
+/// Searches, simulates or compares, as requested; writes --html and --trace.
 PlanAnswer answer(const PlanRequest&);
 
 }  // namespace megalith

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// One line. It is checked also where the command gives the same itself, and then has no value.
+/// One line. It is checked even if the command line overrides it, and then has no value.
 class Line {
  public:
   Line(const FileOption& line, bool taken) : line_(line), taken_(taken) {}

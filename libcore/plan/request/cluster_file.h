@@ -5,7 +5,7 @@
 namespace megalith {
 
 /// Takes what the command leaves open from --cluster's file: the device and its figures, and the sizes of the
-/// world. kData for a line that says something else.
+/// world. kData for any other line.
 void take_cluster_file(PlanCommand&, GivenWorld&);
 
 }  // namespace megalith

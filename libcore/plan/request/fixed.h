@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// Sizes, recomputation and sharding as far as the command gives them. kUsage when they contradict each
+/// The values that the command fixes for sizes, recomputation and sharding. kUsage when they contradict each
 /// other, or are not priced.
 Fixed fixed_by(const PlanCommand&);
 

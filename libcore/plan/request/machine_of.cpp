@@ -20,7 +20,7 @@ std::optional<double> memory_from_environment() {
   return gb;
 }
 
-/// Throws kUsage where the device has no products in the format that was asked for.
+/// Throws kUsage if the device does not support products in the requested format.
 void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
   const PlanOptions& plan = command.plan;
   const auto needs = [&](const std::string& option, const char* what, const auto& has) {
@@ -57,7 +57,7 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (plan.network_gbps) machine.device.network_bandwidth = *plan.network_gbps * 1e9 / 8;
   machine.world = std::max(given.world, 1);
   int domain = std::min(machine.device.link_domain, machine.world);
-  while (machine.world % domain != 0) --domain;  // machines of as many devices each
+  while (machine.world % domain != 0) --domain;  // machines with equally many devices
   const int ranks = given.local > 0 ? given.local : domain;
   if (ranks > machine.world || machine.world % ranks != 0)
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",

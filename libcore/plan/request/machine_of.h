@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// The device of --gpu in a world of the sizes told, else of one device; of a machine as many as are linked.
-/// kUsage for a device that is not known or has no products in the format that is asked for.
+/// The device of --gpu in a world of the given sizes, otherwise of one device; a machine has as many devices
+/// as are linked. kUsage for an unknown device or one without products in the requested format.
 Machine machine_of(const PlanCommand&, const GivenWorld&);
 
 }  // namespace megalith

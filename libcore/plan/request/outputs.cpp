@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// What may be asked for beside ranked plans, and in place of which of them it is made, too.
+/// An output that may be requested besides ranked plans, and the other modes that also produce it.
 struct Output {
   const char* option;
   bool (*asked)(const PlanCommand&);
@@ -35,7 +35,7 @@ constexpr Output kOutputs[] = {
     {.option = "--simulate", .asked = [](const PlanCommand& c) { return !c.plan.simulate.empty(); }},
 };
 
-/// Refuses what is asked for and not `made` by the mode that `mode` names.
+/// Refuses requested outputs that the mode named by `mode` does not produce (`made`).
 void refuse_others(const PlanCommand& command, const std::string& mode, bool Output::*made) {
   std::string others;
   for (const Output& output : kOutputs)
@@ -44,7 +44,7 @@ void refuse_others(const PlanCommand& command, const std::string& mode, bool Out
   if (!others.empty()) fail(ErrorKind::kUsage, mode, " in place of plans; leave out ", others);
 }
 
-/// Throws kUsage when an output is an input, the other output, or no file.
+/// Throws kUsage when an output is an input, the other output, or not a file.
 void check_files(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
   RunFiles files;

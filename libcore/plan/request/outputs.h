@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// kUsage when the command asks for outputs that what it asks for first (--verify-log, else --simulate, else
-/// --emit) does not make, each by name, or when an output is an input, the other output, or no file.
+/// kUsage when the command requests outputs that its mode (the first given of --verify-log, --simulate and
+/// --emit) does not produce, listing each, or when an output is an input, the other output, or not a file.
 void check_outputs(const PlanCommand&);
 
 }  // namespace megalith

@@ -73,14 +73,14 @@ void fix_stages(PlanRequest& request) {
          "the first and the last");
 }
 
-/// The layers that were named for a stage, of which a model has as many at least.
+/// The layers named for a stage; a model has at least that many.
 std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
   if (named && *named > layers)
     fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
   return named;
 }
 
-/// Embedding and head that count as a layer each, of `layers` with them (L2).
+/// Fixes whether embedding and head count as a layer each; `layers` includes them (L2).
 void fix_counted_ends(PlanRequest& request, int layers) {
   const PlanOptions& plan = request.command.plan;
   Fixed& fixed = request.fixed;

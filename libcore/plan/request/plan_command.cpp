@@ -35,10 +35,10 @@ void PlanCommand::add_to(Options& options) {
 
 void PlanCommand::check(Options& options, std::vector<std::string> groups) {
   set_aside_contradicted(train, options);
-  if (!plan.hf.empty()) {  // the command line's own sizes stay
+  if (!plan.hf.empty()) {  // the command line's own sizes take precedence
     plan.hf = hf_config_file(plan.hf);
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);
-    if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
+    if (shape.latent_attention) shape.kv_channels = 0;  // derived from --v-head-dim
     options.adopt(to_json(shape), plan.hf, {"Model"});
   }
   if (!model_folder.empty()) {
@@ -47,7 +47,7 @@ void PlanCommand::check(Options& options, std::vector<std::string> groups) {
                                                 : ModelSource(model_folder).config();
     options.adopt(to_json(shape), model_folder, {"Model"});
   }
-  if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
+  if (!plan.verify_log.empty())  // the rest of the log is read when it is compared
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});
   groups.insert(groups.end(), {"Planning", "Model", "Tokenizer"});

@@ -20,16 +20,16 @@
 
 namespace megalith {
 
-/// Which options a command gives, wherever: the sizes among them are kept, the others searched.
+/// Which options a command gives, from any source: sizes among them are kept, the others searched.
 struct GivenOptions {
   using Names = std::set<std::string, std::less<>>;
   Names anywhere = {}, on_command_line = {};
-  std::string config_file = {};  // of --config
+  std::string config_file = {};  // the file of --config
   RunWords words = {};           // of those that no plan changes
 };
 
-/// Everything that a plan is asked with: all of a training command, so that its script runs with the
-/// executable swapped, and the planner's own options.
+/// Everything that determines a plan: all options of a training command, so that its script runs with only
+/// the executable replaced, and the planner's own options.
 struct PlanCommand {
   PlanOptions plan;
   ModelShape model;
@@ -38,13 +38,12 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
-  bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
-  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
-  size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
+  bool trains_here = false;     // the plan is for a run of our trainer, which treats some options differently
+  bool counts_servers = false;  // the environment's WORLD_SIZE counts servers, as on PAI's DLC (--task-type)
+  size_t columns = 0;           // width of the terminal for the answer; 0: unlimited lines
 
-  /// What a program puts here between read() and check(), where its command line has other names for it: a
-  /// model whose shape is planned, and a number of data-parallel ranks with the option that says it (0:
-  /// none).
+  /// What a program whose command line has other names for it sets between read() and check(): a model whose
+  /// shape is planned, and a number of data-parallel ranks with the option that gives it (0: none).
   std::string model_folder;
   std::pair<const char*, int> data_ranks = {"", 0};
 
@@ -52,8 +51,8 @@ struct PlanCommand {
   bool gives(std::string_view option) const { return given.anywhere.contains(option); }
 
   void add_to(Options&);
-  /// After Options::read(): takes the shape of --hf, and completes what a plan depends on. `groups`: the
-  /// program's own among those that matter. kUsage with every complaint.
+  /// Call after Options::read(): takes the shape of --hf, and completes what a plan depends on. `groups`: the
+  /// program's own groups that matter. kUsage with every complaint.
   void check(Options&, std::vector<std::string> groups = {});
 };
 

@@ -23,7 +23,7 @@ inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
           {"torch", AttentionKernel::kTorch}};
 }
 
-/// What only the planner asks.
+/// Options that only the planner has.
 struct PlanOptions : PlanTarget {
   std::vector<std::string> gpu_files, calibrations;
   std::optional<double> network_gbps;

@@ -16,7 +16,8 @@
 namespace megalith {
 namespace {
 
-/// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
+/// The number of ids of the tokenizer if its files are on this machine; a plan is often made elsewhere, then
+/// GPT-2's.
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
   if (!file.empty() && file_exists(file)) return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
@@ -37,7 +38,7 @@ void refuse_unplanned(const PlanCommand& command) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   const bool half = command.train.bf16 || command.train.fp16 || command.plan.local();
-  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer's runs say it themselves
+  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer itself reports on its runs
     fail(
         ErrorKind::kUsage,
         "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "
@@ -75,7 +76,7 @@ int64_t accumulated_batch(const PlanRequest& request) {
   return steps * *fixed.micro_batch * data;
 }
 
-/// The batch that is given stays; --max-global-batch-size is then no more than its bound.
+/// A given batch is fixed; --max-global-batch-size then only limits it.
 void set_batch(PlanRequest& request) {
   const PlanCommand& command = request.command;
   PlanProblem& p = request.problem;

@@ -4,13 +4,13 @@
 
 namespace megalith {
 
-/// A problem, and what of its answer is given.
+/// A problem, and what is given of its answer.
 struct PlanRequest {
-  PlanCommand command;  // with the lines of --cluster
+  PlanCommand command;  // includes the lines of --cluster
   PlanProblem problem = {};
   Fixed fixed = {};
 };
-/// What a command asks for, which has been check()ed. kUsage when it contradicts itself or asks for what is
+/// The request of a command after check(). kUsage when it contradicts itself or requests something that is
 /// not planned; kDevice when "local" cannot be measured.
 PlanRequest plan_request(PlanCommand);
 

@@ -9,13 +9,13 @@
 
 namespace megalith {
 
-/// What a plan is made for, where the planner itself or a training run asks for one.
+/// What a plan is made for, whether the planner or a training run requests it.
 struct PlanTarget {
   std::string gpu = "A100-SXM-80GB";
   std::optional<double> memory_gb;
   int64_t max_global_batch = 0;
 
-  /// This machine's processor is planned for.
+  /// Whether the plan is for this machine's processor.
   bool local() const { return gpu == "local"; }
 
   template <class V>

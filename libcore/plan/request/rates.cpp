@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// What the plan computes in, as a profile calls it.
+/// The precision of the plan, in the words of a profile.
 std::string dtype_of(const PlanProblem& p, const std::string& path) {
   if (p.precision == Precision::kFloat32) return "fp32";
   if (p.precision != Precision::kHalf)
@@ -70,7 +70,7 @@ DeviceRates rates_of(const PlanRequest& request) {
   if (runs.size() > 1)
     fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
          " are logs of several runs; give one");
-  for (const std::string& path : runs) {  // after the links, whose share of its time is then known
+  for (const std::string& path : runs) {  // after the links: their share of the run's time is then known
     const MegatronLog log = read_run_log(path);
     own = anchored(log, logged_run(log, problem, path));
   }

@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// The rates to plan with: those of --coefficients, --calibrate and --anchor; a profile of this machine's
-/// processor also says what the device is. kUsage and kData for files that say something else.
+/// processor also describes the device. kUsage and kData for invalid files.
 DeviceRates rates_of(const PlanRequest&);
 
 }  // namespace megalith

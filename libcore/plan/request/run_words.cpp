@@ -28,16 +28,16 @@ constexpr std::string_view kMegatron =
     "save-optim seed split tensorboard-dir test-data-path tiktoken-num-special-tokens "
     "tiktoken-pattern tokenizer-model tokenizer-type train-data-path train-iters train-samples "
     "use-checkpoint-args use-checkpoint-opt_param-scheduler valid-data-path vocab-file weight-decay";
-/// Those that Megatron has as --no-NAME only; its other flags it has as --NAME only.
+/// Those that Megatron has only as --no-NAME; it has its other flags only as --NAME.
 constexpr std::string_view kMegatronsNegatives = "load-optim load-rng save-optim";
 
-/// Whether a name is among those that blanks divide.
+/// Whether a name is among those in a list separated by blanks.
 bool among(std::string_view name, std::string_view names) {
   const std::vector<std::string> all = split(names, ' ');
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 
-/// "--no-load-optim" is of load-optim.
+/// "--no-load-optim" belongs to load-optim.
 std::string_view name_of(std::string_view option) {
   option.remove_prefix(2);
   if (option.starts_with("no-")) option.remove_prefix(3);

@@ -6,17 +6,17 @@
 
 namespace megalith {
 
-/// Options of a training command that a plan leaves as they are: its schedule, data, checkpoints and
-/// tokenizer. Each begins with a blank, and is quoted for a shell.
+/// Options of a training command that a plan does not change: its schedule, data, checkpoints and tokenizer.
+/// Each begins with a blank, and is quoted for a shell.
 struct RunWords {
   std::string ours;      // for megalith-pretrain
   std::string megatron;  // those that Megatron-LM's pretrain_gpt.py has, in its words
 };
 
-/// The given ones of the groups Training, Data, Checkpoint and Tokenizer, without what a plan decides.
+/// The given options of the groups Training, Data, Checkpoint and Tokenizer, without what a plan decides.
 RunWords run_words(const Options& given);
 
-/// The word as a shell takes it: as it is, or between double quotes.
+/// The word in a form for the shell: unchanged, or between double quotes.
 std::string shell_word(const std::string& word);
 
 }  // namespace megalith

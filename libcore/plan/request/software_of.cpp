@@ -6,8 +6,8 @@
 namespace megalith {
 namespace {
 
-/// --attention-backend, or what the older options of Megatron and PaddleNLP say of it; kUsage where they
-/// contradict each other.
+/// --attention-backend, or its value according to the older options of Megatron and PaddleNLP; kUsage where
+/// they contradict each other.
 std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   const std::string& backend = plan.attention_backend;
   const bool flash = plan.flash_attention.value_or(false), local = plan.transformer_impl == "local";
@@ -24,10 +24,10 @@ std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   return chosen || !unfused ? backend : "unfused";
 }
 
-/// --attention-kernel, or what Megatron's --attention-backend says.
+/// --attention-kernel, or the kernel of Megatron's --attention-backend.
 AttentionKernel attention_of(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
-  if (plan.local()) return plan.attention;  // our trainer has one way
+  if (plan.local()) return plan.attention;  // our trainer has only one
   const bool kernel_given = command.gives("attention-kernel");
   const std::string backend = backend_of(plan, kernel_given);
   const bool kept = backend == "unfused" || backend == "local";

@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// How the program works that is planned for: our trainer, or Megatron-LM with what the command says of its
-/// kernels and what it overlaps. kUsage when options contradict each other.
+/// How the planned program works: our trainer, or Megatron-LM with the kernels and overlaps that the command
+/// gives. kUsage when options contradict each other.
 Software software_of(const PlanCommand&);
 
 }  // namespace megalith

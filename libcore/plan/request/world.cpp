@@ -15,7 +15,7 @@ std::string source_of(const char* option, int value) {
   return concat(option, ' ', value);
 }
 
-/// --nproc says the ranks of this process, which are all, or those of a machine.
+/// --nproc gives the ranks of this process, which are all ranks, or those of a machine.
 void take_processes(const PlanCommand& command, GivenWorld& sizes) {
   const int ranks = ParallelConfig::ranks_of(command.parallel.nproc);
   if (ranks == 0) return;
@@ -55,7 +55,7 @@ void take_launcher(bool counts_servers, GivenWorld& sizes) {
   sizes.local_source = told.local_source;
 }
 
-/// A size and the option that says it; 0: none does.
+/// A size and the option that gives it; 0: none does.
 struct ToldSize {
   int size = 0;
   std::string source = {};

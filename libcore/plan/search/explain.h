@@ -8,17 +8,17 @@
 
 namespace megalith {
 
-/// One change of a plan that does not fit, after which it does.
+/// One change to a plan that does not fit, after which it does.
 struct Remedy {
   Plan plan;
   std::string words;  // "recompute 4 of 12 layers: frees 3.61 GB, costs 2.2 % of time"
 };
 /// The change of one choice (layers recomputed, attention recomputed, one more stage of ZeRO, sequence
-/// parallelism, half the micro-batch, twice the pipeline or tensor size) that fits and costs least time;
+/// parallelism, half the micro-batch, twice the pipeline or tensor size) that fits and costs the least time;
 /// nothing when no single one is enough.
 std::optional<Remedy> smallest_change(const PlanProblem&, const Plan&);
 
-/// What ten per cent more or less of a rate do to the best plan, and whether another of the plans is then
+/// How ten per cent more or less of a rate changes the best plan, and whether another of the plans is then
 /// faster.
 struct Sensitivity {
   const char* what;
@@ -27,19 +27,19 @@ struct Sensitivity {
 };
 std::vector<Sensitivity> sensitivity(const PlanProblem&, const std::vector<Plan>&);
 
-/// Plans that no other beats in both time and free memory, fastest first: the best for less and less memory.
+/// Plans that no other beats in both time and free memory, fastest first: the best for ever less memory.
 std::vector<Plan> pareto_front(const PlanProblem&, const Fixed&);
 
-/// The other way round: what is the least or the most with which a plan exists. Sizes are tried by doubling,
-/// devices up to all of them; 0: none.
+/// The inverse question: the least or the most with which a plan exists. Sizes are tried by doubling, devices
+/// up to all of them; 0: none.
 struct Inverse {
   int least_devices = 0;
   int longest_sequence = 0;
-  int most_layers = 0;  // of the model's width
+  int most_layers = 0;  // with the model's width
 };
 Inverse inverse_questions(const PlanProblem&, const Fixed&);
 
-/// What holds the step up: "stage 3 of 4: the LM head", "tensor-parallel communication", …
+/// What limits the step: "stage 3 of 4: the LM head", "tensor-parallel communication", …
 std::string bottleneck(const PlanProblem&, const Plan&);
 
 }  // namespace megalith

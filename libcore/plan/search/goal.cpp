@@ -10,17 +10,17 @@
 namespace megalith {
 namespace {
 
-constexpr int kAll = 64;             // so few whole machines between two sizes are all tried
-constexpr int kSteps = 32;           // of more so many: a search of 405 billion parameters takes 15 ms
-constexpr int kFarther = 4;          // from a quarter of a number of devices on, or up to four times
-constexpr int kRounds = 3;           // of looking for a better number, each from what the last one found
-constexpr double kWorthwhile = 0.9;  // of the time with half the devices: more are not worth their price
+constexpr int kAll = 64;             // up to this many whole machines between two sizes are all tried
+constexpr int kSteps = 32;           // otherwise this many: a search of 405 billion parameters takes 15 ms
+constexpr int kFarther = 4;          // from a quarter of a number of devices to four times
+constexpr int kRounds = 3;           // searches for a better number, each from the previous result
+constexpr double kWorthwhile = 0.9;  // of the time with half the devices: less gain is not worthwhile
 
 bool meets(const Goal& goal, const Scale& scale) {
   return (!goal.days || scale.days <= *goal.days) && (!goal.budget || scale.cost <= *goal.budget);
 }
 
-/// The run with `devices` of them, in whole machines.
+/// The run on `devices` devices, in whole machines.
 std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Goal& goal, int devices) {
   PlanProblem scaled = with_devices(p, devices);
   const SearchResult found = search_beside_saves(scaled, fixed, 1);
@@ -29,16 +29,16 @@ std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Go
   return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};
 }
 
-/// Whether data ranks can divide the batch and the others cut heads, layers and sequence evenly: of many
+/// Whether data ranks can divide the batch and the others split heads, layers and sequence evenly: among many
 /// numbers of devices these are worth a search.
 bool divides_evenly(const PlanProblem& p, int64_t devices) {
   int64_t rest = devices;
   for (const int64_t size : {p.global_batch, int64_t{p.model.heads}, int64_t{p.model.layers}})
-    rest /= std::gcd(rest, size);  // gcd(x, 0) is x: any number of data ranks divides a batch that is open
+    rest /= std::gcd(rest, size);  // gcd(x, 0) is x: any number of data ranks divides an open batch
   return std::has_single_bit(static_cast<uint64_t>(rest));
 }
 
-/// The whole machines between two numbers of devices; where they are more than kAll, at most kSteps of those
+/// The whole machines between two numbers of devices; if there are more than kAll, at most kSteps of those
 /// that divide evenly: multiples of twice, four times, eight times … the machine.
 std::vector<int> between(const PlanProblem& p, int low, int high) {
   std::vector<int> out;
@@ -52,7 +52,7 @@ std::vector<int> between(const PlanProblem& p, int low, int high) {
   return out;
 }
 
-/// The numbers of devices that were tried, and what they are asked.
+/// The numbers of devices tried so far, and queries about them.
 class Tries {
  public:
   Tries(const PlanProblem& p, const Fixed& fixed, const Goal& goal) : p_(p), fixed_(fixed), goal_(goal) {}
@@ -62,8 +62,8 @@ class Tries {
     if (added) place->second = scale_to(p_, fixed_, goal_, devices);
     return place->second;
   }
-  /// Doubles machines, and tries the halves between, until more of them end hardly sooner and the goal asks
-  /// for no more. Those that were doubled and have a plan.
+  /// Doubles machines, and tries the midpoints, until more of them end hardly sooner and the goal demands no
+  /// more. Returns the doubled ones that have a plan.
   std::vector<Scale> doubled() {
     std::vector<Scale> out;
     for (int64_t devices = 1; devices <= ParallelConfig::kMaxRanks; devices = next(devices)) {
@@ -94,7 +94,7 @@ class Tries {
     }
     return best ? first_meeting(tried_below(best->devices), *best) : best;
   }
-  /// What ends soonest within the goal.
+  /// The devices that end soonest within the goal.
   std::optional<Scale> soonest() {
     try_beside_soonest();
     const std::optional<int> devices = soonest_devices(true);
@@ -115,7 +115,7 @@ class Tries {
     });
     return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
   }
-  /// The one that ends first of those that were tried and meet the goal, or of all that were tried.
+  /// The number that ends first among those tried that meet the goal, or among all tried.
   std::optional<int> soonest_devices(bool meeting) const {
     std::optional<int> out;
     double min_days = 0;
@@ -126,20 +126,20 @@ class Tries {
     }
     return out;
   }
-  /// The fewest of those that were tried and meet the goal.
+  /// The fewest among those tried that meet the goal.
   std::optional<Scale> fewest_tried() const {
     const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
       return entry.second && meets(goal_, *entry.second);
     });
     return found == tried_.end() ? std::nullopt : found->second;
   }
-  /// The first between `fewer` devices and the meeting ones that meets the goal, too.
+  /// The smallest number from `fewer` devices to `meeting` that meets the goal.
   Scale first_meeting(int fewer, const Scale& meeting) {
     for (const int devices : between(p_, fewer, meeting.devices))
       if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return *scale;
     return meeting;
   }
-  /// The next number of devices that was tried; below the least 0, above the most `devices`.
+  /// The next number of devices that was tried; 0 below the smallest, `devices` above the largest.
   int tried_below(int devices) const {
     const auto place = tried_.lower_bound(devices);
     return place == tried_.begin() ? 0 : std::prev(place)->first;
@@ -148,13 +148,13 @@ class Tries {
     const auto place = tried_.upper_bound(devices);
     return place == tried_.end() ? devices : place->first;
   }
-  /// What ends soonest within the goal, else of all, else the devices that were asked for.
+  /// The number that ends soonest within the goal, otherwise of all, otherwise the requested number.
   int best_devices() const {
     const std::optional<int> meeting = soonest_devices(true);
     return meeting ? *meeting : soonest_devices(false).value_or(p_.machine.world);
   }
-  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, far ones, and the
-  /// neighbours of what is then first.
+  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, distant ones, and the
+  /// neighbours of the one that is then first.
   void try_beside_soonest() {
     try_neighbours();
     int best = 0;

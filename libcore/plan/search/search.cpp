@@ -5,16 +5,16 @@
 #include <span>
 #include <tuple>
 
-#include "libcore/plan/search/split.h"
 #include "libcore/plan/price/rules.h"
 #include "libcore/plan/price/trainer.h"
+#include "libcore/plan/search/split.h"
 
 namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
-constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
-constexpr double kDoubt = 1.5;      // closed forms of memory are nearer to the trainer's count than this
+constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven partition that is still tried
+constexpr double kDoubt = 1.5;  // closed forms of memory are closer to the trainer's count than this factor
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -34,7 +34,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> all) {
   return fixed ? std::vector<T>{*fixed} : std::move(all);
 }
 
-/// A plan's place in the order: seconds of a sample, bytes, then the sizes themselves, so that no two are
+/// A plan's position in the order: seconds per sample, bytes, then the sizes themselves, so that no two are
 /// equal.
 struct Rank {
   double seconds_of_sample, bytes;
@@ -49,7 +49,7 @@ struct Rank {
   bool operator<(const Rank& other) const { return key() < other.key(); }
 };
 
-/// The best so far, the worst of them on top.
+/// The best so far, with the worst of them on top.
 class Best {
  public:
   explicit Best(size_t size) : size_(size) {}
@@ -61,7 +61,7 @@ class Best {
     std::pop_heap(ranks_.begin(), ranks_.end());
     ranks_.pop_back();
   }
-  /// Seconds of a sample that a plan must not exceed to be one of them.
+  /// Seconds per sample that a plan must not exceed to be one of them.
   double limit() const {
     return ranks_.size() < size_ ? std::numeric_limits<double>::infinity() : ranks_.front().seconds_of_sample;
   }
@@ -75,11 +75,11 @@ class Best {
   std::vector<Rank> ranks_;
 };
 
-/// A legal cut; what is recomputed and sharded is still open.
+/// A legal partition; recomputation and sharding are still open.
 struct Family {
   Candidate candidate;
   size_t price;                // index of its LayerPrice
-  double least_of_sample = 0;  // no candidate of it needs fewer seconds for a sample
+  double least_of_sample = 0;  // a lower bound of its candidates' seconds per sample
 };
 
 class Search {
@@ -102,7 +102,7 @@ class Search {
     }
     for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
     if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
-    for (const auto& [seconds, rank] : misses_)  // the last that is faster lacks least
+    for (const auto& [seconds, rank] : misses_)  // the last faster one is the one that lacks least
       if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
     return std::move(result_);
   }
@@ -156,7 +156,8 @@ class Search {
     return slowest <= kMaxIdle * mean;
   }
 
-  /// Chunks that cut the layers evenly, or, with the embedding and the head counted as a layer each, the sum.
+  /// Numbers of chunks that divide the layers evenly, or, with the embedding and the head counted as a layer
+  /// each, the sum.
   std::vector<int> chunk_choices(int pipeline) const {
     if (fixed_.chunks) return {*fixed_.chunks};
     if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
@@ -168,7 +169,7 @@ class Search {
     return fixed_.first_layers || fixed_.last_layers || !p_.stage_layers.empty() ||
            p_.model.layers % c.pipeline == 0;
   }
-  /// First and last stage of an uneven cut, as the exact split says.
+  /// Sets first and last stage of an uneven partition, according to the exact split.
   void cut(Candidate& c) const {
     const LayerPrice& price = prices_.back();
     const double layer = price.seconds();
@@ -232,7 +233,7 @@ class Search {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
-  /// What one rank alone holds is not cut.
+  /// What a single rank holds is not sharded.
   std::span<const Sharding> shardings_of(const Candidate& c) const {
     const std::span<const Sharding> all(shardings_);
     return holders(p_, c) == 1 ? all.first(1) : all;
@@ -246,8 +247,9 @@ class Search {
         static_cast<double>(family.candidate.global_batch);
   }
 
-  /// Bytes that a device must have. A plan of this machine's trainer costs a third of a millisecond to ask
-  /// for: those are asked that may be among the plans, or of which the closed forms are not sure.
+  /// Bytes that a device must have. For this machine's trainer the exact number costs a third of a
+  /// millisecond per plan, so it is computed only for plans that may be among the best, or for which the
+  /// closed forms are uncertain.
   double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
     const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
     const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
@@ -267,7 +269,7 @@ class Search {
         c.sharding = sharding;
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
-        // R1: the next multiple of the chunks is the same run, and has its own turn.
+        // R1: the next multiple of the chunks is the same run, and is tried itself.
         const bool listed = c.recompute_layers % c.chunks == 0;
         if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
         const double bytes = needed(c, price, layout, seconds);
@@ -288,7 +290,7 @@ class Search {
     }
   }
 
-  /// Keeps a plan that does not fit where every faster one lacks more.
+  /// Keeps a plan that does not fit if every faster one lacks more memory.
   void miss(const Rank& rank) {
     auto after = misses_.lower_bound(rank.seconds_of_sample);
     if (after != misses_.begin() && std::prev(after)->second.bytes <= rank.bytes) return;
@@ -302,10 +304,10 @@ class Search {
   const std::vector<Sharding> shardings_ = shardings();
   Best best_;
   std::optional<Rank> closest_, fastest_;
-  std::map<double, Rank> misses_;  // by seconds of a sample
+  std::map<double, Rank> misses_;  // by seconds per sample
   std::vector<LayerPrice> prices_;
   std::vector<Family> families_;
-  std::vector<std::vector<Choice>> choices_;  // by the most layers of a stage
+  std::vector<std::vector<Choice>> choices_;  // by the largest number of layers of a stage
   SearchResult result_;
 };
 

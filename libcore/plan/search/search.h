@@ -15,7 +15,7 @@ struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {};
-  bool counts_embedding = false, counts_head = false;  // by first_layers and last_layers
+  bool counts_embedding = false, counts_head = false;  // in first_layers and last_layers
   std::optional<int> recompute_layers = {};            // of each chunk, as Megatron counts (R1)
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
@@ -35,23 +35,23 @@ struct Plan {
 struct SearchResult {
   std::vector<Plan>
       plans;  // the best that fit, fastest first (tokens per second; ties: less memory, then sizes)
-  std::optional<Plan> closest;  // when none fits: the one that lacks least memory
-  std::optional<Plan> missed;   // of those that are faster than the plans and do not fit: which lacks least
+  std::optional<Plan> closest;  // when none fits: the one that lacks the least memory
+  std::optional<Plan> missed;   // faster than the plans but does not fit: the one that lacks the least
   int64_t families =
-      0;  // cuts (tensor, pipeline, context, experts, micro-batch, chunks, sequence) that were looked at
-  int64_t candidates = 0;                   // legal ways to recompute and shard in them
-  int64_t priced = 0;                       // of those; the others were proven slower than the plans
-  std::optional<int64_t> fitting = {};      // of those that were priced; known when all are asked for memory
-  std::map<std::string, int64_t> rejected;  // families by rule id
-  std::map<std::string, std::string> example;  // a reason by rule id
+      0;  // partitions (tensor, pipeline, context, experts, micro-batch, chunks, sequence) examined
+  int64_t candidates = 0;               // legal ways to recompute and shard in them
+  int64_t priced = 0;                   // of those; the others were proven slower than the plans
+  std::optional<int64_t> fitting = {};  // of those that were priced; known when memory is computed for all
+  std::map<std::string, int64_t> rejected;     // families by rule id
+  std::map<std::string, std::string> example;  // one reason by rule id
 };
 
 /// The search space: tensor and context sizes that are powers of two or divide the world and the heads, up to
-/// 32; every pipeline size that divides the rest and the layers, and those that leave at most an eighth of
-/// the stages' time idle where the layers are cut unevenly; micro-batches 1, 2, 4 … 32; every interleaving
-/// that the rules allow; sequence parallelism; no recomputation, attention's, and whole layers from 1 to all
-/// of a stage; ZeRO 0 to 3. For a model with experts every number of expert ranks that divides the experts,
-/// and each expert's matrices over any number of ranks that divides the tensor size.
+/// 32; every pipeline size that divides the rest and the layers, and those whose uneven partition leaves the
+/// stages idle for at most an eighth of the time; micro-batches 1, 2, 4 … 32; every interleaving that the
+/// rules allow; sequence parallelism; no recomputation, attention's, and whole layers from 1 to all of a
+/// stage; ZeRO 0 to 3. For a model with experts every number of expert ranks that divides the experts, and
+/// each expert's matrices over any number of ranks that divides the tensor size.
 enum class SearchMode {
   kBounded,     // leaves out what a lower bound of its time, or of its memory, proves worse than `top` plans
   kExhaustive,  // prices every candidate
@@ -61,12 +61,13 @@ enum class SearchMode {
 SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
                           SearchMode = SearchMode::kBounded);
 
-/// The same; where nothing fits beside the copy of a save, and the problem does not need it, without that
-/// copy: saves then wait for the disk, as in a run (chosen_save_copy). `problem` says which of the two.
+/// The same; if nothing fits in addition to the copy for a save, and the problem does not require it, without
+/// that copy: saves then wait for the disk, as in a run (chosen_save_copy). `problem` tells which of the two
+/// applies.
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
                                  SearchMode = SearchMode::kBounded);
 
-/// A candidate, priced: its memory is fullest_stage()'s.
+/// A candidate with its price: its memory is fullest_stage()'s.
 Plan make_plan(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// What stands around the experts, read as the family that it is taken from.
+/// The parts around the experts, read as a model of the family that they come from.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
   Json plain = Json::object();
   for (const auto& [key, value] : json.as_object())
@@ -32,7 +32,7 @@ ModelShape as_family(const Json& json, const std::string& where, const char* fam
   return shape;
 }
 
-/// An integer from 0 to `most`; `otherwise` where there is none.
+/// An integer from 0 to `most`; `otherwise` if the key is missing.
 int number_from_zero(const Settings& s, const char* key, int most, int otherwise) {
   const Json* found = s.find(key);
   if (!found) return otherwise;
@@ -41,7 +41,7 @@ int number_from_zero(const Settings& s, const char* key, int most, int otherwise
   return static_cast<int>(found->as_int());
 }
 
-/// "([0]*3+[1]*58)" of layers that have no experts (0) or some (1); "1" when all have.
+/// "([0]*3+[1]*58)" for layers without experts (0) and with some (1); "1" when all have some.
 std::string layer_pattern(std::span<const int> has_experts) {
   std::string out;
   for (size_t i = 0; i < has_experts.size();) {
@@ -53,8 +53,8 @@ std::string layer_pattern(std::span<const int> has_experts) {
   return out.find("[0]") == std::string::npos ? "1" : '(' + out + ')';
 }
 
-/// `each`: experts of a token where the file names none, as the family's configuration class in transformers
-/// has it; 0: it has no such number.
+/// `each`: experts per token if the file does not give it, as in the family's configuration class in
+/// transformers; 0: there is no default.
 void set_experts(ModelShape& m, const Settings& s, const char* count, int each) {
   m.experts = s.count(count);
   const bool older = s.find("experts_per_token") && !s.find("num_experts_per_tok");  // gpt-oss's first files
@@ -62,7 +62,7 @@ void set_experts(ModelShape& m, const Settings& s, const char* count, int each) 
   m.router_topk = each > 0 ? s.count(key, each) : s.count(key);
 }
 
-/// Qwen's: the layers that are no multiple of a step, and those that are named, are dense.
+/// Qwen's: dense are the layers whose number is not a multiple of a step, and those that are named.
 void set_sparse_layers(ModelShape& m, const Settings& s) {
   const int step = s.count("decoder_sparse_step", 1);
   std::vector<int> has(static_cast<size_t>(m.layers), 0);
@@ -124,7 +124,7 @@ ModelShape gpt_oss_shape(const Json& json, const std::string& where, const Setti
   return m;
 }
 
-/// The width of DeepSeek's shared experts together.
+/// The total width of DeepSeek's shared experts.
 int shared_width(const Settings& s, int each, int otherwise) {
   const int64_t experts = number_from_zero(s, "n_shared_experts", ModelShape::kWidest, otherwise);
   if (experts * each > ModelShape::kWidest)
@@ -133,7 +133,8 @@ int shared_width(const Settings& s, int each, int otherwise) {
   return static_cast<int>(experts * each);
 }
 
-/// Groups of experts of which a token chooses some; DeepseekV3Config has 8 and 4 where the file is silent.
+/// Groups of experts, some of which a token chooses from; DeepseekV3Config has 8 and 4 where the file gives
+/// none.
 void set_groups(ModelShape& m, const Settings& s) {
   const bool third = s.text("model_type", "") == "deepseek_v3";
   const int groups = s.count("n_group", third ? 8 : 1), chosen = s.count("topk_group", third ? 4 : 1);
@@ -148,7 +149,7 @@ ModelShape deepseek_shape(const Json& json, const std::string& where, const Sett
   plain.set("num_key_value_heads", s.count("num_attention_heads"));
   ModelShape m = as_family(plain, where, "llama");
   m.latent_attention = true;
-  // What a file leaves out is as in transformers' classes; null says that there is none.
+  // A missing key has the default of transformers' classes; null means that there is none.
   const auto unless_null = [&](const char* key, int value) { return json.find(key) ? 0 : value; };
   m.query_rank = number_from_zero(s, "q_lora_rank", ModelShape::kWidest, unless_null("q_lora_rank", 1536));
   m.key_rank = s.count("kv_lora_rank");

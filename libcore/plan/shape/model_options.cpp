@@ -9,7 +9,8 @@
 namespace megalith {
 namespace {
 
-/// A number that differs from the usual: Megatron takes some of them as whole ones only, never as 1e+06.
+/// Writes a number that differs from the usual one: for some options Megatron accepts only integers, never
+/// 1e+06.
 void number(std::ostream& out, const char* option, double value, double usual) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (value == usual) return;

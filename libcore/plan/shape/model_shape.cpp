@@ -20,7 +20,7 @@ class PatternReader {
  public:
   explicit PatternReader(std::string_view text) : rest_(text) {}
 
-  /// Empty when the text is something else.
+  /// Empty when the text has another form.
   std::vector<int> read() {
     std::vector<int> out = sum();
     return good_ && rest_.empty() ? out : std::vector<int>{};
@@ -131,7 +131,7 @@ void check_experts(const ModelShape& m, Problems& problems) {
     problems.add("--moe-layer-freq ", quote(m.layer_freq), " leaves no layer for --num-experts ", experts);
 }
 
-/// Complains about a size that something else gives its meaning, where that is not there.
+/// Complains about a size that has a meaning only together with something else that is missing.
 void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
   if (value != otherwise) problems.add("--", option, ' ', value, " needs --", what);
 }
@@ -214,13 +214,13 @@ void ModelShape::finish() {
   if (has_experts() && expert_ffn == 0) expert_ffn = ffn_hidden;
   every_ = layer_freq.find('[') == std::string::npos;
   const std::vector<int> pattern = parse_layer_pattern(layer_freq);
-  if (pattern.empty()) return;  // validate() says so
+  if (pattern.empty()) return;  // validate() reports it
   with_experts_.assign(1, 0);
   for (const int has : pattern) with_experts_.push_back(with_experts_.back() + has);
 }
 
 void ModelShape::validate(Problems& problems) const {
-  ModelConfig dense = trained();  // has the rules of a model that is trained, but for what is only planned
+  ModelConfig dense = trained();  // obeys the rules for a trained model, except what is only planned
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);
@@ -237,7 +237,7 @@ int ModelShape::plain_layers(int count) const {
   const int length = static_cast<int>(with_experts_.size()) - 1;
   const auto among = [&](int first) { return with_experts_[static_cast<size_t>(first)]; };
   if (every_) return count - count / length * among(length) - among(count % length);
-  const int listed = std::min(count, length);  // a deeper model of the same kind goes on as it ends
+  const int listed = std::min(count, length);  // a deeper model continues as the pattern ends
   return listed - among(listed) + (count - listed) * (1 - among(length) + among(length - 1));
 }
 

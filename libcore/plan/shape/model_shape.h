@@ -9,11 +9,11 @@
 
 namespace megalith {
 
-/// How tokens come to the ranks that hold their experts.
+/// How tokens reach the ranks that hold their experts.
 enum class Dispatcher {
   kAllToAll,   // each copy of a token to the rank of its expert
   kAllGather,  // all tokens to all ranks
-  kFlex,       // DeepEP: one copy of a token to each machine, spread there over the link
+  kFlex,       // DeepEP: one copy of a token to each machine, distributed there over the link
 };
 inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
   return {{"alltoall", Dispatcher::kAllToAll},
@@ -21,38 +21,38 @@ inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
           {"flex", Dispatcher::kFlex}};
 }
 
-/// Tokens of the expert that gets most, over the mean of all: within these a run is expected.
+/// The tokens of the busiest expert over the mean of all: a run is expected between these bounds.
 struct TokenImbalance {
   double low = 1, high = 1;
   double at(double point) const { return low + point * (high - low); }
 };
 
-/// A model that can be planned: what is trained here (ModelConfig), and what Megatron-LM alone trains:
-/// mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the prediction
-/// of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
+/// A model that can be planned: everything that is trained here (ModelConfig), and what only Megatron-LM
+/// trains: mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the
+/// prediction of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
 struct ModelShape : ModelConfig {
   static constexpr int kMostLayers = 1 << 16, kWidest = 1 << 24;
-  int router_topk = 2;               // experts of a token
+  int router_topk = 2;               // experts per token
   int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
-  int shared_ffn = 0;                // width of all shared experts together; 0: none
-  bool shared_gate = false;          // a sigmoid gate of the shared experts
+  int shared_ffn = 0;                // total width of all shared experts; 0: none
+  bool shared_gate = false;          // a sigmoid gate on the shared experts
   std::string layer_freq = "1";      // which layers have experts, see LayerPattern
-  std::optional<double> capacity{};  // tokens that an expert takes at most, over the mean; others are dropped
+  std::optional<double> capacity{};  // the most tokens of an expert, relative to the mean; others are dropped
   bool forced_balance = false, expert_bias = false;
-  std::vector<std::string> balance = {};   // what the router is held to; empty: an auxiliary loss
-  std::vector<std::string> loss_coeffs{};  // of each of them
-  std::optional<std::string>
-      score_function{};  // of the router; unset: sigmoid with expert_bias, else softmax
-  std::optional<int> router_groups{},
-      group_topk{};  // groups of experts, and those that a token may choose from
+  std::vector<std::string> balance = {};             // how the router is balanced; empty: an auxiliary loss
+  std::vector<std::string> loss_coeffs{};            // for each of them
+  std::optional<std::string> score_function{};       // of the router; unset: sigmoid with
+                                                     // expert_bias, otherwise softmax
+  std::optional<int> router_groups{}, group_topk{};  // number of groups of experts, and of
+                                                     // those that a token may choose from
   Dispatcher dispatcher = Dispatcher::kAllToAll;
-  bool deepep = false;          // as Megatron-LM asks for beside kFlex
-  bool shared_overlap = false;  // shared experts work while tokens are on their way to the others
+  bool deepep = false;          // Megatron-LM requires it with kFlex
+  bool shared_overlap = false;  // shared experts work while tokens travel to the others
   bool latent_attention = false;
-  int query_rank = 0;  // width that queries are compressed to; 0: they are not
-  int key_rank = 512;  // of keys and values
-  int key_channels = 128, key_rotated = 64, value_channels = 128;  // of one head; keys have both
-  int predicted = 0;  // tokens that are predicted beside the next one: a layer and a head each
+  int query_rank = 0;  // width to which queries are compressed; 0: not compressed
+  int key_rank = 512;  // the same for keys and values
+  int key_channels = 128, key_rotated = 64, value_channels = 128;  // per head; keys have the first two
+  int predicted = 0;  // tokens predicted in addition to the next one: a layer and a head each
 
   ModelShape() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): what can be trained can be planned
@@ -114,40 +114,40 @@ struct ModelShape : ModelConfig {
 
   int expert_count() const { return experts.value_or(0); }
   bool has_experts() const { return expert_count() > 0; }
-  /// Layers among the first `count` that have no experts, of a model that has some; 0 for a dense one.
+  /// Layers among the first `count` without experts, in a model that has some; 0 for a dense one.
   int plain_layers(int count) const;
-  /// Layers from `begin` up to `end` without experts, the same way.
+  /// The same for layers from `begin` up to `end`.
   int plain_layers(int begin, int end) const { return plain_layers(end) - plain_layers(begin); }
 
   /// Whether an auxiliary loss keeps the experts balanced.
   bool has_balance_loss() const;
-  /// For the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
-  /// router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
-  /// parameters, quoted from memory), and no more than the capacity.
+  /// For the busiest expert: 1 with forced balance, otherwise up to 1.72 with an auxiliary loss and 1.04 with
+  /// the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
+  /// parameters, quoted from memory), and at most the capacity.
   TokenImbalance expert_imbalance() const;
-  /// For the fullest of `ranks` ranks, which hold as many experts each: loads of experts that vary by
-  /// themselves even out on a rank, by the standard deviation of a draw without replacement.
+  /// For the busiest of `ranks` ranks with equally many experts: the loads of experts vary independently and
+  /// even out on a rank, by the standard deviation of a draw without replacement.
   TokenImbalance rank_imbalance(int ranks) const;
 
-  // Channels of one head, and of all heads together.
+  // Channels per head, and of all heads together.
   int query_channels() const { return latent_attention ? key_channels + key_rotated : kv_channels; }
   int output_channels() const { return latent_attention ? value_channels : kv_channels; }
   double query_width() const { return static_cast<double>(heads) * query_channels(); }
   double output_width() const { return static_cast<double>(heads) * output_channels(); }
 
  private:
-  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: among the first 0, 1, 2 … of its layers
-  bool every_ = true;                       // and so on from its begin
-  int unused_channels_ = 0;                 // --kv-channels beside latent attention, which has its own
+  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: layers with experts, up to each layer
+  bool every_ = true;                       // repeats from its beginning
+  int unused_channels_ = 0;  // a --kv-channels given with latent attention, which has its own sizes
 };
 
-/// --moe-layer-freq without a pair of quotes around it and without spaces beside the signs of a list.
+/// --moe-layer-freq without surrounding quotes and without spaces around the signs of a list.
 std::string plain_layer_pattern(const std::string& text);
-/// The layers of --moe-layer-freq: "2" is every second from the first, a list says 1 for each layer with
-/// experts: "[0]*3+[1]*58", also in parentheses or one pair of quotes. Empty when it is neither.
+/// The layers of --moe-layer-freq: "2" is every second from the first, a list has 1 for each layer with
+/// experts: "[0]*3+[1]*58", also in parentheses or one pair of quotes. Empty for any other text.
 std::vector<int> parse_layer_pattern(const std::string& text);
 
-/// What only Megatron-LM trains of a model, by its option; empty: nothing.
+/// The first feature of a model that only Megatron-LM trains, by its option; empty: none.
 std::string beyond_our_trainer(const ModelShape&);
 
 }  // namespace megalith

@@ -5,12 +5,12 @@
 namespace megalith {
 namespace {
 
-/// A norm over `width` channels, in a model whose norms have one or two parameters a channel.
+/// A norm over `width` channels; a model's norms have one or two parameters per channel.
 double norm_of(const ModelConfig& m, double width) {
   return (m.norm == Normalization::kLayerNorm ? 2.0 : 1.0) * width;
 }
 
-/// Down to the ranks, which every tensor rank does whole, up to its heads, and their norms.
+/// Down to the ranks, which every tensor rank computes whole, up to its heads, and the norms of both.
 double latent_inputs(const ModelShape& m, double tensor) {
   const double h = m.hidden, queries = m.query_width() / tensor;
   const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / tensor;
@@ -37,7 +37,8 @@ double feed_forward(const ModelConfig& m, double width, double ranks) {
   return (gates(m) + 1) * h * part + (m.linear_bias ? gates(m) * part + h : 0);
 }
 
-/// What every token passes in the feed-forward part of a layer with experts: the router, the shared ones.
+/// What every token passes in the feed-forward part of a layer with experts: the router and the shared
+/// experts.
 double around_experts(const ModelShape& m, int tensor) {
   const double router = static_cast<double>(m.expert_count()) * (m.hidden + (m.linear_bias ? 1 : 0));
   return router + feed_forward(m, m.shared_ffn, tensor) + (m.shared_gate ? m.hidden : 0);
@@ -68,7 +69,8 @@ ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks
   count.embedding = table;
   if (m.position == PositionEmbedding::kLearned) count.embedding += static_cast<double>(m.max_positions) * h;
   count.head = norm_width(m) + (m.untied_head ? table : 0);
-  // A predicted token's layer takes the one before it and an embedding, both through a norm, side by side.
+  // The layer of a predicted token takes the previous token and an embedding, each through a norm, side by
+  // side.
   count.head += m.predicted * (count.block + 2 * h * h / ranks.tensor + 3 * norm_width(m));
   count.head_experts = m.predicted * count.experts;
   count.head_copy = m.untied_head ? 0 : table;

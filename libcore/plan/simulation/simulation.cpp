@@ -20,8 +20,8 @@
 namespace megalith {
 namespace {
 
-/// What the simulated ranks tell each other: when messages arrive, and when all have come. When one fails,
-/// all do.
+/// What the simulated ranks tell each other: when messages arrive, and when all have met. When one fails, all
+/// do.
 class Exchange {
  public:
   explicit Exchange(int ranks) : ranks_(ranks) {}
@@ -32,7 +32,7 @@ class Exchange {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
     auto operator<=>(const Route&) const = default;
   };
-  /// A message that leaves at `now` and takes the link for `seconds`, and `latency` more to arrive.
+  /// A message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
   void send(const Route& route, double now, double seconds, double latency) {
     const std::scoped_lock lock(mutex_);
     double& free = busy_until_[route];
@@ -40,7 +40,7 @@ class Exchange {
     arrivals_[route].push_back(free + latency);
     changed_.notify_all();
   }
-  /// When the oldest message arrives.
+  /// The time at which the oldest message arrives.
   double receive(const Route& route) {
     std::unique_lock lock(mutex_);
     std::deque<double>& arrivals = arrivals_[route];
@@ -87,7 +87,7 @@ class Exchange {
   bool failed_ = false;
 };
 
-/// What one simulated rank is and has done.
+/// One simulated rank and its step so far.
 struct SimulatedRank {
   const PlanProblem& problem;
   const Candidate& cut;
@@ -96,7 +96,7 @@ struct SimulatedRank {
   SimulatedStep step = {};
 };
 
-/// A group of ranks, of which the simulation has one, or one a stage: calls take as long as the link says.
+/// A group of ranks, of which the simulation runs one, or one per stage: calls take as long as the link says.
 class SimulatedComm final : public Communicator {
  public:
   struct Place {
@@ -159,11 +159,11 @@ SimulatedComm::Place place_at_ends(const SimulatedRank& self, const Link& link) 
   return {size == 2 && self.stage > 0 ? 1 : 0, size, link};
 }
 
-/// The groups that parallel/groups.h asks for.
+/// The groups that parallel/groups.h requests.
 SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) {
   const Candidate& c = self.cut;
   const PlanProblem& p = self.problem;
-  const int stride = c.tensor * c.context * c.data;  // of neighbours in the pipeline
+  const int stride = c.tensor * c.context * c.data;  // between neighbours in the pipeline
   switch (name.role) {
     case GroupRole::kTensor:
       return {0, c.tensor, group_link(p, c.tensor, 1), &SimulatedStep::tensor};
@@ -189,7 +189,7 @@ std::unique_ptr<Communicator> SimulatedComm::split(const GroupName& name, int, i
   return std::make_unique<SimulatedComm>(self_, name, place_of(self_, name));
 }
 
-/// Nobody reads what it says.
+/// Its contents are never read.
 void any_sample(int64_t, const SampleView& out) {
   std::fill(out.tokens.begin(), out.tokens.end(), 0);
   std::fill(out.labels.begin(), out.labels.end(), 0);
@@ -210,7 +210,7 @@ void run_rank(SimulatedRank& self, const RunShape& run) {
   Trainer trainer(run, *backend, world);
   const double begun = stream_clock(trainer.stream());
   self.step = {};
-  constexpr double kAnyRate = 1e-4;  // of learning: nothing is computed
+  constexpr double kAnyRate = 1e-4;  // learning rate: nothing is computed
   trainer.step(any_sample, 0, kAnyRate);
   self.step.seconds = stream_clock(trainer.stream()) - begun;
 }
@@ -270,7 +270,7 @@ std::vector<int> simulated_worlds(const std::string& list) {
 
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fixed& fixed,
                                             const std::vector<int>& worlds) {
-  constexpr size_t kPlans = 50;  // the trainer runs one of the best, unless it runs none
+  constexpr size_t kPlans = 50;  // the trainer runs one of the best, or none at all
   std::vector<SimulatedWorld> out;
   for (const int devices : worlds) {
     PlanProblem p = with_devices(problem, devices);

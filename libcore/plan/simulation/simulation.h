@@ -8,25 +8,25 @@
 
 namespace megalith {
 
-/// One training step of this version's trainer on devices that are not here, in seconds; its parts are those
-/// of the pipeline stage that works longest.
+/// One training step of this version's trainer on devices that are not present, in seconds; its parts are
+/// those of the pipeline stage that works longest.
 struct SimulatedStep {
   double seconds = 0;
   double work = 0;      // ops
-  double tensor = 0;    // what tensor and context ranks exchange
+  double tensor = 0;    // communication of tensor and context ranks
   double pipeline = 0;  // waiting for other stages, and messages
-  /// Sums of gradients that the backward pass does not hide, parameters' gather, the agreement on the step,
-  /// copies.
+  /// Reductions of gradients that the backward pass does not hide, the gather of parameters, the agreement on
+  /// the step, copies.
   double rest() const { return seconds - work - tensor - pipeline; }
 };
 
 /// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
-/// clock: for each pipeline stage one rank, on a dry backend whose ops take op_seconds(), with communicators
-/// that move nothing and take what group_link() says. Ranks of the other axes do the same at the same time.
-/// kUsage when the trainer does not run such a cut.
+/// simulated clock: one rank for each pipeline stage, on a dry backend whose ops take op_seconds(), with
+/// communicators that move nothing and take what group_link() says. Ranks along the other axes do the same at
+/// the same time. kUsage when the trainer does not run such a partition.
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
 
-/// The numbers of devices of --simulate: "64,1024". kUsage when one is no number of devices.
+/// The numbers of devices of --simulate: "64,1024". kUsage when one is not a number of devices.
 std::vector<int> simulated_worlds(const std::string& list);
 
 /// A number of devices, the best plan for it that the trainer runs, and that plan's step.
@@ -36,7 +36,7 @@ struct SimulatedWorld {
   SimulatedStep step = {};
   std::string lacking = {};
 };
-/// One for each of `worlds`, of machines as the problem's.
+/// One for each of `worlds`, with machines like the problem's.
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem&, const Fixed&, const std::vector<int>& worlds);
 
 }  // namespace megalith

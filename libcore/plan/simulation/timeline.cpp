@@ -51,7 +51,7 @@ class Player {
                static_cast<size_t>(microbatches_) +
            static_cast<size_t>(microbatch);
   }
-  /// When what a step needs from its neighbour in the chain of chunks is there.
+  /// When a step's input from its neighbour in the chain of chunks is available.
   double needed(int stage, const Step& step) const {
     const int here = step.chunk * c_.pipeline + stage, last = c_.chunks * c_.pipeline - 1;
     const auto at = [&](const std::vector<double>& times, int at_chain) {

@@ -8,19 +8,19 @@
 
 namespace megalith {
 
-/// One step of a pipeline stage, and when it is made.
+/// One step of a pipeline stage, and its time.
 struct PlayedStep {
   int stage = 0;
   Step step;
-  double begin = 0, end = 0;  // seconds from the step's begin
+  double begin = 0, end = 0;  // seconds since the beginning of the step
 };
 
-/// The pipeline of a step of `plan` played through: 1F1B or its interleaving in the order that the trainer
-/// takes (train/schedules/schedule.h), each step as long as the time model says, waiting for what it needs
-/// from its neighbours; at most `microbatches` microbatches.
+/// A step of `plan` played through its pipeline: 1F1B or its interleaving in the trainer's order
+/// (train/schedules/schedule.h), with each step as long as the time model says, waiting for its input from
+/// the neighbours; at most `microbatches` microbatches.
 std::vector<PlayedStep> play_pipeline(const PlanProblem&, const Plan&, int64_t microbatches);
 
-/// For chrome://tracing and Perfetto: one complete event a step, stages as threads.
+/// For chrome://tracing and Perfetto: one complete event per step, stages as threads.
 std::string chrome_trace(const std::vector<PlayedStep>&);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// --ckpt-format pth: torch reads the pair, and a run goes on from it as from our own format.
+// --ckpt-format pth: torch reads the pair, and a run resumes from it as from our own format.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -44,7 +44,7 @@ class PthCheckpoint : public testing::Test {
     }
     return all;
   }
-  /// Ten steps into .pth files by so many ranks, then ten more from there into our format.
+  /// Runs ten steps into .pth files on `ranks` ranks, then ten more from there into our format.
   void expect_resumed_bit_for_bit(PretrainConfig plain, int ranks) {
     plain.checkpoint.save = dir_ / concat("whole", ranks, plain.train.bf16);
     train(plain, tiny_data(), nullptr);
@@ -61,7 +61,7 @@ class PthCheckpoint : public testing::Test {
     EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
     EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
   }
-  /// What a run begins with that is given --checkpoint.
+  /// The start of a run with this --checkpoint.
   StartPoint pair(int64_t number) const {
     CheckpointConfig from;
     from.save = dir_ / "pth";
@@ -89,7 +89,7 @@ TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
   expect_resumed_bit_for_bit(four, 4);
 }
 
-// Half the ranks have half the batch: the schedule goes on at the same step. Rates by the tutorial's
+// Half the ranks have half the batch: the schedule resumes at the same step. Rates by the tutorial's
 // formulas.
 TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   PretrainConfig c = config();
@@ -104,7 +104,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 8);
   const auto steps = log_lines(dir_ / "log", "train");
   ASSERT_EQ(steps.size(), 4U);
-  for (int64_t i = 0; i < 4; ++i) {  // each line has the next step's rate
+  for (int64_t i = 0; i < 4; ++i) {  // each line shows the next step's rate
     const auto done = static_cast<double>(i + 5);
     const double share = 0.5 * (1 + std::cos(std::numbers::pi * (done - 6) / (20 - 6)));
     const double want = done <= 6 ? 1e-2 * done / 6 : 1e-3 + (1e-2 - 1e-3) * share;
@@ -121,7 +121,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   }
 }
 
-// 49 windows: 6 steps of 8 or 12 of 4 in an epoch.
+// 49 windows: an epoch has 6 steps of 8 or 12 of 4.
 TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;
@@ -132,14 +132,14 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   train(c, data, nullptr);
   StartPoint start = pair(3);
   EXPECT_EQ(start.schedule->decay_end, 96);
-  c.train.global_batch = 10;  // 4 steps an epoch
+  c.train.global_batch = 10;  // 4 steps per epoch
   c.train.iters = c.train.decay_iters = 2 * 4;
   count_in_steps(start, c.train, 40);
   EXPECT_EQ(start.schedule->decay_end, 80);
   EXPECT_EQ(start.state->schedule_samples, 4 * 10);
-  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so that step 4 is the fifth of this run's own order
+  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so step 4 is the fifth in this run's own order
   StartPoint longer = pair(3);
-  c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs is another decay
+  c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs gives another decay
   count_in_steps(longer, c.train, 40);
   EXPECT_EQ(longer.schedule->decay_end, 12 * 10);
 }
@@ -166,7 +166,7 @@ TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
   EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000019.pth");
 }
 
-// What torch.optim.AdamW(...).state_dict() looks like.
+// The form of torch.optim.AdamW(...).state_dict().
 TEST_F(PthCheckpoint, HoldsAdamWsState) {
   PretrainConfig c = config();
   c.train.iters = 2;
@@ -233,7 +233,7 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
-  EXPECT_FALSE(pair(7).state);  // weights alone
+  EXPECT_FALSE(pair(7).state);  // only weights
 }
 
 TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
@@ -252,7 +252,7 @@ TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
     EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
   }
   EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
-  c.checkpoint.number.reset();  // into another folder they may
+  c.checkpoint.number.reset();  // another folder is allowed
   c.checkpoint.load = dir_ / "pth";
   c.checkpoint.save = dir_ / "other";
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-/// Where each sample begins: ids are their own places.
+/// Where each sample begins: an id is its own position.
 class Windows {
  public:
   Windows(int64_t ids, const WindowSpec& spec) : spec_(spec), windows_(row(ids), spec) {}
@@ -106,7 +106,7 @@ TEST(TextWindows, ReadsAFoldersTextsInOrder) {
   EXPECT_EQ(read_texts(dir / "a.txt", *tokenizer), want);
 }
 
-// As another user, who may not open a folder in it: no text may be missing in silence.
+// Run as another user, who may not open a folder in it: no text may be missing unnoticed.
 TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
   const test::TempDir dir;
   const auto tokenizer = make_tokenizer({.type = "HuggingFaceTokenizer",

@@ -31,8 +31,8 @@ TEST(Fates, AreOneForAProgramAndAName) {
   }
 }
 
-// A name that is ignored may be of a family that is refused, as --moe-grouped-gemm is of --moe-*: the longer
-// one counts.
+// An ignored name may belong to a refused family, as --moe-grouped-gemm does to --moe-*: the longer pattern
+// counts.
 TEST(Fates, OfAFamilyGiveWayToALongerName) {
   const std::vector<OptionFate> plans = fates_in(kAutoplan), runs = fates_in(kPretrain);
   for (const char* name :
@@ -48,7 +48,7 @@ TEST(Fates, OfAFamilyGiveWayToALongerName) {
   EXPECT_EQ(find_fate(plans, "moe-extended-tp")->remedy, "it is not planned; leave it out");
 }
 
-/// What a word after this option would be to us: "one", "several" or "none" of its values.
+/// How a word after this option would be read: as "one", "several" or "none" of its values.
 std::string values_of(OptionFate::Values values) {
   switch (values) {
     case OptionFate::kOne:

@@ -48,7 +48,7 @@ Training train_on(const std::string& text, const std::vector<std::string>& words
   return train_with(folder / "run.yaml", words);
 }
 
-/// The least that trains, to which a test adds what it is about.
+/// The minimum that trains, to which a test adds what it is about.
 std::string small(const std::string& more) {
   return "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    "
          "num_heads: 4\n"
@@ -260,7 +260,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
     EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
 }
 
-// What PyYAML reads as a boolean, and our own options take.
+// All booleans that PyYAML reads and our own options accept.
 TEST(MindFormers, ReadsEveryBooleanAsPyYamlDoes) {
   const auto trained = [](const std::string& more) {
     Training run = train_on(small(more));
@@ -327,7 +327,7 @@ TEST(MindFormers, RefusesWhatIsNoValueOfAKey) {
             std::string::npos);
 }
 
-// int8 is a type of MindSpore's, but of no training.
+// MindSpore has a type int8, but training does not support it.
 TEST(MindFormers, ComputesInAKnownType) {
   const auto in = [](const std::string& type, const std::vector<std::string>& words = {}) {
     std::string text = small("");
@@ -345,7 +345,7 @@ TEST(MindFormers, ComputesInAKnownType) {
             std::string::npos);
 }
 
-// MindFormers' configs/gpt2/run_gpt2_lora.yaml has the group within the model's.
+// MindFormers' configs/gpt2/run_gpt2_lora.yaml has the group inside the model's.
 TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
   std::string text = small("");
   const std::string lora =
@@ -362,7 +362,7 @@ TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
             std::string::npos);
 }
 
-// Keys that mean something only beside others are named where those are missing.
+// Keys that have a meaning only together with others are named if those are missing.
 TEST(MindFormers, NamesWhatHasNoEffectInThisFile) {
   const Training run = train_on(small(
       "resume_training: False\noptimizer:\n  type: AdamW\n  learning_rate: 1.e-5\n"
@@ -389,7 +389,7 @@ TEST(MindFormers, GiveWayToTheCommandLine) {
         "run.yaml:4: model.model_config.compute_dtype)", "before --initial-loss-scale 65536 (",
         "before --train-iters 10 ("})
     EXPECT_NE(run.log.find(line), std::string::npos) << line << "\n" << run.log;
-  // What contradicts the command line without being the same thing is named with its place.
+  // A value that contradicts the command line through another option is named with its place.
   const std::string error = train_on(text, {"--nproc", "2"}).error;
   EXPECT_NE(error.find("run.yaml:17: parallel_config.data_parallel gives --data-parallel-size"),
             std::string::npos)
@@ -463,7 +463,7 @@ TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
   const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.parallel.world, 1);
-  EXPECT_EQ(run.given_sizes.size(), 3u);  // a plan wants to be told
+  EXPECT_EQ(run.given_sizes.size(), 3u);  // what a plan must be given
   EXPECT_NE(run.log.find("parallel_config.data_parallel"), std::string::npos) << run.log;
   const std::string error = train_on(small("use_parallel: False\n"), {"--nproc", "2"}).error;
   EXPECT_NE(error.find("is not the number of ranks, 2"), std::string::npos) << error;
@@ -481,7 +481,7 @@ TEST(MindFormers, ShardsUnlessEitherKeySaysNo) {
   EXPECT_EQ(sharding("False", "True"), Sharding::kNone);
 }
 
-// Two keys of a file may stand for one option: what the second says is meant.
+// Two keys of a file may stand for one option: the second one counts.
 TEST(MindFormers, TakesTheMoreSpecificOfTwoKeys) {
   const Training run =
       train_on(small("runner_wrapper:\n  max_grad_norm: 1.5\n  use_clip_grad: False\n"
@@ -507,11 +507,11 @@ TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);
   EXPECT_TRUE(begun.load_source.ends_with("run.yaml:14: load_checkpoint")) << begun.load_source;
-  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never from random values in silence
+  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never silently from random values
   EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
 }
 
-// LlamaConfig's own defaults; the widths are Hugging Face's of the same models.
+// LlamaConfig's own defaults; the widths are Hugging Face's for the same models.
 TEST(MindFormers, KnowsLlama) {
   const auto llama = [](const std::string& more) {
     return train_on(
@@ -534,7 +534,7 @@ TEST(MindFormers, KnowsLlama) {
   EXPECT_EQ(seventy.kv_heads(), 8);
 }
 
-// Parameters as the models' names say them, counted here by the textbook's formula.
+// Parameters as stated in the models' names, counted here by the textbook formula.
 TEST(MindFormers, PresetsAreOfTheirSizes) {
   const struct {
     const char* file;
@@ -548,7 +548,7 @@ TEST(MindFormers, PresetsAreOfTheirSizes) {
                  {"llama/run_llama_7b.yaml", 6.7, 8, 128}};
   for (const auto& preset : presets) {
     const Training run = train_with(std::string(MEGALITH_SOURCE_DIR "/share/mindformers/") + preset.file,
-                                    {"--train-iters", "10000"});  // before its epochs
+                                    {"--train-iters", "10000"});  // takes precedence over its epochs
     EXPECT_EQ(run.error, "") << preset.file;
     EXPECT_EQ(run.config.train.iters, 10000);
     const ModelConfig& m = run.config.model;

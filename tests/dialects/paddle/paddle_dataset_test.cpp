@@ -32,7 +32,7 @@ class PaddleDataset : public testing::Test {
     }
     return {};
   }
-  /// What a pair made of data/corpus_* or of a copy has as its path, all but the hash.
+  /// Whether a path is that of a pair made from data/corpus_* or from a copy, except for the hash.
   static bool is_made_in(const std::string& folder, const std::string& prefix) {
     return prefix.starts_with(folder + "/corpus.from_npy-") && file_exists(prefix + ".bin") &&
            file_exists(prefix + ".idx");
@@ -43,7 +43,7 @@ class PaddleDataset : public testing::Test {
     data.sequence(0).copy_to(ids.data());
     return ids.front();
   }
-  /// The clock of a file system may stand still for some milliseconds: returns when it has moved on.
+  /// A file system's clock may stand still for some milliseconds: returns when it has advanced.
   void wait_for_the_clock() const {
     const auto now = [&] {
       write_file(dir_ / "clock", "");
@@ -52,7 +52,7 @@ class PaddleDataset : public testing::Test {
     for (const auto begin = now(); now() == begin;) {
     }
   }
-  /// Another corpus of the same size in the array's place: its first id is `id`, its date `date`.
+  /// Replaces the array by another corpus of the same size: its first id is `id`, its date `date`.
   void replace_ids(const std::string& folder, char id, fs::file_time_type date) const {
     const std::string path = folder + "/corpus_ids.npy";
     std::string ids = read_file(path);
@@ -90,7 +90,7 @@ TEST_F(PaddleDataset, MakesThePairOnceAndInTheCacheWhereThereIsOne) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "data"), {}), 2);
   const size_t lines = log_.lines.size();
   EXPECT_EQ(dataset_of_folder(dir_ / "data", dir_ / "cache"), cached);
-  EXPECT_EQ(log_.lines.size(), lines);  // it was taken as it is
+  EXPECT_EQ(log_.lines.size(), lines);  // the pair was reused unchanged
   const std::string beside = dataset_of_folder(dir_ / "data", "");
   EXPECT_TRUE(is_made_in(dir_ / "data", beside)) << beside;
   EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), beside);  // the pair is not a second dataset

@@ -69,7 +69,7 @@ TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
       return error.what();
     }
   };
-  EXPECT_EQ(refusal("h200"), "H200-141GB");  // of itself: as if it were not there
+  EXPECT_EQ(refusal("h200"), "H200-141GB");  // names itself, so it counts as missing
   EXPECT_EQ(
       refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is not a device"),
       0u)

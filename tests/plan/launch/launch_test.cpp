@@ -39,7 +39,7 @@ TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
   PlanProblem p = mixtral(64);
   Candidate c{.tensor = 2, .expert = 8, .expert_tensor = 1, .sequence = true};
   ASSERT_FALSE(complete(p, c));
-  // Megatron would take the tensor size for an expert's matrices where nothing is said.
+  // Without this option Megatron would use the tensor size for an expert's matrices.
   EXPECT_TRUE(has(launch_options(p, c), "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1"))
       << launch_options(p, c);
   EXPECT_TRUE(has(model_options(p.model),
@@ -60,7 +60,7 @@ TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
   EXPECT_FALSE(has(launch_options(p, c), "expert"));
 }
 
-// transformer_config.py refuses flex without DeepEP, a bias beside a softmax, and a softmax over one score.
+// transformer_config.py refuses flex without DeepEP, a bias with a softmax, and a softmax over one score.
 TEST(Launch, NamesWhatMegatronWantsBesideAnOptionOfExperts) {
   ModelShape m = mixtral(64).model;
   const std::string plain = model_options(m);
@@ -91,7 +91,7 @@ TEST(Launch, NamesWhatMegatronWantsBesideAnOptionOfExperts) {
       << model_options(m);
 }
 
-// Quotes that Megatron's scripts put inside the shell's own are not given back to the shell.
+// Quotes that Megatron's scripts put inside the shell's own are not passed on to the shell.
 TEST(Launch, QuotesALayerPatternOnce) {
   PlanProblem p = mixtral(64);
   p.model.layer_freq = "'([0] * 3 + [1]*29)'";
@@ -161,7 +161,7 @@ TEST(Launch, WritesJobsThatParsersRead) {
   EXPECT_TRUE(slurm.starts_with("#!/bin/bash\n#SBATCH --nodes=8\n"));
 }
 
-// O1: parameters are gathered beside the forward pass only with a distributed optimizer and overlapped
+// O1: parameters are gathered during the forward pass only with a distributed optimizer and overlapped
 // gradients.
 TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
   PlanProblem p = gpt_22b(64);
@@ -172,7 +172,7 @@ TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
   EXPECT_FALSE(has(launch_options(p, c), "--overlap-param-gather"));
 }
 
-// As the time model has it: what one data rank's tensor ranks hold alike is exchanged beside other work.
+// As in the time model: the exchange of what one data rank's tensor ranks share overlaps other work.
 TEST(Launch, OverlapsTheExchangeOfExpertsOfOneDataRank) {
   const PlanProblem p = mixtral(8);
   Candidate c{.tensor = 8, .expert = 2, .sequence = true, .sharding = Sharding::kOptimizer};
@@ -182,7 +182,7 @@ TEST(Launch, OverlapsTheExchangeOfExpertsOfOneDataRank) {
   EXPECT_FALSE(has(launch_options(p, c), "--overlap-grad-reduce"));
 }
 
-// O2: FSDP takes the place of the distributed optimizer.
+// O2: FSDP replaces the distributed optimizer.
 TEST(Rules, O2FsdpExcludesTheDistributedOptimizer) {
   const PlanProblem p = gpt_22b(64);
   for (Sharding sharding : {Sharding::kGradients, Sharding::kParameters}) {
@@ -239,7 +239,7 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
                   "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "
                   "--account-for-loss-in-pipeline-split"))
       << launch_options(p, c);
-  p.model.layers = 31;  // the embedding alone
+  p.model.layers = 31;  // only the embedding
   c.last_layers = 0;
   c.counts_head = false;
   ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
@@ -249,7 +249,8 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
   EXPECT_FALSE(has(launch_options(p, c), "--account-for-loss-in-pipeline-split"));
 }
 
-/// What a command with the printed options of `c` plans, where they say all that the search would choose.
+/// The plan of a command with the printed options of `c`, where these fix everything that the search would
+/// choose.
 Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
   PlanCommand command;
   Options options{"autoplan", ""};
@@ -270,10 +271,10 @@ Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
 
 struct Cut {
   int layers;
-  bool embedding, head;  // which count as a layer (L2)
+  bool embedding, head;  // which of them count as a layer (L2)
 };
 
-// Megatron counts recomputed layers in each chunk (R1): what is priced is what the printed options run.
+// Megatron counts recomputed layers per chunk (R1): the price is for what the printed options run.
 TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   constexpr Cut kCuts[] = {{24, false, false}, {48, false, false}, {60, false, false},
                            {31, true, false},  {31, false, true},  {30, true, true}};
@@ -281,7 +282,7 @@ TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   const auto below = [&](size_t count) { return static_cast<int>(random() % count); };
   PlanProblem p = gpt_22b(64);
   p.software.overlap_tensor = true;
-  p.machine.device.memory = 1e15;  // all of them are to fit
+  p.machine.device.memory = 1e15;  // all of them should fit
   p.max_global_batch = 0;
   p.global_batch = 64;
   for (int tried = 0; tried < 100;) {
@@ -304,7 +305,7 @@ TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   }
 }
 
-// X2: one connection for collectives beside products before Blackwell, more for FSDP.
+// X2: one connection for collectives during products before Blackwell, more for FSDP.
 TEST(Rules, X2ConnectionsOfADeviceAreSetWhereTensorRanksOverlap) {
   PlanProblem p = gpt_22b(64);
   Candidate c{.tensor = 8};

@@ -12,7 +12,7 @@ namespace {
 
 using test::gpt_22b;
 
-/// What all_reduce_perf of nccl-tests 2.13 prints, with `busbw` for its largest message.
+/// The output of all_reduce_perf of nccl-tests 2.13, with `busbw` for its largest message.
 std::string output(int machines, int each, const std::string& busbw) {
   std::string text =
       "# nThread 1 nGpus 1 minBytes 8 maxBytes 4294967296 step: 2(factor) warmup iters: 5 iters: 20\n#\n"

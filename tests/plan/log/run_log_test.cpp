@@ -82,7 +82,7 @@ TEST(MegatronLog, ReadsExperts) {
   EXPECT_EQ(run.candidate.expert_tensor, 1);
 }
 
-/// The same log with arguments beside its own.
+/// The same log with additional arguments.
 MegatronLog log_with(const std::string& arguments) {
   std::string text = megatron_log("2500.0");
   text.insert(text.find("  world_size"), arguments);
@@ -92,7 +92,7 @@ MegatronLog log_with(const std::string& arguments) {
 TEST(MegatronLog, ReadsTheWholeCutAndShape) {
   const auto run = [](const std::string& arguments) {
     PlanProblem base = gpt_22b(64);
-    base.machine.device = find_accelerator("H100");  // which has 8 bits
+    base.machine.device = find_accelerator("H100");  // it supports 8 bits
     return logged_run(log_with(arguments), base, "run.log");
   };
   const LoggedRun fsdp =
@@ -184,7 +184,7 @@ bool is_refused(const std::string& name, const std::string& value) {
   return false;
 }
 
-// As on the planner's command line and in its files (tests/apps/fates_test.cpp).
+// The same as on the planner's command line and in its files (tests/apps/fates_test.cpp).
 TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
   for (const ForeignOption& option : foreign_options()) {
     if ((option.programs & kAutoplan) == 0) continue;
@@ -197,7 +197,7 @@ TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
   }
 }
 
-// What every log of megatron/training/arguments.py has, with the values that it has by default.
+// The arguments in every log of megatron/training/arguments.py, with their default values.
 TEST(MegatronLog, TakesMegatronsDefaults) {
   std::string defaults;
   for (const auto& [name, value] : {std::pair{"optimizer", "adam"},

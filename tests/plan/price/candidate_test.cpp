@@ -17,10 +17,11 @@ TEST(StageLayers, WithoutExpertsAreCountedWhereTheyLie) {
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 0), 2);
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 1), 1);
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 2), 0);
-  // Two chunks of two layers: the first stage has 0, 1, 16 and 17.
+  // Two chunks of two layers: the first stage has layers 0, 1, 16 and 17.
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 0), 2);
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 1), 1);
-  // DeepSeek-V3 in 16 parts of 4 layers, of which the last has 1: all three dense ones are in the first part.
+  // DeepSeek-V3 in 16 parts of 4 layers, of which the last has 1: all three dense layers are in the first
+  // part.
   p.model.layers = 61;
   p.model.layer_freq = "([0]*3+[1]*58)";
   p.model.finish();
@@ -29,7 +30,7 @@ TEST(StageLayers, WithoutExpertsAreCountedWhereTheyLie) {
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 2, .chunks = 8}, 1), 0);
   p.stage_layers.clear();
   p.model.layers = 32;
-  p.model.layer_freq = "2";  // every layer of an odd number is dense
+  p.model.layer_freq = "2";  // layers with odd numbers are dense
   p.model.finish();
   for (int stage = 0; stage < 8; ++stage)
     EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, stage), 2) << stage;

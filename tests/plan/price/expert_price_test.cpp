@@ -15,7 +15,7 @@ ExpertPrice price(const PlanProblem& p, const LayerShape& shape) {
   return price_experts(KernelRates(p), shape);
 }
 
-// 4096 tokens of 4096 channels of 2 bytes go to 2 of 8 experts each; a rank of eight keeps an eighth.
+// 4096 tokens with 4096 channels of 2 bytes go to 2 of 8 experts each; each of eight ranks keeps an eighth.
 TEST(TokenTraffic, IsTheCopiesThatLeave) {
   PlanProblem p = mixtral(64);
   const double copies = 4096.0 * 2 * 4096 * 2;
@@ -23,14 +23,14 @@ TEST(TokenTraffic, IsTheCopiesThatLeave) {
   EXPECT_DOUBLE_EQ(traffic.inside, copies * 7 / 8);
   EXPECT_EQ(traffic.outside, 0);
   EXPECT_EQ(traffic.machines, 1);
-  // With two ranks for each expert's matrices only four of the eight are on a machine.
+  // With two ranks for each expert's matrices only four of the eight experts are on a machine.
   traffic = token_traffic(p, {.expert = 8, .expert_tensor = 2});
   EXPECT_DOUBLE_EQ(traffic.inside, copies * 3 / 8);
   EXPECT_DOUBLE_EQ(traffic.outside, copies * 4 / 8);
   EXPECT_EQ(traffic.machines, 2);
-  // Tensor ranks have a part of the sequence each.
+  // Each tensor rank has a part of the sequence.
   EXPECT_DOUBLE_EQ(token_traffic(p, {.tensor = 2, .sequence = true, .expert = 8}).inside, copies / 2 * 7 / 8);
-  p.model.dispatcher = Dispatcher::kAllGather;  // each token to all eight
+  p.model.dispatcher = Dispatcher::kAllGather;  // each token goes to all eight
   EXPECT_DOUBLE_EQ(token_traffic(p, {.expert = 8}).inside, copies / 2 * 7);
 }
 
@@ -51,7 +51,7 @@ TEST(TokenTraffic, OfDeepEpIsOneCopyForAMachine) {
   EXPECT_LT(traffic.outside, token_traffic(p, {.expert = 32}).outside);
 }
 
-// A token's three experts are in two of the groups, which lie on machines as they come: by counting.
+// A token's three experts are in two of the groups, which are placed on machines in order: by counting.
 TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
   PlanProblem p = mixtral(64);
   p.model.experts = 64;
@@ -62,20 +62,21 @@ TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
     p.model.router_groups = groups;
     return token_traffic(p, {.expert = 32}).outside / (4096.0 * 4096 * 2 * 3 / 4);
   };
-  // Four groups, one a machine: of the 8 ways of three experts in two machines 2 visit one.
+  // Four groups, one per machine: of the 8 ways to place three experts on two machines 2 visit only one.
   EXPECT_NEAR(machines_visited(4), (2 * 1 + 6 * 2) / 8.0, 1e-12);
-  // Two groups of two machines each, both chosen: as without groups.
+  // Two groups of two machines each, both chosen: the same as without groups.
   const double both = machines_visited(2);
   p.model.group_topk.reset();
   EXPECT_DOUBLE_EQ(both, machines_visited(2));
-  // One of the two: as in four.
+  // One of the two is chosen: the same as with four.
   p.model.group_topk = 1;
   EXPECT_NEAR(machines_visited(2), 14 / 8.0, 1e-12);
-  // Eight groups, two a machine: 4 of the 28 pairs lie on one. So many experts visit all that they may.
+  // Eight groups, two per machine: 4 of the 28 pairs are on one machine. This many experts visit all machines
+  // that they may.
   p.model.router_topk = 1000;
   p.model.group_topk = 2;
   EXPECT_NEAR(machines_visited(8), (4 * 1 + 24 * 2) / 28.0, 1e-9);
-  p.model.dispatcher = Dispatcher::kAllToAll;  // each copy goes on its own
+  p.model.dispatcher = Dispatcher::kAllToAll;  // each copy travels separately
   p.model.router_topk = 3;
   EXPECT_NEAR(machines_visited(8), 3, 1e-12);
 }
@@ -91,7 +92,7 @@ TEST(ExpertPrice, ExchangesOverTheLinkOrTheNetwork) {
   const double copies = 4096.0 * 2 * 4096 * 2;
   EXPECT_NEAR(price(p, {.expert = 8}).exchange, 2 * copies * 7 / 8 / (0.5 * 450e9), 1e-9);
   EXPECT_EQ(price(p, {.expert = 1}).exchange, 0);
-  p.machine.local_world = 4;  // half of the ranks are behind 400 Gbit/s
+  p.machine.local_world = 4;  // half of the ranks are reached over 400 Gbit/s
   EXPECT_NEAR(price(p, {.expert = 8}).exchange,
               2 * (copies * 3 / 8 / (0.5 * 450e9) + copies * 4 / 8 / (0.5 * 50e9)), 1e-9);
 }
@@ -110,7 +111,7 @@ TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
   EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, 1.72, 1e-9);
 }
 
-// All tokens go to all ranks, whichever experts they are for: only the work is uneven.
+// All tokens go to all ranks, whatever their experts: only the work is uneven.
 TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
   PlanProblem p = mixtral(64);
   p.imbalance_point = 1;
@@ -125,8 +126,9 @@ TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
   }
 }
 
-// A rank keeps of a token's two copies the input (h), both halves before the activation (2f), what comes out
-// (f), in 16 bits, and the copy's weight in 4 bytes; of a token 8 scores, probabilities and choices.
+// For each of a token's two copies a rank keeps the input (h), both halves before the activation (2f) and its
+// result (f), in 16 bits, and the copy's weight in 4 bytes; for each token 8 scores, probabilities and
+// choices.
 TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
   PlanProblem p = mixtral(64);
   p.model.forced_balance = true;
@@ -134,13 +136,13 @@ TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
   const ExpertPrice whole = price(p, {.expert = 8});
   EXPECT_DOUBLE_EQ(whole.kept, copies * (2 * (4096 + 3 * 14336.0) + 4) + 4096 * 8 * (4 + 4 + 1));
   EXPECT_DOUBLE_EQ(whole.kept_act, copies * 2 * 14336);
-  // Two ranks for an expert's matrices get the tokens of both, and work on half of the width.
+  // Two ranks for an expert's matrices receive the tokens of both, and work on half of the width.
   const ExpertPrice halves = price(p, {.expert = 4, .expert_tensor = 2});
   EXPECT_DOUBLE_EQ(halves.kept_tokens, 2 * whole.kept_tokens);
   EXPECT_DOUBLE_EQ(halves.kept_act, whole.kept_act);
 }
 
-// As many operations, but each rank's eight experts have an eighth of the tokens each.
+// The same number of operations, but each of a rank's eight experts has an eighth of the tokens.
 TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
   PlanProblem p = mixtral(64);
   p.model.forced_balance = true;
@@ -151,8 +153,8 @@ TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
   EXPECT_GT(price(p, {.expert = 8}).forward, 1.1 * large);
 }
 
-// Each expert is on one of eight ranks, whose matrices no other data rank has: 18 bytes a parameter, or 6 and
-// 12 over the ranks that hold the same experts.
+// Each expert is on one of eight ranks, whose matrices no other data rank has: 18 bytes per parameter, or 6
+// and 12 over the ranks that hold the same experts.
 TEST(MemoryEstimate, OfExpertsIsCutByTheirRanks) {
   const PlanProblem p = mixtral(64);
   const auto state = [&](Sharding sharding, int expert) {
@@ -183,10 +185,11 @@ TEST(MemoryEstimate, OfStagesWithoutExpertsIsThatOfADenseModel) {
   EXPECT_GT(memory_estimate(p, c, 1).parameters, 4 * without.parameters);
 }
 
-// 6 operations for each of 12.9 billion parameters and token, less the embedding, and half of the scores'.
+// 6 operations per token for each of 12.9 billion parameters, without the embedding, plus half of the
+// scores'.
 TEST(ModelFlops, OfAMixtureAreThoseOfTheChosenExperts) {
   const PlanProblem p = mixtral(64);
-  const double matrices = 12879925248.0 - 32000 * 4096.0 - 65 * 4096;  // active, less embedding and norms
+  const double matrices = 12879925248.0 - 32000 * 4096.0 - 65 * 4096;  // active, without embedding and norms
   const double tokens = 256.0 * 4096, scores = 6 * tokens * 4096 * 4096 * 32;
   EXPECT_NEAR(model_flops(p, 256), 6 * tokens * matrices + scores, 1e9);
 }
@@ -204,7 +207,7 @@ TEST(StepTime, OfAMixtureNamesWhatTheTokensWayTakes) {
   EXPECT_EQ(step_time(p, c).expert_comm, 0);
 }
 
-// Wide shared experts hide the whole way of the tokens, narrow ones as much as they work.
+// Wide shared experts hide the whole exchange of tokens, narrow ones as much as their work takes.
 TEST(StepTime, OfSharedExpertsBesideTheExchangeHidesIt) {
   Coefficients whole = fitted_coefficients();
   whole.exchange_overlap = 1;
@@ -224,9 +227,9 @@ TEST(StepTime, OfSharedExpertsBesideTheExchangeHidesIt) {
   EXPECT_EQ(left(256, false), left(1 << 15, false));
 }
 
-// Eight tensor ranks with all experts each (ep 1, etp 1) hold them eightfold although there is one data rank:
-// 32 layers of 8 experts of three matrices, whose fp32 gradients go twice around a ring over NVLink's 450
-// GB/s.
+// Eight tensor ranks, each with all experts (ep 1, etp 1), hold these eight times although there is one data
+// rank: 32 layers of 8 experts of three matrices, whose fp32 gradients go twice around a ring over NVLink's
+// 450 GB/s.
 TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
   Coefficients plain = fitted_coefficients();
   plain.link_rate = 0.5;

@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// Rates without what a product loses inside.
+/// Rates without the losses within a product.
 struct Ideal {
   Coefficients k = fitted_coefficients();
   PlanProblem p = test::gpt_22b(8);
@@ -19,7 +19,8 @@ struct Ideal {
   }
 };
 
-// An eighth of the operations each, so large that memory does not count: smooth_max adds less than a percent.
+// Each has an eighth of the operations, so large that memory does not count: smooth_max adds less than a
+// percent.
 TEST(KernelRates, GroupedProductsTakeWhatTheirOperationsTake) {
   const Ideal ideal;
   const KernelRates rates(ideal.p);
@@ -28,7 +29,7 @@ TEST(KernelRates, GroupedProductsTakeWhatTheirOperationsTake) {
   EXPECT_NEAR(whole, 2.0 * (1 << 16) * 8192 * 4096 / rates.peak, 0.01 * whole);
 }
 
-// One token for each of 64 experts: their weights, 64 * 4096 * 14336 values of 2 bytes, pass memory.
+// One token for each of 64 experts: their weights, 64 * 4096 * 14336 values of 2 bytes, pass through memory.
 TEST(KernelRates, FewTokensForManyExpertsAreBoundByTheirWeights) {
   const Ideal ideal;
   const KernelRates rates(ideal.p);
@@ -36,8 +37,8 @@ TEST(KernelRates, FewTokensForManyExpertsAreBoundByTheirWeights) {
   EXPECT_NEAR(rates.grouped_product(1, 14336, 4096, 64), weights, 0.01 * weights);
 }
 
-// 108 tiles of 128 x 256 are a wave of the A100's multiprocessors; 132 of them more than a wave and a half
-// of any tile. A product of 16 rows takes as many tiles as one of 128.
+// 108 tiles of 128 x 256 fill one wave of the A100's multiprocessors; 132 of them are more than a wave and a
+// half of any tile. A product of 16 rows needs as many tiles as one of 128.
 TEST(KernelRates, TilesThatAreNotFullCost) {
   Ideal ideal;
   ideal.k.wave_weight = 1;
@@ -45,7 +46,7 @@ TEST(KernelRates, TilesThatAreNotFullCost) {
   const KernelRates rates(ideal.p);
   const double full = rates.grouped_product(128, 256 * 108, 4096, 1);
   EXPECT_NEAR(rates.grouped_product(16, 256 * 108, 4096, 1) / full, 1, 1e-6);
-  EXPECT_NEAR(rates.grouped_product(16, 256, 4096, 108) / full, 1, 1e-6);  // a tile for each expert
+  EXPECT_NEAR(rates.grouped_product(16, 256, 4096, 108) / full, 1, 1e-6);  // one tile per expert
   EXPECT_GT(rates.grouped_product(128, 256 * 132, 4096, 1) / full, 1.5);
 }
 

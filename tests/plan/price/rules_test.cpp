@@ -1,4 +1,4 @@
-// Each rule of docs/planner.md, by its id: a candidate that breaks it and its neighbour that does not.
+// Each rule of docs/planner.md, by its id: a candidate that breaks it, and a similar one that does not.
 #include "libcore/plan/price/rules.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Rules, H1HiddenIsAMultipleOfTheHeads) {
   p.model.hidden = 32 * 100 + 8;
   p.model.kv_channels = p.model.hidden / 32;
   p.model.ffn_hidden = 4 * p.model.hidden;
-  EXPECT_EQ(rule(p, {.tensor = 8}), "");  // kv-channels is then a size of its own
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");  // kv-channels is then independent of it
 }
 
 TEST(Rules, H2HeadsAreAMultipleOfTensor) {
@@ -107,7 +107,7 @@ TEST(Rules, L2CountsTheHeadAlone) {
 }
 
 TEST(Rules, V1ChunksDivideTheLayersOfAPipeline) {
-  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");  // 6 layers a stage
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");  // 6 layers per stage
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 2}), "");
   EXPECT_EQ(rule(gpt_22b(8), {.tensor = 8, .pipeline = 1, .chunks = 2}), "V1");
 }
@@ -142,12 +142,12 @@ TEST(Rules, C1SequenceIsAMultipleOfTwiceTheContextRanks) {
   EXPECT_EQ(rule(p, {.tensor = 4, .context = 4}), "");
 }
 
-// T1 of Megatron: 50257 ids become a multiple of 128 * tensor.
+// T1 of Megatron: 50257 ids are padded to a multiple of 128 * tensor.
 TEST(Rules, T1VocabularyIsPaddedForTheTensorRanks) {
   EXPECT_EQ(count_parameters(gpt_22b(8).model, 8).embedding, 51200.0 / 8 * 6144 + 2048.0 * 6144);
 }
 
-// R1: a stage's layers are recomputed whole, some, or none.
+// R1: all, some or none of a stage's layers are recomputed whole.
 TEST(Rules, R1RecomputedLayersAreOfAStage) {
   const PlanProblem p = gpt_22b(64);
   const auto kept = [&](Recomputed what, int layers) {
@@ -162,20 +162,20 @@ TEST(Rules, R1RecomputedLayersAreOfAStage) {
   EXPECT_EQ(full, kept(Recomputed::kFull, 48));
 }
 
-// W3: tensor ranks beyond a machine talk over the network.
+// W3: tensor ranks beyond a machine communicate over the network.
 TEST(Rules, W3TensorRanksBeyondAMachineUseTheNetwork) {
   const PlanProblem p = gpt_22b(64);
   EXPECT_GT(group_link(p, 8, 1).bandwidth, 4 * group_link(p, 16, 1).bandwidth / 8);
   EXPECT_GT(price_layer(p, {.tensor = 16}).forward_comm, 2 * price_layer(p, {.tensor = 8}).forward_comm);
 }
 
-// F1: without a kernel that joins scale, mask and softmax the scores are passed over more often.
+// F1: without a kernel that joins scale, mask and softmax there are more passes over the scores.
 TEST(Rules, F1ScoresWithoutAJoinedKernelAreSlower) {
   PlanProblem p = gpt_22b(64);
   p.software.attention = AttentionKernel::kFusedSoftmax;
   const double joined = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 4 heads
   p.model.heads = p.model.query_groups = 96;
-  const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads, no multiple of 4
+  const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads: 4 is no divisor
   EXPECT_GT(apart, 1.3 * joined);
 }
 
@@ -188,7 +188,7 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.expert = 16}), "W2");
   EXPECT_NE(reason(p, {.expert = 16}).find("; nearest that work: 8"), std::string::npos);
   p.model.experts = 16;
-  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}), "W2");  // 8 ranks a stage
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}), "W2");  // 8 ranks each
   EXPECT_EQ(
       reason(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}),
       "64 devices are not a multiple of expert-tensor 1 * expert 16 * pipeline 8 = 128; nearest that work: "
@@ -197,10 +197,10 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 8, .expert_tensor = 2, .sequence = true}), "W2");
   EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 4, .expert_tensor = 2, .sequence = true}), "");
   p.model.experts.reset();
-  EXPECT_EQ(rule(p, {.expert = 2}), "W2");  // of a dense model
+  EXPECT_EQ(rule(p, {.expert = 2}), "W2");  // a dense model
 }
 
-// An advice names numbers that work, or what has to change first.
+// Advice names numbers that work, or what must change first.
 TEST(Rules, W2AdvisesOnlyWhatWorks) {
   PlanProblem p = mixtral(2);
   EXPECT_EQ(reason(p, {.expert = 1, .expert_tensor = 4}),
@@ -232,7 +232,7 @@ TEST(Rules, E1DeepEpNeedsSeveralRanks) {
   EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "");
 }
 
-// transformer_config.py, what it asserts of overlap_moe_expert_parallel_comm.
+// transformer_config.py's assertions about overlap_moe_expert_parallel_comm.
 TEST(Rules, E2OverlappedExchangesNeedExpertRanksChunksAndTheirActivations) {
   PlanProblem p = mixtral(64);
   const Candidate c{.expert = 8};
@@ -320,7 +320,7 @@ TEST(Rules, W2ExpertDataIsTheQuotient) {
   EXPECT_EQ(c.expert_data(), 64 / (2 * 4 * 2));
 }
 
-// Megatron's MoE layer refuses to train so.
+// Megatron's MoE layer refuses to train in this way.
 TEST(Rules, S2ExpertsWithTensorRanksNeedSequenceParallelism) {
   const PlanProblem p = mixtral(64);
   EXPECT_EQ(rule(p, {.tensor = 2}), "S2");

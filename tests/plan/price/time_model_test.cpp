@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// Draws problems and cuts, the same ones in every run.
+/// Draws problems and partitions, the same ones in every run.
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
@@ -23,7 +23,8 @@ class Draw {
   }
   bool coin() { return random_() % 2 == 0; }
 
-  /// Models from those that the host holds up to those that the devices do, on every generation of devices.
+  /// Models from those whose layers wait for the host to those limited by the device, on every generation of
+  /// devices.
   PlanProblem problem() {
     PlanProblem p;
     const int heads = of({8, 16, 32}), hidden = heads * of({64, 128});
@@ -40,7 +41,7 @@ class Draw {
     p.global_batch = of({16, 64, 256});
     return p;
   }
-  /// One that may be illegal.
+  /// A partition that may be illegal.
   Candidate cut(const PlanProblem& p) {
     Candidate c{.tensor = of({1, 2, 4, 8}), .pipeline = of({1, 2, 4}), .context = of({1, 1, 2})};
     c.chunks = of({1, 1, 2, 3});
@@ -75,14 +76,14 @@ PlanProblem with_rate(PlanProblem p, double Accelerator::*rate, double factor) {
   return p;
 }
 
-/// For what a test says when it fails.
+/// Describes the case in a test's failure message.
 std::string words(const PlanProblem& p, const Candidate& c) {
   return concat(p.machine.world, " x ", p.machine.device.name, ", ", model_options(p.model, false), ' ',
                 launch_options(p, c));
 }
 
-// A device that is faster in one thing is slower at no step: not where the host holds layers up, nor where
-// an exchange loses the products that hid it, nor where another stage becomes the slowest.
+// A device that is faster in one respect is slower at no step: not where layers wait for the host, nor where
+// an exchange is no longer hidden by products, nor where another stage becomes the slowest.
 TEST(StepTime, FallsWithEachRateOfAnyCut) {
   Draw draw(23);
   for (int looked_at = 0; looked_at < 20000;) {
@@ -99,15 +100,15 @@ TEST(StepTime, FallsWithEachRateOfAnyCut) {
   }
 }
 
-/// A cut whose layers the host holds up.
+/// A partition whose layers wait for the host.
 Candidate held_up_by_the_host(const PlanProblem& p) {
   Candidate c{.tensor = 8, .micro_batch = 1, .sequence = true};
   EXPECT_FALSE(complete(p, c));
   return c;
 }
 
-// 12 layers of 4096 with one sequence of 1024 tokens on eight B200: a layer's kernels take the host longer
-// than its work and what its ranks exchange take the device.
+// 12 layers of 4096 with one sequence of 1024 tokens on eight B200: the host needs longer to start a layer's
+// kernels than the device needs for its work and exchange.
 TEST(StepTime, OfLayersThatTheHostHoldsUpHasTheirExchangeInIt) {
   PlanProblem p;
   p.model = test::gpt(12, 4096, 32, 1024, 32000);
@@ -121,7 +122,7 @@ TEST(StepTime, OfLayersThatTheHostHoldsUpHasTheirExchangeInIt) {
   EXPECT_NEAR(after.compute + after.tensor_comm, before.compute + before.tensor_comm, 1e-9);
 }
 
-// What keeping and restoring a recomputed layer costs the host is in the pass that runs it again.
+// The host's time to save and restore a recomputed layer counts in the pass that recomputes it.
 TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
   PlanProblem p = test::gpt_22b(8);
   p.global_batch = 8;

@@ -40,8 +40,8 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
-// What a save copies while training goes on: all that is saved, of fp32 parameters and two moments 12 bytes
-// each.
+// What a save copies while training continues: everything that is saved, 12 bytes each for fp32 parameters
+// and two moments.
 TEST(Trainer, CountsTheCopyOfASave) {
   PlanProblem p = on_this_processor(512, 8);
   Candidate c{.micro_batch = 8};
@@ -75,7 +75,7 @@ TEST(Trainer, ClosedFormsAreNearItsCount) {
     }
 }
 
-// Not every stage is asked: those with as many layers hold at most what the first of them does.
+// Not every stage is computed: of those with equally many layers the first holds the most.
 TEST(Trainer, FindsTheFullestOfAllStages) {
   const PlanProblem p = test::gpt_22b(64);
   const Candidate all[] = {{.tensor = 8, .pipeline = 8},

@@ -101,7 +101,7 @@ TEST(Calibrated, RefusesARateThatTheDeviceCannotHave) {
               "GFLOP/s, more than the 1008780.0 that H100-SXM-80GB");
 }
 
-// A profile that was taken while the device did something else, or was divided by the wrong clock.
+// A profile taken while the device did other work, or divided by the wrong clock.
 TEST(Calibrated, RefusesRatesThatAreTooLowForTheDevice) {
   Calibrating slow;
   slow.plan_for("H100");
@@ -158,8 +158,8 @@ TEST(Calibrated, WarnsOfPointsThatWereNotSteady) {
               "warning: --calibrate p.json: the times of 61 of 120 points spread by more than a tenth");
 }
 
-// By turns three times as long and a third: no few rates predict that, but they predict it better than those
-// of before, of which all points take five times as long.
+// Alternately three times as long and a third: a few rates cannot predict that, but do so better than the
+// previous rates, by which all points take five times as long.
 TEST(Calibrated, WarnsOfAFitThatMissesWhatItHasNotSeen) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();
@@ -185,8 +185,8 @@ TEST(Calibrated, ShowsNoTerminalWhatAFileSays) {
   EXPECT_EQ(calibrating.refusal(profile).find('\x1b'), std::string::npos);
 }
 
-// Products that take three times as long as predicted and a third, by turns: a fit without one of them goes
-// to the others, and misses it by more.
+// Products that alternately take three times as long as predicted and a third: a fit without one of them
+// follows the others, and misses it by more.
 TEST(Calibrated, RefusesAFitThatWorsensThePoints) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();

@@ -15,14 +15,14 @@ namespace {
 std::vector<ProfilePoint> one_of_each() {
   std::vector<ProfilePoint> points;
   std::set<std::string> ops;
-  for (const ProfilePoint& point : profile_grid(2))  // its beginning is each kind's smallest
+  for (const ProfilePoint& point : profile_grid(2))  // it begins with each kind's smallest
     if (point.kind != ProfiledKind::kStart && ops.insert(point.op).second) points.push_back(point);
   return points;
 }
 
 TEST(DeviceProbe, RunsEveryOpInEachDtype) {
   const std::vector<ProfilePoint> points = one_of_each();
-  ASSERT_EQ(points.size(), 9u);  // three forms of products, attention and its gradient, four ops of memory
+  ASSERT_EQ(points.size(), 9u);  // three forms of products, attention and its gradient, four memory-bound ops
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
     const auto cpu = make_cpu_backend();
     DeviceProbe probe(*cpu, dtype, size_t{1} << 26);
@@ -49,7 +49,7 @@ TEST(DeviceProbe, TellsWhatItsOpsCost) {
   attention.sequence = 16;
   attention.heads = 2;
   attention.head = 32;
-  constexpr int kPairs = 16 * 17 / 2;  // that the mask leaves
+  constexpr int kPairs = 16 * 17 / 2;  // left by the mask
   EXPECT_EQ(probe.priced(attention).flops, 4.0 * kPairs * 2 * 32);
   attention.kind = ProfiledKind::kAttentionGradient;
   EXPECT_EQ(probe.priced(attention).flops, 10.0 * kPairs * 2 * 32);
@@ -80,7 +80,7 @@ TEST(DeviceProbe, HoldsNoMoreThanItsMemory) {
   ProfilePoint product{.kind = ProfiledKind::kProduct, .op = "forward", .rows = 64, .columns = 64};
   product.depth = 64;
   EXPECT_TRUE(probe.holds(product));
-  product.depth = 1 << 14;  // 4 MiB an operand
+  product.depth = 1 << 14;  // 4 MiB per operand
   EXPECT_FALSE(probe.holds(product));
 }
 

@@ -29,7 +29,7 @@ TEST(DeviceProfile, IsKnownFromOtherMeasurements) {
   EXPECT_FALSE(is_device_profile("{\"points\": []}"));
 }
 
-/// What is said of a profile in which `change` was made.
+/// The complaint about a profile in which `change` was made.
 template <class Change>
 std::string complaint(Change change) {
   Json json = to_json(made_profile());
@@ -63,7 +63,7 @@ TEST(DeviceProfile, RefusesWhatIsNoneWithTheFileAndThePlace) {
   contains(complaint([](Json& json) { json.set("threads", "two"); }), "threads is \"two\"");
 }
 
-// What a cast to an integer would make something else of, and what no device takes or does.
+// Numbers that a cast to an integer would change, or that no device can have or reach.
 TEST(DeviceProfile, RefusesNumbersThatNoMeasurementHas) {
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find("p.json: " + part), std::string::npos) << text;

@@ -102,7 +102,8 @@ TEST(MeasureGrid, CutsOffWithACoarserGridOfWholePoints) {
   }
 }
 
-// Every call takes 50 ms, as where something else has the processor: two seconds would be over after 13.
+// Every call takes 50 ms, as when other work occupies the processor: two seconds would be over after 13
+// points.
 TEST(MeasureGrid, OfABusyMachineIsCoarseAndNotEmpty) {
   Device device;
   const Probing usual = device.probing();
@@ -125,7 +126,8 @@ TEST(MeasureGrid, LeavesOutWhatIsTooLargeForTheTime) {
   EXPECT_LT(device.now, 5.1);
 }
 
-// The first call of all is a hundred times too slow; by its rate no other point could be measured in time.
+// The very first call is a hundred times too slow; judged by its rate no other point could be measured in
+// time.
 TEST(MeasureGrid, DoesNotBelieveOneSlowStart) {
   Device device;
   Probing probing = device.probing();

@@ -7,8 +7,7 @@
 
 namespace megalith::test {
 
-/// A made-up processor: what its ops take by the sum of their parts, which is another formula than the
-/// planner's.
+/// An invented processor: its ops take the sum of their parts, a different formula than the planner's.
 struct MadeDevice {
   double matrix_rate = 150e9, bandwidth = 24e9, half_depth = 90, attention = 0.4, backward = 0.7,
          start = 3e-6;
@@ -57,7 +56,7 @@ inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 12
   return profile;
 }
 
-/// A GPU of the planner's list, whose large products run at `flops` and memory-bound ops at `bandwidth`.
+/// A GPU of the planner's list whose large products run at `flops` and memory-bound ops at `bandwidth`.
 inline DeviceProfile made_gpu_profile(const std::string& device, double flops, double bandwidth) {
   DeviceProfile profile = made_profile({.matrix_rate = flops,
                                         .bandwidth = bandwidth,

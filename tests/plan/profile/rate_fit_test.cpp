@@ -14,7 +14,7 @@ namespace {
 using test::made_profile;
 using test::MadeDevice;
 
-/// A processor as the planner finds it in a third of a second.
+/// A processor as the planner measures it in a third of a second.
 PlanProblem local_problem() {
   PlanProblem p;
   p.precision = Precision::kFloat32;
@@ -76,10 +76,10 @@ TEST(FitRates, StaysWithinTheBounds) {
     EXPECT_LE(rate.of(fast), rate.high) << rate.name;
   }
   EXPECT_EQ(fast.device.float_flops, 1e12);  // ten times what was measured before
-  EXPECT_EQ(fitting.fit(made_profile({.backward = 0.1}).points).coefficients.flash_backward, 0.5);  // its row
+  EXPECT_EQ(fitting.fit(made_profile({.backward = 0.1}).points).coefficients.flash_backward, 0.5);  // a bound
 }
 
-// The one point of a kind is predicted by what was believed of that kind before.
+// The only point of its kind is predicted by the rates from before the fit.
 TEST(LeftOut, HasNotSeenThePointThatItPredicts) {
   const Fitting fitting;
   const std::vector<ProfilePoint> points = {
@@ -96,7 +96,7 @@ ProfilePoint product(const char* form, int64_t rows, double seconds) {
   return point;
 }
 
-// Two forms of one product, which a fit to one of them would know: it is left with what was believed before.
+// Two forms of one product, each of which would predict the other: the rates from before the fit remain.
 TEST(LeftOut, HasNotSeenAnotherFormOfTheSameProduct) {
   const Fitting fitting;
   const std::vector<ProfilePoint> points = {product("forward", 512, 1e-2),
@@ -108,7 +108,7 @@ TEST(LeftOut, HasNotSeenAnotherFormOfTheSameProduct) {
     EXPECT_NEAR(seconds / before[0], 1, 0.05);
 }
 
-// As many products of as many sizes as a file may have: a fit for each would take minutes.
+// As many sizes of products as a file may have: a separate fit for each would take minutes.
 TEST(LeftOut, OfManySizesMakesNoMoreThanAFewHundredFits) {
   const Fitting fitting;
   std::vector<ProfilePoint> points;
@@ -121,13 +121,14 @@ TEST(LeftOut, OfManySizesMakesNoMoreThanAFewHundredFits) {
   };
   const std::vector<double> all = left_out(points, fitting.before, fitting.rates, constant);
   EXPECT_EQ(std::count(all.begin(), all.end(), 1e-3), static_cast<std::ptrdiff_t>(kMostPoints));
-  // No step helps: each fit tries both ways of each rate with every step, 9 of the first and 6 of the others.
+  // No step helps: each fit tries both directions of each rate with every step, 9 in the first fit and 6 in
+  // the others.
   const size_t a_fit = 2 * fitting.rates.size() * 9 + 2;
   EXPECT_LT(prices, (kMostFits + 1) * a_fit);
 }
 
-// B200 has less power for each FLOP/s than an A100, relative to which the clock is: at the top of the
-// coefficient's bounds it would sustain 67.5 % of its peak.
+// B200 has less power per FLOP/s than an A100, to which the clock is relative: at the upper bound of the
+// coefficient it would sustain 67.5 % of its peak.
 TEST(FittedRates, OfAGpuAllowItsDataSheetsPeak) {
   for (const char* const name : {"B200", "H100", "A100-SXM-80GB"}) {
     DeviceRates rates{fitted_coefficients(), find_accelerator(name)};
@@ -153,8 +154,8 @@ TEST(FittedRates, OfAGpuAreThePlannersCoefficientsWithinTheirBounds) {
   EXPECT_EQ(fitted_rates(h100, true, nullptr).size(), 5u) << "scores that are kept";
 }
 
-// Two points, one predicted with 1.44 times what it took and the other rightly, and one of another kind with
-// half of it: their logarithms' means are those of 1.2 and of 2.
+// Of two points one is predicted at 1.44 times its time and the other correctly, and one of another kind at
+// half its time: the kinds' logarithmic means are those of 1.2 and of 2.
 TEST(ErrorsOf, CountsEachKindTheSame) {
   std::vector<ProfilePoint> points(3);
   points[0].kind = points[1].kind = ProfiledKind::kMemory;

@@ -22,8 +22,7 @@ Machine of_this_processor(int ranks, int local = 0, std::optional<double> memory
   return machine_of(command, {.world = ranks, .local = local});
 }
 
-// What one rank has is measured for a moment, while other tests may run: 64 ranks have a 64th of it, more or
-// less.
+// A rank's share is measured briefly, while other tests may run: 64 ranks each have about a 64th of it.
 TEST(MachineOf, ItsRanksShareThisProcessor) {
   const Machine one = of_this_processor(1), many = of_this_processor(64), given = of_this_processor(64, 0, 8);
   for (const auto rate : kShared)
@@ -33,7 +32,7 @@ TEST(MachineOf, ItsRanksShareThisProcessor) {
     }
   EXPECT_NEAR(64 * many.device.memory / one.device.memory, 1, 0.5);
   EXPECT_EQ(given.device.memory, 8e9) << "what is given is a rank's";
-  // Eight machines of eight ranks: the network is each rank's own, as --network-gbps says it.
+  // Eight machines of eight ranks: each rank has its own network, as --network-gbps states.
   const Machine machines = of_this_processor(64, 8);
   EXPECT_LT(machines.device.float_flops, one.device.float_flops);
   EXPECT_GT(machines.device.float_flops, one.device.float_flops / 64);
@@ -47,7 +46,7 @@ TEST(MachineOf, ADevicesOwnRatesAreEachRanks) {
   for (const auto rate : kShared) EXPECT_EQ(machine.device.*rate, find_accelerator("h100").*rate);
 }
 
-/// Seconds of the best step with this machine's profile, of as much work for all ranks together.
+/// Seconds of the best step with this machine's profile, for the same total work of all ranks.
 double step_with_profile(const std::string& profile, int ranks) {
   PlanCommand command;
   Options options{"autoplan", ""};
@@ -60,7 +59,7 @@ double step_with_profile(const std::string& profile, int ranks) {
   return answered["plans"].as_array()[0]["step_seconds"].as_double();
 }
 
-// A profile measured the whole processor, whatever the number of ranks.
+// A profile measures the whole processor, whatever the number of ranks.
 TEST(MachineOf, ItsRanksShareWhatAProfileMeasured) {
   const double rate = of_this_processor(1).device.float_flops;
   DeviceProfile made = test::made_profile({.matrix_rate = rate / 3,

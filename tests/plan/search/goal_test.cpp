@@ -36,7 +36,7 @@ TEST(Scaling, NamesTheFewestDevicesOfADeadline) {
     EXPECT_GT(days_with(devices, kTokens), 30) << devices;
     devices += 8;
   }
-  EXPECT_FALSE(found.fastest);  // nothing was said of money
+  EXPECT_FALSE(found.fastest);  // no budget was given
 }
 
 TEST(Scaling, ABudgetBuysTheSoonestEndThatItPays) {
@@ -57,7 +57,7 @@ TEST(Scaling, ABudgetBuysTheSoonestEndThatItPays) {
   EXPECT_LE(found.fastest->cost, *bounded.budget);
 }
 
-/// 13 billion parameters in batches of 96, which no 512 devices share well.
+/// 13 billion parameters in batches of 96, which 512 devices cannot share evenly.
 PlanProblem gpt_13b() {
   PlanProblem p = gpt_22b(8);
   p.model = test::gpt(40, 5120, 40, 2048, 32000);
@@ -143,13 +143,13 @@ TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
   PlanProblem p = test::on_this_processor(512, 8);
   p.machine.world = p.machine.local_world = 4;
   p.machine.device.memory = 1e9;
-  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 1e9);  // each device has its own
+  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 1e9);  // each device has its own memory
   p.machine.shares_memory = true;
   EXPECT_EQ(with_devices(p, 2).machine.device.memory, 2e9);
   EXPECT_EQ(with_devices(p, 8).machine.device.memory, 1e9);  // two machines
 }
 
-// As much work for all of them together: four ranks of one processor take about what one of them takes.
+// The same total work: four ranks of one processor take about as long as one of them.
 TEST(WithDevices, MoreRanksOfAProcessorAreNoMoreProcessors) {
   PlanProblem one = test::on_this_processor(8192, 64);
   one.machine.shares_processor = one.machine.shares_memory = true;

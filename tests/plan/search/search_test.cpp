@@ -35,7 +35,7 @@ PlanProblem gpt_175b(int world, int64_t batch) {
   return p;
 }
 
-// Counted apart by a nested loop over the space that search.h describes: 1,274,620.
+// Counted independently by a nested loop over the space that search.h describes: 1,274,620.
 TEST(Search, PricesEveryLegalCandidateOfTheLargeSpace) {
   const PlanProblem p = gpt_175b(4096, 4096);
   const SearchResult all = search_plans(p, {}, 20, SearchMode::kExhaustive), bounded = search_plans(p, {});
@@ -61,7 +61,7 @@ TEST(Search, BoundsLoseNoPlanInOtherSpaces) {
 
 TEST(Search, BoundsLoseNoPlanOfAMixture) {
   std::vector<PlanProblem> problems = {mixtral(64), mixtral(16)};
-  problems.push_back(mixtral(64));  // layers that differ, and memory that is scarce
+  problems.push_back(mixtral(64));  // layers that differ, and scarce memory
   problems.back().model.layer_freq = "[0]*3+[1]*29";
   problems.back().model.shared_ffn = 4096;
   problems.back().model.finish();
@@ -70,7 +70,7 @@ TEST(Search, BoundsLoseNoPlanOfAMixture) {
   problems.back().model.dispatcher = Dispatcher::kFlex;
   problems.back().model.predicted = 1;
   problems.back().software.overlap_exchange = problems.back().software.overlap_tensor = true;
-  problems.push_back(mixtral(64));  // every rule of experts
+  problems.push_back(mixtral(64));  // every rule about experts
   problems.back().model.linear_bias = problems.back().model.expert_bias = true;
   problems.back().model.shared_ffn = 4096;
   problems.back().model.shared_overlap = true;
@@ -84,16 +84,17 @@ TEST(Search, BoundsLoseNoPlanOfAMixture) {
   }
 }
 
-// A nested loop over the cuts of 16 devices, by hand: what is legal is looked at once.
+// A nested loop over the partitions of 16 devices, by hand: each legal one is examined once.
 TEST(Search, LooksAtEveryNumberOfExpertRanks) {
   const PlanProblem p = mixtral(16);
   const Fixed fixed{
       .tensor = 2, .pipeline = 2, .context = 1, .chunks = 1, .micro_batch = 1, .sequence = true};
   const SearchResult all = search_plans(p, fixed, 1, SearchMode::kExhaustive);
-  // Expert 1, 2, 4, 8 by expert-tensor 1, 2 over the 8 ranks of a stage: of 8 cuts only 8 * 2 is too many.
+  // Expert 1, 2, 4, 8 by expert-tensor 1, 2 over the 8 ranks of a stage: of 8 partitions only 8 * 2 is too
+  // many.
   EXPECT_EQ(all.families, 8);
   EXPECT_EQ(all.rejected.at("W2"), 1);
-  // None, attention's, or 1 to 16 layers again, with ZeRO 0 to 3.
+  // Recomputation of none, attention, or 1 to 16 layers, with ZeRO 0 to 3.
   EXPECT_EQ(all.candidates, 7 * (2 + 16) * 4);
 }
 
@@ -133,7 +134,7 @@ TEST(Search, KeepsTheExpertRanksThatAreGiven) {
   }
 }
 
-// One data rank has nothing to share of a dense model, but its tensor ranks hold the same experts.
+// With one data rank a dense model has nothing to shard, but its tensor ranks hold the same experts.
 TEST(Search, CutsExpertsOfOneDataRankToo) {
   PlanProblem p = mixtral(8);
   p.model.layers = 16;
@@ -146,7 +147,7 @@ TEST(Search, CutsExpertsOfOneDataRankToo) {
   const auto least_memory = [&](std::optional<Sharding> sharding) {
     Fixed one{.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 2, .expert_tensor = 1};
     one.sharding = sharding;
-    p.machine.device.memory = 1e9;  // nothing fits: the closest plan is the least
+    p.machine.device.memory = 1e9;  // nothing fits: the closest plan is the smallest
     return search_plans(p, one, 1).closest->memory.estimate.needed();
   };
   EXPECT_LT(least_memory({}), 0.6 * least_memory(Sharding::kNone));
@@ -177,7 +178,7 @@ TEST(Search, PlansLlama405BAsItWasTrained) {
   EXPECT_LT(mfu, 0.45);
 }
 
-// R1: each chunk recomputes as many layers, so that 10 and 11 of 12 in three chunks are all of them.
+// R1: each chunk recomputes equally many layers, so 10 and 11 of 12 in three chunks mean all of them.
 TEST(Search, ListsNoRunTwice) {
   PlanProblem p = gpt_22b(32);
   p.machine.device = find_accelerator("A100-SXM-40GB");
@@ -185,7 +186,8 @@ TEST(Search, ListsNoRunTwice) {
   p.global_batch = 64;
   const Fixed fixed{.tensor = 4, .pipeline = 4, .context = 1, .chunks = 3, .micro_batch = 1};
   const SearchResult all = search_plans(p, fixed, 1000, SearchMode::kExhaustive);
-  // With and without sequence parallelism, none, attention's, or 1 to 12 layers again, with ZeRO 0 to 3.
+  // With and without sequence parallelism; recomputation of none, attention, or 1 to 12 layers; with ZeRO 0
+  // to 3.
   EXPECT_EQ(all.candidates, 2 * (2 + 12) * 4);
   EXPECT_EQ(all.priced, all.candidates);
   expect_same(all, search_plans(p, fixed, 1000));
@@ -207,7 +209,7 @@ TEST(Search, ListsNoRunTwice) {
   EXPECT_LT(priced(6).time.total(), priced(9).time.total());
 }
 
-// With large layers, and with those that the host of a fast device holds up.
+// With large layers, and with layers that wait for the host of a fast device.
 TEST(Search, TimeFallsWithEachRate) {
   PlanProblem small = gpt_22b(16);
   small.model = gpt(12, 4096, 32, 1024, 32000);
@@ -224,7 +226,7 @@ TEST(Search, TimeFallsWithEachRate) {
       }
 }
 
-// One tenth more or less of anything: more is never slower.
+// One tenth more or less of any rate: more is never slower.
 TEST(Explain, NoPlanIsSlowerWithATenthMoreOfARate) {
   PlanProblem p = gpt_22b(16);
   p.model = gpt(12, 4096, 32, 1024, 32000);
@@ -324,8 +326,8 @@ TEST(Explain, InverseQuestionsAnswerWithWhatFitsAndNoMore) {
   EXPECT_GE(inverse.most_layers, p.model.layers);
 }
 
-/// A device that has room for the state and a step of a run, and not for the copy of a save: what the copy
-/// takes, 12 bytes of each parameter (fp32 masters and two moments), is lacking by half.
+/// A device with room for the state and a step of a run, but not for the copy of a save: half of the copy's
+/// 12 bytes per parameter (fp32 masters and two moments) are lacking.
 PlanProblem without_room_for_the_copy() {
   PlanProblem p = test::on_this_processor(512, 1);
   p.save_copy = RunShape::SaveCopy::kAll;
@@ -345,7 +347,7 @@ TEST(Search, LeavesOutTheCopyOfASaveWhereNothingFitsBesideIt) {
   EXPECT_EQ(needed.save_copy, RunShape::SaveCopy::kAll);
   EXPECT_FALSE(search_beside_saves(p, {}, 20).plans.empty());
   EXPECT_EQ(p.save_copy, RunShape::SaveCopy::kNone);
-  // Where it fits it stays.
+  // If the copy fits, it stays.
   p = without_room_for_the_copy();
   p.machine.device.memory *= 2;
   const SearchResult beside = search_beside_saves(p, {}, 20);
@@ -354,7 +356,7 @@ TEST(Search, LeavesOutTheCopyOfASaveWhereNothingFitsBesideIt) {
   EXPECT_GT(beside.plans.front().memory.estimate.save_copy, 0);
 }
 
-/// A model whose head's scratch the closed forms undercount, in `gigabytes`.
+/// A model whose head needs more scratch than the closed forms say, on a device of `gigabytes`.
 PlanProblem large_vocabulary(double gigabytes) {
   PlanProblem p = test::on_this_processor(50257, 1);
   p.model = test::gpt(2, 1024, 16, 2048, 50257);
@@ -400,14 +402,14 @@ TEST(Explain, AllDevicesMayBeTheLeast) {
   p.machine = {find_accelerator("A100-SXM-40GB"), 12, 2};
   p.model = test::gpt(60, 5040, 42, 2048, 50257);
   p.max_global_batch = 0;
-  p.global_batch = 420;  // 2^2 * 3 * 5 * 7: no 8 data ranks
+  p.global_batch = 420;  // 2^2 * 3 * 5 * 7: not divisible by 8 data ranks
   ASSERT_FALSE(search_plans(p, {}, 1).plans.empty());
   const int least = inverse_questions(p, {}).least_devices;
   EXPECT_GT(least, 0);
   EXPECT_LE(least, 12);
 }
 
-// What is asked of other numbers of devices is answered by the same rule.
+// The same rule applies to other numbers of devices.
 TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   PlanProblem p = without_room_for_the_copy();
   EXPECT_TRUE(simulate_worlds(p, {}, {1}).front().plan);

@@ -142,8 +142,8 @@ TEST(HfShape, RefusesWhatIsNoNumberOrTooLarge) {
               "config.json: \"num_hidden_layers\" is 1000000000, wanted 65536 layers at most");
 }
 
-// DeepSeek-V3's config.json: 4 of 8 groups, scores by a sigmoid, a bias for balance; V2 without its choice of
-// devices, and Kimi K2, have one group.
+// DeepSeek-V3's config.json: 4 of 8 groups, scores by a sigmoid, a bias for balance; V2, without its choice
+// of devices, and Kimi K2 have one group.
 TEST(HfShape, ReadsDeepSeeksRouter) {
   Json json = published("DeepSeek-V3");
   EXPECT_EQ(shape("DeepSeek-V3").router_groups, 8) << "of DeepseekV3Config";
@@ -164,7 +164,7 @@ TEST(HfShape, ReadsDeepSeeksRouter) {
   EXPECT_EQ(parse_hf_shape(json, "config.json").group_topk, 3);
 }
 
-// What is stored of the weights, and how long positions are reached, is nothing to a plan.
+// How weights are stored, and how long positions are reached, does not matter to a plan.
 TEST(HfShape, TakesQuantizedWeightsAndScaledPositions) {
   Json json = published("DeepSeek-V3");
   Json rope = Json::object();

@@ -9,11 +9,11 @@
 namespace megalith {
 namespace {
 
-/// The shape of a line of options, by the parser of the planner's own.
+/// The shape of a line of options, by the planner's own parser.
 ModelShape read(const std::string& line) {
   ModelShape shape;
   Options options("test", "Reads.");
-  static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // a plan is the same without
+  static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // the plan is the same without it
   options.add("Model", shape).fates(kKernels);
   EXPECT_FALSE(options.read(split(line, ' ')));
   options.check();
@@ -62,8 +62,8 @@ TEST(ModelOptions, SayALlamaAgain) {
   expect_said_again(test::mixtral(8).model);
 }
 
-// Megatron's --rotary-base and its like take whole numbers, and know no 1e+06; what it has no option for is
-// left out of its line.
+// Megatron's --rotary-base and the like accept only integers, not 1e+06; what it has no option for is left
+// out of its line.
 TEST(ModelOptions, AreMegatrons) {
   ModelShape m = test::llama(32, 4096, 32, 8, 14336, 32000);
   m.rotary_base = 1e6;

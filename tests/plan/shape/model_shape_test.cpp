@@ -55,7 +55,7 @@ TEST(LayerPattern, IsANumberOrAListAsInMegatron) {
 TEST(ModelShape, CountsTheLayersThatHaveNoExperts) {
   ModelShape m = mixture(7, 8);
   EXPECT_EQ(m.plain_layers(7), 0);
-  m.layer_freq = "3";  // 0, 3 and 6 have some
+  m.layer_freq = "3";  // layers 0, 3 and 6 have some
   m.finish();
   EXPECT_EQ(m.plain_layers(7), 4);
   EXPECT_EQ(m.plain_layers(1, 4), 2);
@@ -81,7 +81,7 @@ TEST(ModelShape, KnowsHowFarExpertsAreFromBalance) {
   EXPECT_EQ(m.expert_imbalance().high, 1);
 }
 
-// Without a loss, a bias or a capacity nothing is known of the balance, which then is not planned.
+// Without a loss, a bias or a capacity the balance is unknown, so the model is not planned.
 TEST(ModelShape, KnowsWhatKeepsExpertsBalanced) {
   ModelShape m = mixture(4, 16);
   const std::string unknown =
@@ -137,7 +137,7 @@ TEST(ModelShape, ComplainsOfGroupsThatAreNone) {
 
 TEST(ModelShape, SeveralExpertsOnARankEvenOut) {
   const ModelShape m = mixture(4, 16);
-  EXPECT_EQ(m.rank_imbalance(16).high, 1.72);  // an expert each
+  EXPECT_EQ(m.rank_imbalance(16).high, 1.72);  // one expert each
   EXPECT_NEAR(m.rank_imbalance(4).high, 1 + 0.72 * std::sqrt(12.0 / 15 / 4), 1e-12);
   EXPECT_EQ(m.rank_imbalance(1).high, 1);  // all tokens are on the one rank
   EXPECT_EQ(m.rank_imbalance(4).low, 1);
@@ -157,7 +157,7 @@ TEST(ModelShape, ComplainsOfWhatNoMixtureCanBe) {
   EXPECT_NE(complaints(m).find("leaves no layer for --num-experts 8"), std::string::npos);
 }
 
-// What would mean nothing is not silently left.
+// A size without a meaning causes a complaint.
 TEST(ModelShape, ComplainsOfSizesThatHaveNoMeaning) {
   ModelShape m = mixture(4, 8);
   m.experts.reset();

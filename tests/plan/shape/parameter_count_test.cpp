@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// The numbers that the authors of each model state: two to four digits in all, two or three of those for a
+// The numbers that the authors of each model state: two to four digits in total, two or three for those per
 // token.
 TEST(ParameterCount, OfMixturesIsThePublishedOne) {
   const Json models = load_small(MEGALITH_SOURCE_DIR "/docs/mixtures.json")["models"];
@@ -32,7 +32,7 @@ TEST(ParameterCount, OfMixtralIsThatOfItsWeights) {
 
 // By hand: attention 64*192/2 + 96 + 64*64/2 + 64 and two norms stay with the tensor ranks, the router's 8
 // columns with a bias each are repeated, and of 8 experts of (64*32 + 32) + (32*64 + 64) a rank has 8/4, each
-// cut in two but for its second bias.
+// split in two except its second bias.
 TEST(ParameterCount, OfARankHasItsShareOfTheExperts) {
   ModelShape m = test::gpt(2, 64, 4, 32, 512);
   m.experts = 8;
@@ -43,8 +43,8 @@ TEST(ParameterCount, OfARankHasItsShareOfTheExperts) {
   EXPECT_EQ(count.plain_block, 6144.0 + 96 + 2048 + 64 + 256 + 8192 + 128 + 8192 + 64);
 }
 
-// DeepSeek-V3's report: 14 billion parameters more are in the layer that predicts a further token, of which
-// the embedding and the head are the model's own (685 billion in the files, less twice 0.93, less 671).
+// DeepSeek-V3's report: the layer that predicts a further token adds 14 billion parameters, and shares the
+// embedding and the head with the model (685 billion in the files, less twice 0.93, less 671).
 TEST(ParameterCount, OfAFurtherPredictionIsALayerMore) {
   const Json models = load_small(MEGALITH_SOURCE_DIR "/docs/mixtures.json")["models"];
   ModelShape m = parse_hf_shape(models["DeepSeek-V3"]["config"], "DeepSeek-V3");

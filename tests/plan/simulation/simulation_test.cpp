@@ -13,9 +13,9 @@ namespace {
 
 using test::gpt;
 
-constexpr double kFast = 1e24;  // rates beside which everything else counts alone
+constexpr double kFast = 1e24;  // rates so high that only other costs count
 
-/// Devices of a machine whose ops and links are as fast as said; the latter reach everywhere.
+/// Devices of a machine whose ops and links have the given rates; the links join all devices.
 PlanProblem devices(int world, double flops, double link) {
   PlanProblem p;
   p.model = gpt(8, 256, 4, 128, 512);
@@ -43,21 +43,21 @@ double ring(const PlanProblem& p, double bytes, int ranks) {
   return ring_seconds(bytes, ranks, group_link(p, ranks, 1));
 }
 
-// 1F1B of m microbatches over even stages (Narayanan et al. 2021): (m + stages - 1) microbatches long. The
-// embedding and the head, on the outer stages, are small.
+// 1F1B of m microbatches over even stages (Narayanan et al. 2021): it takes (m + stages - 1) microbatches.
+// The embedding and the head, on the outer stages, are small.
 TEST(Simulation, OfAPipelineTakesItsBubble) {
   const PlanProblem p = devices(4, 1e12, kFast);
   const SimulatedStep step = simulated(p, {.pipeline = 4}, 12);
   EXPECT_NEAR(step.seconds / step.work, 15.0 / 12, 0.03);
   EXPECT_NEAR(step.pipeline / (step.seconds - step.work), 1, 0.05);
-  // Interleaved in two chunks it is half as long.
+  // Interleaved with two chunks the bubble is half as long.
   const SimulatedStep interleaved = simulated(p, {.pipeline = 4, .chunks = 2}, 12);
   EXPECT_NEAR(interleaved.seconds / interleaved.work, 13.5 / 12, 0.03);
 }
 
-// Messages of [128, 1, 256] fp32, by hand: both stages' first forward passes cost nothing, so that message i
-// + 1 comes back when i + 2 have passed, one way or the other: the fourth after five. Then the table that is
-// tied over both ends is summed.
+// Messages of [128, 1, 256] fp32, by hand. Both stages' first forward passes cost nothing, so message i + 1
+// comes back when i + 2 have passed in either direction: the fourth after five. Then the table that is tied
+// over both ends is summed.
 TEST(Simulation, OfASlowPipelineIsItsMessages) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.pipeline = 2}, 4);
@@ -77,7 +77,7 @@ TEST(Simulation, OfSlowDataRanksIsTheSumOfTheGradients) {
   EXPECT_NEAR(sharded.seconds / step.seconds, 1, 0.01);
 }
 
-// Beside a backward pass that takes longer the sums cost nothing but the last bucket's.
+// During a backward pass that takes longer only the last bucket's sum costs time.
 TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
   PlanProblem p = devices(2, 1e9, 1e9);
   p.model.layers = 16;
@@ -87,7 +87,7 @@ TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
   EXPECT_LT(step.rest() / step.seconds, 0.05);
 }
 
-// Two all-reduces of [128, 1, 256] a layer and direction, one after the embedding, one before the head.
+// Two all-reduces of [128, 1, 256] per layer and direction, one after the embedding, one before the head.
 TEST(Simulation, OfSlowTensorRanksIsTheirAllReduces) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.tensor = 2}, 1);

@@ -25,7 +25,7 @@ double end_of(const std::vector<PlayedStep>& played) {
   return end;
 }
 
-// Played through, a pipeline takes as long as the closed forms of the time model say.
+// Played through, a pipeline takes as long as the time model's closed forms say.
 TEST(Timeline, AgreesWithTheTimeModel) {
   const PlanProblem p = gpt_22b(64);
   for (const Candidate& c : {Candidate{.tensor = 8, .pipeline = 1}, Candidate{.tensor = 8, .pipeline = 8},
@@ -36,7 +36,7 @@ TEST(Timeline, AgreesWithTheTimeModel) {
     const double closed = t.compute + t.recompute + t.tensor_comm + t.bubble;
     const std::vector<PlayedStep> played = play_pipeline(p, plan, plan.candidate.microbatches);
     EXPECT_EQ(static_cast<int64_t>(played.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
-    // Interleaved, and with a head on one stage, stages wait a little more than the closed form counts.
+    // Interleaved, and with a head on one stage, stages wait a little longer than the closed form counts.
     EXPECT_NEAR(end_of(played) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
   }
 }
@@ -80,7 +80,7 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   EXPECT_EQ(page, plan_html(report));
 }
 
-/// A page of the best plan with that pipeline size.
+/// A page of the best plan with this pipeline size.
 std::string page_of(const PlanProblem& p, int pipeline, size_t top) {
   const SearchResult r = search_plans(p, {.pipeline = pipeline}, top);
   EXPECT_FALSE(r.plans.empty());
@@ -90,7 +90,7 @@ std::string page_of(const PlanProblem& p, int pipeline, size_t top) {
                     .front = pareto_front(p, {.pipeline = pipeline})});
 }
 
-// MT-NLG 530B on 280 machines (arXiv 2201.11990), and as many stages as a model has layers.
+// MT-NLG 530B on 280 machines (arXiv 2201.11990), with as many stages as the model has layers.
 TEST(PlanHtml, IsBelow300KilobytesForLongPipelines) {
   PlanProblem p = gpt_22b(2240);
   p.model = test::gpt(105, 20480, 128, 2048, 50257);

@@ -70,7 +70,7 @@ TEST(TrainLine, LeavesSkippedStepsOutOfTheMean) {
   line.clear();
   line.add(bad);
   EXPECT_EQ(line.text().find("lm loss"), std::string::npos) << line.text();
-  StepFigures steep = step(12, 6.0);  // a finite loss whose gradient is not
+  StepFigures steep = step(12, 6.0);  // a finite loss with a non-finite gradient
   steep.skipped = true;
   line.add(steep);
   EXPECT_NE(line.text().find("skipped iterations:   2 | number of nan iterations:   1 |"), std::string::npos)
@@ -142,7 +142,8 @@ TEST(RunLog, GoesOnInTheSameFile) {
   EXPECT_EQ(lines_of(path).size(), 2U);
 }
 
-// A kill, or a full disk, leaves the beginning of a line, to which the next run's first would be added.
+// A kill, or a full disk, leaves the beginning of a line, to which the next run's first line would be
+// appended.
 TEST(RunLog, TakesTheBeginningOfALineAway) {
   const test::TempDir dir;
   const std::string path = dir / "run.jsonl";

@@ -33,7 +33,7 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
 }
 
-// A run would add its figures to the file, and could not read them at its end.
+// A run would append its figures to the file, and could not read them at its end.
 TEST(Report, WantsFiguresInTheFileThatARunGoesOnWith) {
   const test::TempDir dir;
   check_figures(dir / "absent");
@@ -87,8 +87,8 @@ TEST(Report, SaysEverythingOnce) {
   EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps stand back";
 }
 
-/// The lines of a run that goes on after step `from` to step `to`; each step's loss is `loss` more than its
-/// number.
+/// The lines of a run that continues after step `from` to step `to`; each step's loss is its number plus
+/// `loss`.
 std::string run_lines(int from, int to, int loss, int interval) {
   std::string lines = concat(R"({"type": "start", "iteration": )", from, R"(, "iterations": )", to,
                              R"(, "args": {"log_interval": )", interval, "}}\n");
@@ -118,7 +118,7 @@ TEST(Report, HoldsNothingOfARunThatItDidNotGoOnFrom) {
   EXPECT_EQ(html.find(" 100</pre>"), std::string::npos);
   EXPECT_EQ(count(html, "<h3>"), 1u) << "one sample";
   EXPECT_NE(html.find("end of 200"), std::string::npos);
-  // Goes on from a checkpoint before the older run's end.
+  // Resumes from a checkpoint before the older run's end.
   const std::string resumed = report_of(run_lines(0, 60, 100, 5) + run_lines(20, 30, 200, 5));
   EXPECT_NE(resumed.find("<th>iterations</th><td>30</td>"), std::string::npos);
   EXPECT_NE(resumed.find("<td>228.0000, the mean"), std::string::npos) << "of 26 to 30";

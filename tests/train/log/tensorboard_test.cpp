@@ -34,7 +34,7 @@ uint32_t mask(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
 }
 
-// The data of each record, their lengths and sums checked.
+// The data of each record, after checking lengths and checksums.
 std::vector<std::string> records(const std::string& bytes) {
   std::vector<std::string> list;
   for (size_t at = 0; at < bytes.size();) {
@@ -98,7 +98,7 @@ TEST(EventWriter, NamesTheFolderThatCannotBeMade) {
   EXPECT_THROW(EventWriter(folder / "file/tb", 0), Error);
 }
 
-// The checks' private environment (tools/setup), or the one that MEGALITH_PYTHON names.
+// The checks' private environment (tools/setup), or the Python that MEGALITH_PYTHON names.
 std::string python() {
   if (const char* given = std::getenv("MEGALITH_PYTHON")) return given;
   const std::string own = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
@@ -116,7 +116,7 @@ TEST(EventWriterPython, IsReadBackByTensorBoard) {
   }
   {
     EventWriter resumed(folder / "tb",
-                        16);  // the first run had gone on after its last checkpoint, at step 15
+                        16);  // the first run had continued after its last checkpoint, at step 15
     resumed.scalar("lm loss", 16, 1.5);
   }
   const test::CommandResult result = test::run_command(python() + " " + MEGALITH_SOURCE_DIR +

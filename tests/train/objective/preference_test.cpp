@@ -7,7 +7,7 @@
 namespace megalith::test {
 namespace {
 
-// Rafailov et al. 2023, equation 7. The steps of whole runs are held to torch's in finetune/parity_test.cpp.
+// Rafailov et al. 2023, equation 7. finetune/parity_test.cpp compares the steps of whole runs with torch.
 TEST(Preference, CostsLog2WhereTheModelIsItsReference) {
   const PairJudgement judged = judge_pair({.beta = 0.1}, {3, 4, 3, 4});
   EXPECT_DOUBLE_EQ(judged.loss, std::log(2.0));
@@ -15,7 +15,7 @@ TEST(Preference, CostsLog2WhereTheModelIsItsReference) {
 }
 
 TEST(Preference, IsTheLogisticLossOfTheGain) {
-  // The chosen answer's log probability rose by 2 and the rejected one's fell by 1.
+  // The chosen answer's log probability rose by 2, the rejected one's fell by 1.
   const PairJudgement judged = judge_pair({.beta = 0.5}, {1, 5, 3, 4});
   EXPECT_NEAR(judged.loss, -std::log(1 / (1 + std::exp(-1.5))), 1e-12);
   EXPECT_NEAR(judged.weight, 0.5 / (1 + std::exp(1.5)), 1e-12);

@@ -28,7 +28,7 @@ TEST(DryRun, DrawsAnInterleavedPipelineOfAllPieces) {
   for (size_t i = 1; i < text.size(); ++i)
     if (text[i] == 'a' || text[i] == 'b') ++(text[i - 1] == '-' ? backwards : forwards);
   EXPECT_EQ(backwards, 8u) << text;     // 2 ranks, 2 chunks, 2 microbatches
-  EXPECT_EQ(forwards - 2, 8u) << text;  // less the letters of "rank"
+  EXPECT_EQ(forwards - 2, 8u) << text;  // without the letters of "rank"
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Family {
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
 
-/// GPT-2 is what a configuration says by itself; LLaMA here has four key/value heads.
+/// GPT-2 is the configuration's default; LLaMA here has four key/value heads.
 inline void set_family(ModelConfig& model, const Family& family) {
   if (!family.llama) return;
   model.position = PositionEmbedding::kRope;
@@ -41,7 +41,7 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.name;
 }
 
-/// The run of one rank, shared as `layout` says.
+/// The run of one rank, distributed according to `layout`.
 inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   config.parallel = {};
   config.parallel.tensor = layout.tensor;
@@ -59,7 +59,7 @@ inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   return config;
 }
 
-/// With 2 to 8 ranks; for four layers, and 8 samples a step.
+/// With 2 to 8 ranks, for four layers and 8 samples per step.
 inline const std::vector<Layout>& layouts() {
   static const std::vector<Layout> kLayouts = {
       {.name = "tp2", .tensor = 2},
@@ -108,7 +108,7 @@ inline const std::vector<Layout>& layouts() {
   return kLayouts;
 }
 
-/// Every layout of both families, and a name for each in gtest.
+/// Every layout of both families, with a gtest name for each.
 using FamilyLayout = std::pair<Family, Layout>;
 inline std::vector<FamilyLayout> family_layouts() {
   std::vector<FamilyLayout> all;

@@ -1,4 +1,4 @@
-// Every way of sharing the work trains as one rank does (docs/training.md, "Many ranks").
+// Every layout trains as one rank does (docs/training.md, "Many ranks").
 #include "tests/train/run/layouts.h"
 
 #include <algorithm>
@@ -37,12 +37,12 @@ using test::layouts;
 using test::shared;
 using test::TempDir;
 
-/// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples a step.
+/// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples per step.
 PretrainConfig one_rank(const Family& family) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
   config.model.heads = 4;
-  config.model.seq_length = config.model.max_positions = 16;  // cut over tensor and context ranks
+  config.model.seq_length = config.model.max_positions = 16;  // split over tensor and context ranks
   config.model.vocab_size = 50257;
   test::set_family(config.model, family);
   config.train.micro_batch = 1;
@@ -60,7 +60,7 @@ PretrainConfig config_of(const Family& family, const Layout& layout) {
   return shared(one_rank(family), layout);
 }
 
-/// What a run says of itself: the lines of --log-json by iteration.
+/// The run's figures: the lines of --log-json by iteration.
 struct Curve {
   std::map<int64_t, double> loss, grad_norm, valid, loss_scale;
   std::set<int64_t> skipped;
@@ -121,7 +121,7 @@ TEST_P(Layouts, TrainAsOneRankDoes) {
   expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
 }
 
-// A pipeline adds nothing in another order; a table tied over its ends adds the two ends' gradients.
+// A pipeline changes the order of no sum; a table tied over its ends adds the two ends' gradients.
 TEST(Pipeline, OfAnUntiedModelIsBitwiseOneRank) {
   for (const Layout& layout : {Layout{.name = "pp2", .pipeline = 2},
                                Layout{.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1}}) {
@@ -142,7 +142,7 @@ TEST(Layouts, AreBitwiseTheSameFromRunToRun) {
   EXPECT_EQ(once.grad_norm, again.grad_norm);
 }
 
-/// Every legal cut of up to 8 ranks, whether or not somebody would want it.
+/// Every legal layout of up to 8 ranks, useful or not.
 std::vector<Layout> every_layout() {
   std::vector<Layout> all;
   for (const int tensor : {1, 2, 4})
@@ -190,7 +190,7 @@ TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
     }
 }
 
-// Gradients and masters are fp32 in a bf16 run too; only a rounded weight may turn out one step of bf16 off.
+// In a bf16 run gradients and masters are fp32, too; only a rounded weight may differ by one step of bf16.
 TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
   constexpr double kFewRoundings = 1e-4;
   const auto in_16_bits = [](PretrainConfig config) {
@@ -203,10 +203,10 @@ TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
                 whole.loss, kFewRoundings, "loss");
 }
 
-// Activations and their gradients are rounded to fp16, so a sum made in another order may round to a
-// neighbour, 2^-11 away; a loss is the mean over 96 tokens whose errors differ. The first steps overflow:
-// that they are the same on all layouts and ranks says that skipping is agreed (a rank that skipped alone
-// would hold other weights).
+// Activations and their gradients are rounded to fp16, so a sum in another order may round to a neighbour,
+// 2^-11 away; a loss is the mean over 96 tokens whose errors differ. The first steps overflow: if all layouts
+// and ranks skip the same ones, the ranks agree on skipping (a rank that skipped alone would hold other
+// weights).
 TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   constexpr double kFp16Rounding = 1e-3;
   const auto in_fp16 = [](PretrainConfig config) {
@@ -235,7 +235,7 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   }
 }
 
-/// Ten iterations saved by one layout, ten more by another one.
+/// Ten iterations saved in one layout, ten more in another.
 Curve go_on(const Family& family, const Layout& first, const Layout& second) {
   const TempDir dir;
   PretrainConfig config = config_of(family, first);
@@ -282,7 +282,7 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
     }
 }
 
-// The masters know more than their rounded values.
+// The masters have more precision than their rounded values.
 TEST(Resume, InFp32OfA16BitRunTakesTheMasters) {
   const TempDir dir;
   PretrainConfig config = config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = Sharding::kOptimizer});

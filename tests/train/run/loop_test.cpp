@@ -39,7 +39,7 @@ class Loop : public testing::Test {
   }
   ~Loop() override { set_log_sink(before_); }
 
-  /// tiny_config() with --save and --load in `folder`, and its figures beside it.
+  /// tiny_config() with --save and --load in `folder`, and its figures next to it.
   PretrainConfig config(const std::string& folder) const {
     PretrainConfig c = tiny_config();
     c.checkpoint.save = c.checkpoint.load = dir_ / folder;
@@ -67,7 +67,7 @@ class Loop : public testing::Test {
   fs::path checkpoint(const std::string& folder, int64_t iteration) const {
     return dir_.path() / folder / iteration_folder(iteration);
   }
-  /// Every tensor's bytes and the state, but not the options.
+  /// Compares every tensor's bytes and the state, but not the options.
   void expect_same_checkpoint(const std::string& a, const std::string& b, int64_t iteration) const {
     const CheckpointReader left(checkpoint(a, iteration)), right(checkpoint(b, iteration));
     EXPECT_EQ(left.text(kStateFile), right.text(kStateFile));
@@ -121,7 +121,7 @@ TEST_F(Loop, RunsToTheEndAndSaysSo) {
 
   const std::vector<Json> steps = figures("run", "train");
   ASSERT_EQ(steps.size(), 20U);
-  EXPECT_EQ(steps[1]["lr"].as_double(), 1e-2);  // after two steps of warm-up; the first was made with rate 0
+  EXPECT_EQ(steps[1]["lr"].as_double(), 1e-2);  // after two steps of warm-up; the first had rate 0
   EXPECT_EQ(steps[19]["lr"].as_double(), 1e-3);
   EXPECT_LT(steps[19]["loss"].as_double(), steps[0]["loss"].as_double());
   EXPECT_EQ(figures("run", "valid").size(), 5U);
@@ -156,7 +156,8 @@ TEST_F(Loop, ResumesBitForBitIn16Bits) {
   expect_same_figures("whole", "parts");
 }
 
-// The first steps look for the scale, and the break is within them: scale, count and patience go on.
+// The first steps search for the scale, and the run is interrupted within them: scale, count and patience are
+// restored.
 TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
   for (const char* name : {"whole", "parts"}) {
     PretrainConfig c = config(name);
@@ -185,8 +186,7 @@ TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
   EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // three overflows of two allowed
 }
 
-// Nothing is wrong with a model whose gradients only overflow under the scale; with one that is lost there
-// is.
+// A model whose gradients only overflow under the scale is healthy; a model that is lost is not.
 TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   PretrainConfig c = config("run");
   c.train.fp16 = true;
@@ -201,7 +201,7 @@ TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
 }
 
-// Weights and losses are sound: it is the scale that is too large.
+// Weights and losses are healthy: the scale is too large.
 TEST_F(Loop, AdvisesAnotherLossScaleWhereAFixedOneOverflows) {
   PretrainConfig c = config("run");
   c.train.fp16 = true;
@@ -250,7 +250,7 @@ TEST_F(Loop, EvaluatesAloneWhenToldTo) {
   train(c, tiny_data(), nullptr);
   const auto before = figures("run", "test").back()["loss"].dump();
   c.train.eval_only = true;
-  c.train.lr = 0.5;  // not looked at
+  c.train.lr = 0.5;  // not compared
   c.checkpoint.save = dir_ / "nothing-to-save";
   log_.clear();
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
@@ -307,7 +307,7 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     const std::string name = number == SIGTERM ? "term" : "usr1";
     DataSets data = tiny_data();
     data.train.read = [number](int64_t index, const SampleView& out) {
-      if (index == 4 * 7 + 1) std::raise(number);  // of step 8, read while step 7 runs
+      if (index == 4 * 7 + 1) std::raise(number);  // of step 8, read during step 7
       tiny_sample(index, out);
     };
     const PretrainResult stopped = train(config(name), data, nullptr);
@@ -356,7 +356,7 @@ TEST_F(Loop, ReadsOtherValidationSamplesEachTime) {
     asked.push_back(index);
     tiny_sample(index, out);
   };
-  data.valid.size = 20;  // of 5 * 2 * 4 wanted: then from the beginning again
+  data.valid.size = 20;  // of 5 * 2 * 4 wanted: then starts over
   train(config("run"), data, nullptr);
   ASSERT_EQ(asked.size(), 40U);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i % 20));
@@ -366,7 +366,7 @@ TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyGoOn) {
   PretrainConfig c = config("run");
   c.train.eval_iters = 0;
   c.checkpoint.save_interval = 5;
-  c.train.lr = 1e30;  // finite weights whose squares are not
+  c.train.lr = 1e30;  // finite weights whose squares are not finite
   c.train.clip_grad = 0;
   const std::string what = complaint(c, ErrorKind::kData);
   EXPECT_NE(what.find("were not finite"), std::string::npos) << what;
@@ -471,7 +471,7 @@ TEST_F(Loop, FinetunesFromTheParametersAlone) {
   c.checkpoint.save = dir_ / "tuned";
   c.train.log_json = dir_ / "tuned.jsonl";
   c.checkpoint.finetune = true;
-  c.train.lr = 3e-3;  // another schedule is nobody's concern
+  c.train.lr = 3e-3;  // another schedule does not matter
   c.train.iters = c.train.decay_iters = 3;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 3);
   const Json step = figures("tuned", "train")[0];
@@ -520,7 +520,7 @@ TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {
   EXPECT_NE(what.find("this machine has "), std::string::npos) << what;
 }
 
-/// Letters a, b, … are ids 0, 1, …, and those past z begin anew.
+/// Letters a, b, … are ids 0, 1, …, and those past z start again at a.
 class LetterTokenizer final : public Tokenizer {
  public:
   int vocab_size() const override { return test::kTinyVocab; }

@@ -29,7 +29,7 @@ TEST(SharedIndexes, AreMadeByTheFirstRankOfEachMachine) {
     folders[rank] = indexes.folder();
     makes[rank] = indexes.makes();
     EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;  // alone: it needs none
-    world.exchange({});  // nobody's folder is removed before all have looked
+    world.exchange({});  // no folder is removed before all have looked
   });
   EXPECT_EQ(makes, (std::vector<int>{1, 1, 0, 0, 1}));
   EXPECT_EQ(folders[0], folders[3]);

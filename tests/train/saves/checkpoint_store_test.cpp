@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// Those that are not written are refused by the options, which say what to give instead.
+// Formats that cannot be written are refused by the options, which say what to give instead.
 TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
   for (const auto& [name, format] : enum_names(CheckpointFormat{})) {
     if (!traits_of(format).refusal) {

@@ -1,5 +1,5 @@
-// A fault at every file call of the saves of two ranks that are processes (docs/reliability.md: R1
-// and R3), and what becomes of the run when it is started again (R2).
+// A fault at every file call of the saves of two ranks that are processes (docs/reliability.md: R1 and R3),
+// and the result of restarting the run (R2).
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -45,8 +45,8 @@ class SaveFaults : public testing::TestWithParam<bool> {
     for (const RankEnd& end : run(config(dir_ / "whole"))) ASSERT_TRUE(end.is_exit(0)) << end.error;
   }
 
-  /// Two data-parallel ranks that share the optimizer's state, so that both write; a save at each step, of
-  /// which one is kept.
+  /// Two data-parallel ranks that share the optimizer's state, so both write; a save at each step, one of
+  /// which is kept.
   PretrainConfig config(const std::string& root) const {
     PretrainConfig c = test::tiny_config();
     c.parallel = {};
@@ -83,7 +83,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     });
   }
 
-  /// What the index says of every tensor: its bytes' checksums.
+  /// What the index says about every tensor: its bytes' checksums.
   static std::map<std::string, std::vector<uint64_t>> checksums(const std::string& root) {
     const CheckpointReader reader(root);
     reader.verify();
@@ -105,7 +105,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     std::vector<RankEnd> ends;
     int64_t iteration;  // that the tracker names, of a checkpoint whose every byte was checked
   };
-  /// Each call of each rank in turn, until a run makes no more.
+  /// Fails each call of each rank in turn, until a run makes no more calls.
   void at_every_call(Fault fault, const std::function<void(const Trial&)>& check) {
     const std::string root = dir_ / "trial";
     for (const int rank : {0, 1}) {
@@ -128,7 +128,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
       }
     }
   }
-  /// What a kill left is gone, unless nothing was left to be saved: then the old checkpoint may be there.
+  /// What a kill left is gone, unless nothing remained to be saved: then the old checkpoint may be there.
   void expect_to_go_on(const Trial& trial) {
     for (const RankEnd& end : run(config(dir_ / "trial"))) EXPECT_TRUE(end.is_exit(0)) << end.error;
     EXPECT_EQ(checksums(dir_ / "trial"), checksums(dir_ / "whole"));
@@ -151,7 +151,7 @@ TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatGoesOn) {
     const RankEnd &killed = trial.ends[static_cast<size_t>(trial.rank)],
                   &other = trial.ends[static_cast<size_t>(1 - trial.rank)];
     EXPECT_TRUE(killed.is_signal(SIGKILL));
-    // Who had nothing to do any more may have ended before.
+    // A rank with nothing left to do may have ended before.
     EXPECT_TRUE(other.is_exit(75) || (other.is_exit(0) && trial.iteration == kEnd)) << other.status;
     if (other.is_exit(75)) {
       EXPECT_NE(other.error.find(concat("rank ", trial.rank, " on host h", trial.rank)), std::string::npos)
@@ -169,7 +169,7 @@ TEST_P(SaveFaults, AFullDiskOfOneRankEndsAllAndLeavesTheCheckpointBefore) {
   at_every_call({.mode = Fault::kFail, .error = ENOSPC}, [&](const Trial& trial) {
     const int code = trial.ends[0].is_exit(74) ? 74 : 0;
     for (const RankEnd& end : trial.ends) EXPECT_TRUE(end.is_exit(code)) << end.status << end.error;
-    // A failing call that has another way, or that removes an old checkpoint, fails nothing.
+    // A failing call that has an alternative, or that removes an old checkpoint, causes no failure.
     EXPECT_TRUE(code == 74 || trial.iteration == kEnd) << trial.iteration;
     ended += code == 74 ? 1 : 0;
     for (const auto& entry : fs::directory_iterator(dir_ / "trial"))

@@ -75,7 +75,7 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   EXPECT_TRUE(saver.in_background());
   saver.start({.iteration = 2}, extras());
   EXPECT_EQ(saver.begun(), 2);
-  for (int i = 0; i < 5; ++i) step(*goes_on);  // whether it is written already or not
+  for (int i = 0; i < 5; ++i) step(*goes_on);  // whether or not it is written already
   saver.finish();
   EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
   EXPECT_NE(log_.find("; training continues while they are written"), std::string::npos) << log_;
@@ -86,7 +86,7 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   EXPECT_NE(checksums("background"), checksums("waited"));
 }
 
-// Each save waits for the one before; the copy's memory is used again.
+// Each save waits for the previous one; the copy's memory is reused.
 TEST_F(SaverTest, OneSaveIsUnderWayAtATimeAndOldOnesGo) {
   const auto trainer = trained(SaveCopy::kAll);
   SaverOptions o = options("run");
@@ -113,7 +113,7 @@ TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
   EXPECT_EQ(trained(SaveCopy::kAll)->memory().save_copy, 3U * 7328 * 4);
 }
 
-// The plan's bytes are those of the checkpoint, or the copy would not fit.
+// The plan's bytes equal the checkpoint's, or the copy would not fit.
 TEST_F(SaverTest, ACheckpointOfAnotherSizeThanThePlansIsRefused) {
   const auto trainer = trained(SaveCopy::kParameters);
   Saver saver(*trainer, options("run"));

@@ -72,7 +72,7 @@ class Start : public testing::Test {
   LogSink before_;
 };
 
-// What a user has to add after a stop: nothing only where --load reads what --save wrote.
+// What a user must add after a stop: nothing only if --load reads what --save wrote.
 TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
   const TempDir dir;
   const std::string st = dir / "st";
@@ -135,7 +135,7 @@ TEST_F(Start, RefusesAHuggingFaceModelOfAnotherShape) {
   }
 }
 
-// A first save is killed between its folder's name and its tracker's.
+// A first save is killed after its folder gets its name and before the tracker is written.
 TEST_F(Start, TakesTheOnlyCheckpointWhereTheTrackerIsMissing) {
   const std::vector<double> want = losses(dir_ / "s");
   fs::remove(dir_.path() / "s/latest_checkpointed_iteration.txt");
@@ -157,7 +157,7 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
   EXPECT_THROW(find_start(config, tiny_config().model), Error);
 }
 
-// The run would go on from random values under the name of the run whose checkpoint is damaged.
+// The run would start from random values under the name of the run whose checkpoint is damaged.
 TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {
   PretrainConfig config = tiny_config();
   config.checkpoint.load = config.checkpoint.save = dir_ / "s";
@@ -250,7 +250,7 @@ TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
   EXPECT_EQ(said("peft", Trained::kTuned), "") << "megalith-finetune writes such files itself";
 }
 
-// The folder, and the command that takes it, for a file that a user completed with the tab key.
+// Names the folder, and the command that takes it, for a file that a user completed with the tab key.
 TEST_F(Start, NamesTheFolderOfOneFile) {
   const std::string folder = dir_ / "s/iter_0000010";
   for (const char* file : {"/data_00000.safetensors", "/index.json"}) {
@@ -264,7 +264,7 @@ TEST_F(Start, NamesTheFolderOfOneFile) {
   EXPECT_NE(pth.find("give its folder, " + (dir_ / "pairs") + ","), std::string::npos) << pth;
 }
 
-// What a first run wrote there before its first checkpoint, such as TensorBoard's files, is no model.
+// Files that a first run writes there before its first checkpoint, such as TensorBoard's, are not a model.
 TEST_F(Start, IsFreshInTheFolderOfSaveWhateverItHolds) {
   fs::create_directory(dir_.path() / "new");
   write_file(dir_ / "new/events.txt", "none");
@@ -287,8 +287,7 @@ TEST_F(Start, FindsAModelByItsIdOnTheHub) {
   ASSERT_TRUE(saved_args(from));
 }
 
-// A run file's key and PaddleNLP's options want a checkpoint too, without the option that Megatron has for
-// it.
+// A run file's key and PaddleNLP's options require a checkpoint too, without Megatron's option for that.
 TEST_F(Start, SaysWhoNamedWhatIsMissing) {
   CheckpointConfig config;
   config.load = dir_ / "none";

@@ -1,4 +1,4 @@
-// --ckpt-format torch: Megatron's files, and that a run goes on from them as from ours.
+// --ckpt-format torch: writes Megatron's files, from which a run resumes as from ours.
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -83,11 +83,11 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const std::string torch = go_on(dir, config, CheckpointFormat::kTorch, "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
-  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made of
+  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made from
   expect_same_state(ours, torch);
 }
 
-// A kill between the folder's rename and the tracker: the same command goes on from what is there.
+// A kill between the folder's rename and the tracker: the same command resumes from what is there.
 TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp32);
@@ -108,20 +108,20 @@ TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   ASSERT_EQ(losses.size(), 20U);
   EXPECT_EQ(test::train_losses(dir / "killed.jsonl"), losses);
 
-  // The last one, after which there is nothing to save: the tracker is written all the same.
+  // The last one, after which there is nothing to save: the tracker is still written.
   fs::remove_all(dir.path() / "killed/iter_0000010");
   fs::remove(tracker);
   ASSERT_EQ(run("killed", {}), 20);
   EXPECT_EQ(read_file(tracker), "20");
 
-  // Where there are two, nobody knows which is whole and newest.
+  // With two folders it is unknown which is complete and newest.
   fs::remove(tracker);
   fs::copy(dir.path() / "killed/iter_0000020", dir.path() / "killed/iter_0000015",
            fs::copy_options::recursive);
   EXPECT_THROW(run("killed", {}), Error);
 }
 
-/// The value of a text key.
+/// The value of a string key.
 PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
   const auto found = file.tree.find_ref(ref, key);
   if (!found) throw std::runtime_error(concat("no ", key));
@@ -130,7 +130,7 @@ PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
 
 // What Megatron's loader reads (training/checkpointing.py: load_checkpoint), and the numbers of its optimizer
 // (core/optimizer: _get_param_groups, Float16OptimizerWithFloat16Params.state_dict): parameters in the order
-// of named_parameters(), those with weight decay first, as the embedding has it.
+// of named_parameters(), those with weight decay first, beginning with the embedding.
 TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp16);
@@ -165,7 +165,7 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   EXPECT_EQ(file.tree[at(file, groups[0], "wd_mult")].real(), 1.0);
   EXPECT_EQ(file.tree[at(file, groups[1], "wd_mult")].real(), 0.0);
   EXPECT_EQ(file.tree[at(file, groups[0], "params")].items().size(),
-            2U + 2 * 4);  // embeddings, 4 matrices a layer
+            2U + 2 * 4);  // embeddings, 4 matrices per layer
   EXPECT_EQ(file.tree[at(file, groups[1], "params")].items().size(),
             2U * 8 + 2);  // norms, biases; the last norm
   const auto& masters = file.tree[at(file, optimizer, "fp32_from_fp16_params")].items();
@@ -182,18 +182,18 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TorchTensor& scale = file.tensor(at(file, at(file, optimizer, "grad_scaler"), "scale"));
   float value = 0;
   copy_tensor(scale, {0}, View{&value, DType::kF32, {1}}, {0}, {1});
-  EXPECT_EQ(std::exp2(std::round(std::log2(value))), value);  // a power of two, as it began
+  EXPECT_EQ(std::exp2(std::round(std::log2(value))), value);  // a power of two, its initial value
   EXPECT_EQ(CrcCheck::kYes, file.bytes->check);
   TorchTensorFile(file).verify();
 }
 
-// A file for each rank of the model; the optimizer of the data-parallel ranks' shards is whole in it.
+// A file for each rank of the model, with the optimizer state of all data-parallel ranks' shards.
 TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
   const TempDir dir;
   PretrainConfig one = tiny_config();
   one.model.layers = 4;
   one.model.heads = 4;
-  one.model.kv_channels = 0;  // derived anew
+  one.model.kv_channels = 0;  // derived again
   one.model.seq_length = one.model.max_positions = 12;
   one.train.micro_batch = 1;
   one.train.global_batch = 8;

@@ -18,7 +18,7 @@ TrainConfig fp16(double first, double min_scale, int window, int hysteresis) {
   return train;
 }
 
-/// The scale after each step; "x" is one that overflowed, "." one that did not.
+/// The scale after each step; "x" is a step that overflowed, "." one that did not.
 std::vector<double> scales(LossScale& scale, const std::string& steps) {
   std::vector<double> all;
   for (const char step : steps) {
@@ -32,15 +32,14 @@ std::vector<double> scales(LossScale& scale, const std::string& steps) {
 TEST(LossScale, FallsWhenPatienceIsSpentAndFromThenOnEachTime) {
   LossScale scale(fp16(64, 1, 4, 2));
   EXPECT_EQ(scale.value(), 64);
-  // Good steps between overflows give no patience back.
+  // Good steps between overflows do not restore patience.
   EXPECT_EQ(scales(scale, "x..xx.x"), (std::vector<double>{64, 64, 64, 32, 16, 16, 8}));
 }
 
 TEST(LossScale, GrowsAfterAWindowOfGoodStepsWhichRestoresPatience) {
   LossScale scale(fp16(64, 1, 3, 2));
   EXPECT_EQ(scales(scale, "xx.."), (std::vector<double>{64, 32, 32, 32}));
-  EXPECT_EQ(scales(scale, "x..."),
-            (std::vector<double>{16, 16, 16, 32}));  // the overflow began the count anew
+  EXPECT_EQ(scales(scale, "x..."), (std::vector<double>{16, 16, 16, 32}));  // the overflow reset the count
   EXPECT_EQ(scales(scale, "xx...."), (std::vector<double>{32, 16, 16, 16, 32, 32}));
 }
 
@@ -62,7 +61,7 @@ TEST(LossScale, StaysWhereItIsFixedAndIsOneWithoutFp16) {
   TrainConfig bf16;
   bf16.bf16 = true;
   EXPECT_EQ(LossScale(bf16).value(), 1);
-  bf16.loss_scale = 8;  // which Megatron obeys, too
+  bf16.loss_scale = 8;  // Megatron obeys it, too
   EXPECT_EQ(LossScale(bf16).value(), 8);
 }
 

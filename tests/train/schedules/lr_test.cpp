@@ -30,7 +30,7 @@ LrDecay decay_of(const std::string& style) {
   fail(ErrorKind::kInternal, "no such style: ", style);
 }
 
-// Megatron computes in Python doubles with the same libm, in another association of max * done / warmup: 2
+// Megatron computes in Python doubles with the same libm, with another association of max * done / warmup: 2
 // ulp.
 constexpr double kTwoUlp = 4.5e-16;
 

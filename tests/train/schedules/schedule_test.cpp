@@ -39,8 +39,8 @@ std::vector<std::vector<Step>> training_plans(const Pipeline& p, int group) {
 
 constexpr size_t kEndless = SIZE_MAX;
 
-/// All ranks' plans played over links that deliver in order and hold `slots` messages each: a sender waits
-/// while its link is full. A forward takes 1 time unit, a backward 2.
+/// Plays all ranks' plans over links that deliver in order and hold `slots` messages each: a sender waits
+/// while its link is full. A forward pass takes 1 time unit, a backward pass 2.
 class Replay {
  public:
   Replay(const std::vector<std::vector<Step>>& plans, int chunks, size_t slots = kEndless)
@@ -57,9 +57,9 @@ class Replay {
       time_ = std::max(time_, rank.clock);
     }
   }
-  bool finished() const { return finished_; }  // false: ranks wait on each other for ever
-  bool in_order() const { return in_order_; }  // what arrives first is what is wanted first
-  int time() const { return time_; }           // counts no waiting for a slot
+  bool finished() const { return finished_; }  // false: ranks wait for each other forever
+  bool in_order() const { return in_order_; }  // what arrives first is needed first
+  int time() const { return time_; }           // without waiting for a slot
 
  private:
   struct Message {
@@ -70,7 +70,7 @@ class Replay {
     std::vector<Step> plan;
     std::deque<Message> forward_in = {}, backward_in = {};
     std::optional<Message> unsent = {};
-    size_t receiver = 0;  // of what is unsent
+    size_t receiver = 0;  // of the unsent message
     size_t done = 0;
     int clock = 0;
   };
@@ -141,8 +141,8 @@ TEST(PlanPipeline, ReplaysWithoutDeadlockInOrderAndWithTheKnownBubble) {
       for (int groups = 1; groups <= 5; ++groups) {
         const Replay replay(training_plans({ranks, chunks, groups * ranks}, ranks), chunks);
         EXPECT_TRUE(replay.finished() && replay.in_order()) << ranks << " " << chunks << " " << groups;
-        // Work of all chunks plus the time that the last rank's first chunk waits and the first rank's last:
-        // p - 1 of each kind.
+        // Work of all chunks plus the time that the last rank's first chunk and the first rank's last chunk
+        // wait: p - 1 of each kind.
         if (chunks == 1 || groups > 1) {
           EXPECT_EQ(replay.time(), 3 * chunks * groups * ranks + 3 * (ranks - 1))
               << ranks << " " << chunks << " " << groups;
@@ -185,7 +185,7 @@ TEST(TapesInFlight, IsOneWithoutPipelineAndTheDepthWithOne) {
   EXPECT_EQ(tapes_in_flight(plan_pipeline(0, 4, 1, 2, 4)), 2);
 }
 
-// Serialised, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks after
+// In sequence, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks after
 // the first wait for the first microbatch.
 TEST(PlanForward, KeepsEveryRankBusy) {
   for (int ranks = 1; ranks <= 8; ++ranks)

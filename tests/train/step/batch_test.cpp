@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-// Sample i is 100 i, 100 i + 1, …; its label is the next number; the mask is 0 for the last `cut` places.
+// Sample i is 100 i, 100 i + 1, …; its label is the next number; the mask is 0 for the last `cut` positions.
 SampleReader numbers(size_t cut = 0) {
   return [cut](int64_t index, const SampleView& out) {
     for (size_t i = 0; i < out.tokens.size(); ++i) {
@@ -45,7 +45,7 @@ struct Loaded {
   Batch batch;
 };
 
-// Steps of 4, then 8 samples: 1, then 2 microbatches of each of 2 ranks.
+// Steps of 4, then 8 samples: 1, then 2 microbatches on each of 2 ranks.
 TEST(Batch, GrowsWithItsRamp) {
   const BatchShape shape{.seq_length = 3,
                          .micro_batch = 2,
@@ -64,7 +64,7 @@ TEST(Batch, GrowsWithItsRamp) {
     EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / static_cast<float>(count * 2 * 6));
     consumed += static_cast<int64_t>(count) * 4;
   }
-  loaded.batch.load_now(loaded.stream, numbers(), 0);  // evaluations are whole
+  loaded.batch.load_now(loaded.stream, numbers(), 0);  // evaluations use the full batch
   EXPECT_EQ(loaded.batch.microbatches().size(), 2U);
 }
 
@@ -83,7 +83,7 @@ TEST(Batch, PutsSamplesInColumns) {
   EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / 12);
 }
 
-// MegatronPretrainingSampler with micro_batch 2 and 3 ranks: the block of 6 is cut [0 1 | 2 3 | 4 5].
+// MegatronPretrainingSampler with micro_batch 2 and 3 ranks: the block of 6 is split [0 1 | 2 3 | 4 5].
 TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   Loaded loaded({.seq_length = 1, .micro_batch = 2, .microbatches = 2, .data_rank = 1, .data_size = 3});
   loaded.batch.load(loaded.stream, numbers(), 100);
@@ -95,7 +95,7 @@ TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   EXPECT_FLOAT_EQ(loaded.batch.microbatches()[0].grad_scale, 1.0f / 12);
 }
 
-// Four chunks of two: the first rank has the first and the last one; a sample's own count is that of all.
+// Four chunks of two: the first rank has the first and the last one; a sample's count covers all ranks.
 TEST(Batch, DealsASampleOutOverTheContextRanks) {
   const BatchShape shape{.seq_length = 8, .micro_batch = 2, .microbatches = 1, .context_size = 2};
   BatchShape second = shape;
@@ -126,10 +126,10 @@ TEST(Batch, ScalesByTheTokensThatCount) {
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
 }
 
-/// What a reader is asked for, by any thread.
+/// The samples that a reader is asked for, by any thread.
 class Asked {
  public:
-  /// `from`, noting each number.
+  /// `from`, but recording each number.
   SampleReader noting(SampleReader from) {
     return [this, from = std::move(from)](int64_t index, const SampleView& out) {
       {
@@ -140,7 +140,7 @@ class Asked {
       from(index, out);
     };
   }
-  /// The numbers in order, once there are so many; all that came in a minute when there are not.
+  /// The first `count` numbers in order; if there are fewer after a minute, those.
   std::vector<int64_t> first(size_t count) {
     std::unique_lock lock(mutex_);
     grown_.wait_for(lock, std::chrono::minutes(1), [&] { return numbers_.size() >= count; });
@@ -200,7 +200,7 @@ TEST(Batch, LeavesWhatIsReadAheadToTheNextStep) {
   Loaded loaded(kHalf);
   const SampleReader reader = asked.noting(numbers());
   loaded.batch.load(loaded.stream, reader, 0);
-  loaded.batch.load_now(loaded.stream, numbers(2), 8);  // an evaluation, by chance of the same numbers
+  loaded.batch.load_now(loaded.stream, numbers(2), 8);  // an evaluation that happens to have the same numbers
   EXPECT_TRUE(loaded.batch.microbatches()[0].loss_mask);
   loaded.batch.load(loaded.stream, reader, 8);
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
@@ -234,7 +234,7 @@ TEST(Batch, ThrowsTheReadersErrorForTheStepThatIsLoaded) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_STREQ(error.what(), "sample 14 is damaged");
   }
-  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // and when it is asked for again
+  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // also when it is asked for again
   EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 16));
   EXPECT_THROW(loaded.batch.load_now(loaded.stream, reader, 8), Error);
 }
@@ -249,7 +249,7 @@ TEST(Batch, CountsTheHostsMemory) {
   EXPECT_EQ(Batch::host_bytes(large), (4 + 1) * (3 * 8192U + 256U) + 2 * 3 * 4096U);
 }
 
-/// numbers(), of which sample i fills i % 4 + 1 rows, the last of which counts not.
+/// numbers(), but sample i fills i % 4 + 1 rows, the last of which does not count.
 SampleSource short_numbers() {
   SampleSource source = [](int64_t index, const SampleView& out) {
     const auto rows = static_cast<size_t>(index % 4 + 1);

@@ -88,7 +88,7 @@ std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
 PretrainConfig config_of(int ranks, std::optional<int> layers_per_chunk, int microbatches) {
   PretrainConfig config = tiny_config();
   config.model.layers = 4;
-  config.model.untied_head = true;  // ranks that share the word embedding would have to add up its gradients
+  config.model.untied_head = true;  // or the ends would have to add up its gradients
   config.parallel = {};
   config.parallel.pipeline = ranks;
   config.parallel.layers_per_chunk = layers_per_chunk;
@@ -97,8 +97,8 @@ PretrainConfig config_of(int ranks, std::optional<int> layers_per_chunk, int mic
   return config;
 }
 
-// Every stage sees the microbatches in the same order as one rank does, and dropout masks are a function of
-// place: no bit differs.
+// Every stage sees the microbatches in the same order as one rank does, and dropout masks depend only on
+// position: no bit differs.
 TEST(Executor, GivesTheSameGradientsInAPipeline) {
   for (const auto& [ranks, per_chunk, microbatches] : {std::tuple{2, std::optional<int>{}, 5},
                                                        {4, std::optional<int>{}, 3},
@@ -142,7 +142,7 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
                  {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
-  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // nothing to go back from
+  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);  // there is no forward pass to go back from
   EXPECT_THROW(walk({{Step::kForward, 0, 0}, {Step::kForward, 0, 1}}), Error);  // one tape is planned
 }
 

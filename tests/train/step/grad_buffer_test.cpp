@@ -1,4 +1,4 @@
-// What sums of gradients give is tested by layouts_test and gradients_test; here, that they are waited for.
+// layouts_test and gradients_test test the sums of gradients; this file tests that they are waited for.
 #include "libcore/train/step/grad_buffer.h"
 
 #include <chrono>
@@ -19,7 +19,7 @@
 namespace megalith {
 namespace {
 
-/// Another one whose reduce-scatter begins `late` after its turn on the stream.
+/// Wraps another communicator and delays its reduce-scatter by `late` after its turn on the stream.
 class LateComm final : public Communicator {
  public:
   LateComm(Communicator& inner, std::chrono::milliseconds late) : inner_(&inner), late_(late) {}
@@ -80,8 +80,8 @@ std::vector<double> losses(const test::Family& family, int buckets, std::chrono:
   return of_rank_0;
 }
 
-// Two windows take turns, so with an odd number of buckets the last one of a microbatch lies where the first
-// of the next does, into which the head writes in its forward pass already.
+// Two windows alternate, so with an odd number of buckets a microbatch's last bucket uses the same window as
+// the next one's first, into which the head writes already in its forward pass.
 TEST(GradBuffer, NoGradientsAreMadeWhereAnothersAreBeingSummed) {
   for (const test::Family& family : {test::kGpt2, test::kLlama})
     for (const int buckets : {1, 2, 3, 4, 6})

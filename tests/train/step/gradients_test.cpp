@@ -1,6 +1,5 @@
-// Promise R15: whatever the layout, the gradients of the first step are, for each tensor, no farther from
-// those of an fp64 run than twice as far as one fp32 rank's. The fp64 run is
-// tools/golden/make_gradient_goldens.py.
+// Promise R15: in every layout, each tensor's gradient in the first step differs from that of an fp64 run by
+// at most twice as much as one fp32 rank's does. The fp64 run is tools/golden/make_gradient_goldens.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,10 +25,10 @@ namespace {
 
 using test::Family;
 
-constexpr int kVocab = 301;  // padded to 384 by one rank, to 512 by two and four
+constexpr int kVocab = 301;  // padded to 384 on one rank, to 512 on two and four
 constexpr int kSeq = 16;
 
-// The golden has every kStride-th element of a gradient of more than kLong.
+// The golden has every kStride-th element of gradients with more than kLong elements.
 constexpr size_t kLong = 1024, kStride = 61;
 
 /// The golden's shape, without dropout.
@@ -73,7 +72,7 @@ void sample(int64_t index, const SampleView& out) {
   }
 }
 
-/// Where element `local` of a rank's part stands in the whole tensor; -1 in the padding.
+/// The index of element `local` of a rank's part in the whole tensor; -1 in the padding.
 int64_t global_element(const Param& param, int64_t local) {
   if (param.cut_axis == kWhole) return local;
   int64_t inner = 1;
@@ -111,7 +110,7 @@ class WholeTensors {
       trainer.stream().synchronize();
       std::vector<float>& whole = tensors_[param.tie.empty() ? param.name : param.tie];
       whole.resize(static_cast<size_t>(param.global.elements()), std::numeric_limits<float>::quiet_NaN());
-      int64_t differing = 0;  // a parameter that several ranks hold has one gradient
+      int64_t differing = 0;  // a parameter on several ranks has one gradient
       for (int64_t i = 0; i < part.elements; ++i) {
         const int64_t at = global_element(param, part.first + i);
         if (at < 0) continue;
@@ -160,7 +159,7 @@ Golden read_golden(const Family& family) {
   return tensors;
 }
 
-/// From the golden, over the elements that it has of a tensor; the norm is NaN when any is.
+/// The distance from the golden over a tensor's stored elements; the norm is NaN when any element is.
 struct Distance {
   double max = 0, norm = 0;
 };
@@ -178,7 +177,7 @@ Distance distance(const std::vector<float>& gradient, const std::vector<double>&
   return far;
 }
 
-/// A family's fp64 gradients, and how far one rank's are from them.
+/// A family's fp64 gradients, and the distance of one rank's from them.
 struct Reference {
   explicit Reference(const Family& family) : golden(read_golden(family)), one(first_step(one_rank(family))) {
     for (const auto& [name, gradient] : one)
@@ -202,8 +201,8 @@ double norm(const std::vector<double>& values) {
   return sum;
 }
 
-// Twice a large distance would promise nothing. torch's own fp32 run is up to 1.3e-6 of a gradient's norm
-// away from its fp64 run (the golden's script prints it); another order of sums is granted twice that.
+// Twice a large distance would promise nothing. torch's own fp32 run differs from its fp64 run by up to
+// 1.3e-6 of a gradient's norm (the golden's script prints it); another order of sums is allowed twice that.
 constexpr double kFp32 = 2.6e-6;
 
 TEST(FirstStep, OfOneRankHasTheGradientsOfFp64) {

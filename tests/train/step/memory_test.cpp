@@ -58,8 +58,8 @@ TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   EXPECT_EQ(estimate(3).links, (1 + 1 + 8) * 1280U);
 }
 
-// ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, beside two layers' and the tied
-// table's.
+// ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, in addition to two layers' and the
+// tied table's.
 TEST(RunMemory, OfShardedRanksIsTheirShare) {
   PretrainConfig config = tiny_config();
   config.model.layers = 16;
@@ -90,7 +90,7 @@ TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
   EXPECT_EQ(large.batch, 100 * small.batch);
 }
 
-// An adapter of rank 2 beside each layer's QKV: A [2, 16], B [48, 2], each from a multiple of 64 elements on.
+// An adapter of rank 2 on each layer's QKV: A [2, 16], B [48, 2], each starting at a multiple of 64 elements.
 TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   const PretrainConfig config = tiny_config();
   RunShape run = shape(config);
@@ -102,7 +102,7 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   EXPECT_EQ(estimate.grads, 2U * (64 + 128) * 4);
   EXPECT_EQ(estimate.optimizer, 2 * estimate.grads);
   // For 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
-  // tensor from a multiple of 256 bytes on.
+  // tensor starting at a multiple of 256 bytes.
   EXPECT_EQ(full.executor.tape - estimate.executor.tape, 2U * (1280 + 4608));
   EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);
   const Tuning tuning{.plan = run.tuning};
@@ -110,7 +110,7 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
             20);  // checks its memory
 }
 
-// In the words of a message: the rank, what it takes, and the limit.
+// The message names the rank, its memory and the limit.
 TEST(DeviceMemory, IsALimit) {
   PretrainConfig config = tiny_config();
   config.model.layers = 2;
@@ -132,13 +132,13 @@ TEST(DeviceMemory, IsALimit) {
     return {};
   };
   EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
-  // What lies in the host's memory takes nothing of a device of its own.
+  // What is in host memory takes nothing of a separate device.
   const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
   EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
   EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
 }
 
-// The figures that go with the choice are those of a run that makes it.
+// The figures returned with the choice are those of a run that makes it.
 TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
   PretrainConfig config = tiny_config();
   config.checkpoint.save = "checkpoints";

@@ -116,7 +116,7 @@ TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
     f.set_grad("b", -1);
     f.set_grad("u", 2);
     f.step(optimizer, 0.01, 0.25);
-    f.step(optimizer, 0.5, 3, true);  // moves nothing
+    f.step(optimizer, 0.5, 3, true);  // changes nothing
     w.step(0.125 * k, 0.01, 0.1, k);
     b.step(-0.25, 0.01, 0, k);
     u.step(0.5, 0.01, 0.1, k);
@@ -146,7 +146,7 @@ TEST(Optimizer, LeavesTheGapsZero) {
 
 TEST(GradBuffer, TakesTheSquaresOfEachParameterOnce) {
   Fixture f;
-  double sum = 1;  // of another rank's, say
+  double sum = 1;  // from another rank, for example
   const View out{&sum, DType::kF64, {1}};
   f.set_grad("w", 1);   // 15 elements, seen through "head" too
   f.set_grad("b", -2);  // 7

@@ -27,7 +27,7 @@ struct Event {
   std::string name;
   double begin, end;
 };
-/// Events of a run's trace, by rank and name of the lane.
+/// Events of a run's trace, by rank and lane name.
 using Lanes = std::map<std::pair<int64_t, std::string>, std::vector<Event>>;
 
 Lanes traced(PretrainConfig config) {
@@ -65,7 +65,8 @@ void expect_within_steps(const std::vector<Event>& lane) {
     })) << event.name;
 }
 
-// Two of the run's steps, each of 2 microbatches on each of 2 stages, whose data-parallel ranks sum buckets.
+// Two of the run's steps, each with 2 microbatches on each of 2 stages, whose data-parallel ranks sum
+// buckets.
 TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
   PretrainConfig config = test::tiny_config();
   config.parallel = {};
@@ -87,7 +88,7 @@ TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
     expect_within_steps(compute);
     const std::vector<Event>& buckets = lanes.at({rank, "gradient buckets"});
     EXPECT_FALSE(named(buckets, "bucket of units").empty());
-    // No bucket is later than the step's wait for them.
+    // No bucket ends after the step's wait for the buckets.
     const std::vector<Event> waits = named(compute, "wait for buckets");
     ASSERT_EQ(waits.size(), 2U);
     EXPECT_LE(buckets.back().end, waits.back().end + 1);

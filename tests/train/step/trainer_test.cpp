@@ -61,7 +61,7 @@ constexpr double kOrderOfSums = 2e-6;
 TEST(Trainer, AccumulatesToTheSameStepAsOneBigBatch) {
   PretrainConfig big = tiny_config();
   big.train.micro_batch = 4;
-  Tiny accumulated(tiny_config()), whole(big);  // dropout too: masks follow the sample, not the batch
+  Tiny accumulated(tiny_config()), whole(big);  // also dropout: masks depend on the sample, not on the batch
   for (int k = 0; k < 5; ++k) {
     const Trainer::StepResult a = accumulated.step(k), b = whole.step(k);
     EXPECT_NEAR(a.loss / b.loss, 1, kOrderOfSums) << k;
@@ -102,7 +102,7 @@ TEST(Trainer, EvaluatesWithoutDropoutAndWithoutTraces) {
   EXPECT_EQ(values(tiny.trainer), before);
   Tiny other(tiny_config());
   other.step(0);
-  EXPECT_EQ(other.step(1).loss, tiny.step(1).loss);  // and the next step does not notice
+  EXPECT_EQ(other.step(1).loss, tiny.step(1).loss);  // and the next step is not affected
 }
 
 TEST(Trainer, SkipsAStepThatIsNotFinite) {
