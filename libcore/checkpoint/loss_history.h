@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "libcore/base/chart.h"
+#include "libcore/base/figures/chart.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/text_table.h"
 #include "libcore/base/text.h"
-#include "libcore/base/text_table.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/torch/torch_file.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "libcore/base/chart.h"
 #include "libcore/base/error.h"
+#include "libcore/base/figures/chart.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/files/file.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/quantile.h"
+#include "libcore/base/figures/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/plan/launch/launch_options.h"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "libcore/base/quantile.h"
+#include "libcore/base/figures/quantile.h"
 
 namespace megalith {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text_table.h"
+#include "libcore/base/figures/text_table.h"
 #include "libcore/plan/price/memory_estimate.h"
 #include "libcore/plan/price/time_model.h"
 

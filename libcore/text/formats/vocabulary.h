@@ -55,7 +55,7 @@ class AddedTokenList {
       : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
 
   /// Adds `token` and returns its id, which it also fills in: that of the vocabulary, else the next free one.
-  /// Of two tokens with one id the later one counts. kData if another token has that id.
+  /// If two tokens have one id, the later one counts. kData if another token has that id.
   int32_t add(AddedToken token, bool normalized);
   /// Adds a token that is found in the original text.
   void add_special(const std::string& text) { add({.text = text}, false); }

@@ -119,7 +119,7 @@ class WordStarts {
     return starts;
   }
 
-  /// Of the gaps that begin at `runs`, all in this block, picks those that a line end follows.
+  /// Picks the gaps that a line end follows. `runs`: where the gaps begin, all in this block.
   uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
     const uint64_t gap = block.gap();
     uint64_t ends = ~gap & after(gap, gap_);  // what follows each gap

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/chart.h"
 #include "libcore/base/error.h"
+#include "libcore/base/figures/chart.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"

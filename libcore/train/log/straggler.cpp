@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libcore/base/quantile.h"
+#include "libcore/base/figures/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 

@@ -154,8 +154,8 @@ TEST(FittedRates, OfAGpuAreThePlannersCoefficientsWithinTheirBounds) {
   EXPECT_EQ(fitted_rates(h100, true, nullptr).size(), 5u) << "scores that are kept";
 }
 
-// Of two points one is predicted at 1.44 times its time and the other correctly, and one of another kind at
-// half its time: the kinds' logarithmic means are those of 1.2 and of 2.
+// Two points of one kind are predicted at 1.44 times their time and correctly, one of another kind at half
+// its time: the kinds' logarithmic means are those of 1.2 and of 2.
 TEST(ErrorsOf, CountsEachKindTheSame) {
   std::vector<ProfilePoint> points(3);
   points[0].kind = points[1].kind = ProfiledKind::kMemory;

@@ -1,4 +1,4 @@
-#include "libcore/base/quantile.h"
+#include "libcore/base/figures/quantile.h"
 
 #include <algorithm>
 #include <cstddef>

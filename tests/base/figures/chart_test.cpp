@@ -1,4 +1,4 @@
-#include "libcore/base/chart.h"
+#include "libcore/base/figures/chart.h"
 
 #include <regex>
 #include <set>
@@ -121,7 +121,7 @@ TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
   EXPECT_EQ(last_logged_mean(points, 1), 12);
   EXPECT_EQ(last_logged_mean(points, 5), 8);  // of 6 to 10
   EXPECT_EQ(last_logged_mean(points, 5, {.start = 8}),
-            9.5);  // the run began after 8
+            9.5);                                                       // the run began after 8
   EXPECT_EQ(last_logged_mean(points, 5, {.end = 8}), 3);                // of 1 to 5
   EXPECT_EQ(last_logged_mean(points, 100), std::nullopt);               // no line yet
   EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // nor since the run was resumed

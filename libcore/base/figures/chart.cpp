@@ -1,4 +1,4 @@
-#include "libcore/base/chart.h"
+#include "libcore/base/figures/chart.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/quantile.h"
+#include "libcore/base/figures/quantile.h"
 #include "libcore/base/text.h"
 
 namespace megalith {

@@ -1,4 +1,4 @@
-#include "libcore/base/text_table.h"
+#include "libcore/base/figures/text_table.h"
 
 #include <algorithm>
 #include <string_view>
