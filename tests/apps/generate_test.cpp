@@ -258,7 +258,7 @@ TEST_P(GenerateApp, RefusesOptionsThatContradictEachOther) {
   EXPECT_NE(complaint("--num-return-sequences 2").find("--temperature"), std::string::npos);
   EXPECT_NE(complaint("--stop ''").find("--stop"), std::string::npos);
   EXPECT_NE(complaint("--batch-size 9").find("--batch-size"), std::string::npos);
-  EXPECT_NE(complaint("--max-length 1").find("may have 1 together"), std::string::npos);
+  EXPECT_NE(complaint("--max-length 1").find("with its continuation it may have 1;"), std::string::npos);
 }
 
 // The commands of docs/generate.md, in a folder that holds what they name.

@@ -93,9 +93,10 @@ TEST(Completion, OffersTheKnownTokenizers) {
   // The error lists the valid names; the script is made without it.
   const std::string error =
       test::run_command(test::app("tokenizer") + " encode --tokenizer-type none </dev/null").err;
-  const size_t list = error.find("; there are ");
+  const std::string begin = "; wanted one of ";
+  const size_t list = error.find(begin);
   ASSERT_NE(list, std::string::npos) << error;
-  std::string names = error.substr(list + 12, error.find_first_of(";\n", list + 12) - list - 12);
+  std::string names = error.substr(list + begin.size(), error.find('\n', list) - list - begin.size());
   names = std::regex_replace(names, std::regex(", "), " ");
   const std::string script = test::run_command(test::app("tokenizer") + " --help-bash-completion").out;
   EXPECT_NE(script.find("--tokenizer-type) COMPREPLY=($(compgen -W '" + names + "'"), std::string::npos)

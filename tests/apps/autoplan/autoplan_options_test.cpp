@@ -29,7 +29,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {"--recompute-modules core_attn",
        "--recompute-modules core_attn needs --recompute-granularity selective"},
       {"--distribute-saved-activations", "--distribute-saved-activations is not supported; each tensor rank"},
-      {"--cp-comm-type a2a", "--cp-comm-type is not supported; keys and values"},
+      {"--cp-comm-type a2a", "--cp-comm-type is not supported; only a ring (p2p) of keys and values"},
       {"--hierarchical-context-parallel-sizes 2 2", "--hierarchical-context-parallel-sizes is not supported"},
       {"--microbatch-group-size-per-virtual-pipeline-stage 4",
        "--microbatch-group-size-per-virtual-pipeline-stage is not supported"},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/request/plan_request.h"
@@ -255,6 +256,7 @@ Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
   PlanCommand command;
   Options options{"autoplan", ""};
   command.add_to(options);
+  options.fates(fates_in(Program::kAutoplan));  // the printed options are Megatron's, too
   options.read(split(concat("--gpu a100-80 --world-size ", p.machine.world, " --local-world-size 8 ",
                             model_options(p.model, false), ' ', launch_options(p, c)),
                      ' '));

@@ -421,8 +421,9 @@ TEST_F(Loop, SaysWhatChangesTheOrderOfSamples) {
   c.train.seed = 77;
   c.data.split = "8,1,1";
   train(c, tiny_data(), nullptr);
-  EXPECT_TRUE(logged(
-      "warning: --seed is 77, was 1234 when the checkpoint was saved: samples now come in another order"));
+  EXPECT_TRUE(
+      logged("warning: --seed is 77, but was 1234 when the checkpoint was saved: samples now come in another "
+             "order"));
   EXPECT_TRUE(logged("warning: --split is "));
   EXPECT_TRUE(logged("dropout continues with the checkpoint's --seed 1234"));
 }
