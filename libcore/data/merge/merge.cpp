@@ -267,7 +267,8 @@ class Merge {
 }  // namespace
 
 void MergeConfig::validate(Problems& problems) const {
-  if (multimodal) problems.add("--multimodal: datasets with sequence modes are not supported");
+  if (multimodal)
+    problems.add("--multimodal is not supported; leave it out: sequence modes cannot be joined");
 }
 
 MergeSummary merge_datasets(const MergeConfig& config) {

@@ -157,7 +157,7 @@ constexpr Row kRows[] = {
             "per-split-data-args-path persistent-save-interval pretrained-checkpoint relative-attention-* "
             "replication-factor replication-jump start-weight-decay warmup weight-decay-incr-style",
             kAutoplan, kOne),
-    ignored("iterations-to-skip tiktoken-special-tokens", kAutoplan, kSeveral),
+    ignored("iterations-to-skip", kAutoplan, kSeveral),
     // Options that would change the result.
     refused("account-for-*", kPretrain, "give --pipeline-layers, or the layers are divided evenly"),
     refused("apply-residual-connection-post-layernorm", kTraining,
@@ -227,8 +227,6 @@ constexpr Row kRows[] = {
     refused("pipeline-model-parallel-split-rank", kTraining, "leave it out: there is no encoder"),
     refused("pretrained-checkpoint", kPretrain, "give --load DIR --finetune"),
     refused("relative-attention-*", kPretrain, "give --position-embedding-type rope"),
-    refused("rotary-seq-len-interpolation-factor", kTraining, "leave it out"),
-    refused("tiktoken-special-tokens", kPretrain, "leave it out: the special tokens are those of Megatron"),
     refused("use-mp-args-from-checkpoint-args", kTraining, "give the parallel sizes"),
     refused("use-precision-aware-optimizer", kTraining, "leave it out: the moments are fp32"),
     refused("vocab-extra-ids", kTraining, "give --vocab-size with the extra ids counted in", {.plain = "0"}),

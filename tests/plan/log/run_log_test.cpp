@@ -83,9 +83,10 @@ TEST(MegatronLog, ReadsExperts) {
 }
 
 /// The same log with additional arguments.
-MegatronLog log_with(const std::string& arguments) {
+MegatronLog log_with(const std::string& arguments, const std::string& devices = "8") {
   std::string text = megatron_log("2500.0");
   text.insert(text.find("  world_size"), arguments);
+  text.replace(text.find("8\n[Rank"), 1, devices);
   return parse_run_log(text, "run.log");
 }
 
@@ -172,11 +173,12 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
 bool is_refused(const std::string& name, const std::string& value) {
   const std::string beside = line_of("fp8", "hybrid") + line_of("context_parallel_size", "2") +
                              line_of("num_experts", "8") + line_of("moe_router_topk", "2") +
-                             line_of("moe_ffn_hidden_size", "2048");
+                             line_of("moe_ffn_hidden_size", "2048") +
+                             line_of("expert_tensor_parallel_size", "1");
   try {
     PlanProblem base = gpt_22b(64);
     base.machine.device = find_accelerator("H100");
-    logged_run(log_with(beside + line_of(name, value)), base, "run.log");
+    logged_run(log_with(beside + line_of(name, value), "16"), base, "run.log");
   } catch (const Error& error) {
     EXPECT_TRUE(std::string_view(error.what()).starts_with("run.log: " + name + " is ")) << error.what();
     return true;
