@@ -1,6 +1,7 @@
 #include "apps/app.h"
 #include "libcore/base/log.h"
 #include "libcore/data/merge/merge.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/io/run/run_files.h"
 #include "libcore/options/cli.h"
 
@@ -10,6 +11,7 @@ int main(int argc, char** argv) {
     MergeConfig config;
     Options options("merge", "Join indexed datasets into one.");
     options.add("Input and output", config)
+        .fates(fates_in(kMerge))
         .epilog("megalith-merge --input datasets/ --output-prefix all_text_document\n")
         .files(
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});

@@ -266,11 +266,6 @@ class Merge {
 
 }  // namespace
 
-void MergeConfig::validate(Problems& problems) const {
-  if (multimodal)
-    problems.add("--multimodal is not supported; leave it out: sequence modes cannot be joined");
-}
-
 MergeSummary merge_datasets(const MergeConfig& config) {
   const MergeSummary summary = Merge(config).run();
   log("Merged ", format_count(summary.datasets), " datasets into ", config.output_prefix,

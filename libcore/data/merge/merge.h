@@ -16,7 +16,6 @@ struct MergeConfig {
   bool natural_sort = false;
   bool widen = false;
   bool verify = false;
-  bool multimodal = false;  // declared only so that it is rejected by name
 
   template <class V>
   void fields(V&& v) {
@@ -35,9 +34,7 @@ struct MergeConfig {
     v("verify", verify,
       "Compare the content of each dataset with the hashes in its sidecar, which must exist. Structure "
       "and sizes are always checked.");
-    v("multimodal", multimodal, "Refused: datasets with sequence modes are not supported.", unlisted());
   }
-  void validate(Problems&) const;
 };
 
 /// How find_datasets() orders prefixes.

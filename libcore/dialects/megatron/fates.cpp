@@ -245,6 +245,7 @@ constexpr Row kRows[] = {
     // Preprocessing: workers share one input without temporary files and always keep its order.
     ignored("keep-sequential-samples", kPreprocess),
     ignored("partitions", kPreprocess, kOne),
+    refused("multimodal", kMerge, "leave it out: datasets with sequence modes cannot be joined"),
 };
 
 std::vector<ForeignOption> one_by_one() {

@@ -8,7 +8,7 @@
 namespace megalith {
 
 /// Programs of ours that accept other tools' command lines; combined as bits.
-enum Program : unsigned { kPretrain = 1, kFinetune = 2, kAutoplan = 4, kPreprocess = 8 };
+enum Program : unsigned { kPretrain = 1, kFinetune = 2, kAutoplan = 4, kPreprocess = 8, kMerge = 16 };
 
 /// Runs in which an argument has an effect, for the log of a run.
 enum class Runs { kAll, kContextParallel, kBelow16Bits, kExperts };
