@@ -1,6 +1,7 @@
 #include "libcore/base/figures/quantile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace megalith {
@@ -16,7 +17,7 @@ double at_place(std::vector<double>& values, size_t place) {
 }  // namespace
 
 double quantile(std::vector<double> values, double share) {
-  return at_place(values, static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5));
+  return at_place(values, static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1))));
 }
 
 double median_of_few(std::vector<double> values) {

@@ -6,10 +6,10 @@ namespace megalith {
 
 uint32_t crc32(uint32_t crc, const void* data, size_t bytes) {
   if (bytes == 0) return crc;  // of no bytes `data` may be null, for which libdeflate returns a new start
-  static const Plugin plugin("libmegalith_deflate.so");
-  static const auto next =
-      plugin.function<uint32_t(uint32_t crc, const void* data, size_t bytes)>("megalith_crc32");
-  return next(crc, data, bytes);
+  static const Plugin kPlugin("libmegalith_deflate.so");
+  static const auto kNext =
+      kPlugin.function<uint32_t(uint32_t crc, const void* data, size_t bytes)>("megalith_crc32");
+  return kNext(crc, data, bytes);
 }
 
 }  // namespace megalith
