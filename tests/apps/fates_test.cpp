@@ -35,6 +35,8 @@ struct Reader {
   unsigned program = 0;
   std::string command = {};
 };
+void PrintTo(const Reader& reader, std::ostream* out) { *out << reader.app; }
+
 const std::string kModel =
     " --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 32 --vocab-size 100";
 const Reader kReaders[] = {
