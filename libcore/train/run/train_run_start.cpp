@@ -104,7 +104,7 @@ void TrainRun::make_saver() {
   const CheckpointConfig& config = config_.checkpoint;
   if (!saves()) return;
   SaverOptions options{.root = config.save,
-                       .format = config.format,
+                       .store = store_of(config.format),
                        .keep_last = config.keep_last,
                        .peer_timeout = config_.parallel.peer_timeout()};
   if (!base_.empty()) options.used.push_back(base_);
