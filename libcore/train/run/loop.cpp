@@ -16,7 +16,7 @@
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/log/flops.h"
-#include "libcore/train/log/report.h"
+#include "libcore/train/log/metrics.h"
 #include "libcore/train/run/train_run.h"
 
 namespace megalith {
@@ -59,18 +59,16 @@ void use_threads(int threads, int world) {
 }  // namespace
 
 PretrainResult TrainRun::go() {
-  start_log();
+  observe();
   warn_of_missing_evaluations();
   if (config_.train.eval_only) {
     final_evaluations();
   } else {
     log("training ...");
-    Progress progress("training", iterations(), "steps", start_);
     bool ended = false;
     while (!ended && state_.iteration < iterations()) {
       step();
-      progress.advance_to(state_.iteration, concat("loss ", format_fixed(last_loss_, 3)));
-      if (is_turn_to_evaluate()) {
+      if (evaluation_interval_.due_at(state_.iteration)) {
         evaluate(concat("iteration ", state_.iteration));
         sample();
       }
@@ -84,32 +82,11 @@ PretrainResult TrainRun::go() {
     if (saver_) saver_->finish();
   }
   if (state_.iteration > start_) trainer_->check_memory();
-  write_trace();
-  run_log_->end(state_.iteration, end_reason_);
-  if (leads() && !config_.train.report.empty()) write_report(outputs_->metrics(), config_.train.report);
+  observers_.end({.iteration = state_.iteration, .reason = end_reason_});
   return {.iteration = state_.iteration,
           .stopped_by = stopped_by_,
           .saved = saved_ == state_.iteration,
           .best = state_.best_iteration};
-}
-
-void TrainRun::set_traced() {
-  const TrainConfig& train = config_.train;
-  if (!train.trace.empty())
-    trainer_->set_traced(state_.iteration >= train.trace_begin && state_.iteration < train.trace_end);
-}
-
-void TrainRun::write_trace() {
-  const TrainConfig& train = config_.train;
-  if (train.trace.empty()) return;
-  if (state_.iteration <= train.trace_begin || start_ >= train.trace_end)
-    warn("--trace ", train.trace, " holds no step: the run's were ", start_ + 1, " to ", state_.iteration,
-         ", --profile-step-start is ", train.trace_begin, ", --profile-step-end ", train.trace_end);
-  const Coord& at = trainer_->groups().at;
-  write_run_trace(train.trace, world_,
-                  concat("rank ", world_.rank(), ": tensor ", at.tensor, ", context ", at.context, ", data ",
-                         at.data, ", pipeline ", at.pipeline),
-                  trainer_->take_trace());
 }
 
 // Megatron leaves these evaluations out, too.
@@ -126,23 +103,8 @@ void TrainRun::warn_of_missing_evaluations() const {
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
 }
 
-// The DDP tutorial counts its steps from 0, so it evaluates and saves after the first one.
-bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
-  return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
-}
-
-// The tutorial names a pair of files at the end of each epoch.
-bool TrainRun::is_turn_to_save() const {
-  const auto interval = config_.checkpoint.save_interval;
-  const bool pairs = traits_of(config_.checkpoint.format).from_zero;
-  const int64_t epoch_steps = data_.train.epoch / global_batch();
-  if (pairs && style_->counts_from_zero() && epoch_steps > 0 && state_.iteration % epoch_steps == 0)
-    return true;
-  return interval && is_turn(*interval, style_->counts_from_zero() || pairs);
-}
-
 void TrainRun::step() {
-  set_traced();
+  observers_.before_step(state_.iteration);
   const auto start = Clock::now();
   const int64_t samples = config_.train.batch_at(state_.consumed_train);
   if (config_.train.clip_after_warmup)
@@ -165,8 +127,7 @@ void TrainRun::step() {
       .iteration = state_.iteration,
       .consumed_samples = state_.consumed_train,
       .loss = result.loss,
-      // Megatron's log shows the next step's rate, the DDP tutorial's list the rate that this step had.
-      .learning_rate = style_->counts_from_zero() ? rate : schedule_.at(state_.schedule_samples),
+      .learning_rate = observers_.needs().steps_from_zero ? rate : schedule_.at(state_.schedule_samples),
       .grad_norm = result.grad_norm,
       .loss_scale = result.loss_scale,
       .seconds = seconds_since(start),
@@ -177,18 +138,9 @@ void TrainRun::step() {
                static_cast<double>(tokens) / static_cast<double>(samples * config_.model.seq_length),
       .peak_memory = peak_memory(),
       .skipped = result.skipped};
-  last_loss_ = result.loss;
   if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
-  line_->add(figures);
-  run_log_->step(figures);
-  style_->step(figures, trainer_->own_loss());
-  stragglers_.add(trainer_->stage_seconds());
-  if (state_.iteration % config_.train.log_interval == 0) {
-    log(" [", time_now(), "]", line_->text());
-    line_->clear();
-    if (config_.train.log_straggler) log(stragglers_.text(world_));
-    run_log_->flush();
-  }
+  observers_.step(
+      {.figures = figures, .own_loss = trainer_->own_loss(), .stage_seconds = trainer_->stage_seconds()});
   stop_when_lost(result);
 }
 
@@ -216,7 +168,7 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
        state_.consumed_train - 1);
   if (++skips_in_a_row_ < kMaxSkipsInARow) return;
   if (saver_) saver_->finish();  // an earlier state, from which a run can resume
-  run_log_->end(state_.iteration, "not finite");
+  observers_.end({.iteration = state_.iteration, .reason = "not finite", .lost = true});
   const TrainConfig& train = config_.train;
   const std::string remedy =
       train.fp16 && train.fixed_loss_scale() && std::isfinite(result.loss)
@@ -248,16 +200,16 @@ void TrainRun::evaluate(const std::string& where) {
   const auto start = Clock::now();
   const double loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state_.consumed_valid);
   state_.consumed_valid += config_.train.eval_iters * global_batch();
-  log(evaluation_line(where, loss));
-  run_log_->evaluation("valid", state_.iteration, loss);
   losses_.add_valid(state_.iteration, loss);
   std::optional<double> train_loss;
-  if (style_->wants_train_loss() && data_.train.size > 0) train_loss = mean_loss(data_.train, epoch_begin());
-  style_->evaluation({.iteration = state_.iteration,
-                      .train_loss = train_loss,
-                      .valid_loss = loss,
-                      .batches = config_.train.eval_iters,
-                      .seconds = seconds_since(start)});
+  if (observers_.needs().train_loss && data_.train.size > 0)
+    train_loss = mean_loss(data_.train, epoch_begin());
+  observers_.evaluation({.where = where,
+                         .iteration = state_.iteration,
+                         .loss = loss,
+                         .train_loss = train_loss,
+                         .batches = config_.train.eval_iters,
+                         .seconds = seconds_since(start)});
   note_evaluation(loss);
 }
 
@@ -293,11 +245,13 @@ void TrainRun::save_best() {
 void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", state_.iteration, " on validation set"));
   if (data_.test.size > 0 && config_.train.eval_iters > 0) {
-    const double loss = mean_loss(data_.test, 0);
-    log(evaluation_line(concat("iteration ", state_.iteration, " on test set"), loss));
-    run_log_->evaluation("test", state_.iteration, loss);
+    observers_.evaluation({.where = concat("iteration ", state_.iteration, " on test set"),
+                           .test = true,
+                           .iteration = state_.iteration,
+                           .loss = mean_loss(data_.test, 0),
+                           .batches = config_.train.eval_iters});
   }
-  if (!is_turn_to_evaluate()) sample();
+  if (!evaluation_interval_.due_at(state_.iteration)) sample();
 }
 
 void TrainRun::sample() {
@@ -305,8 +259,7 @@ void TrainRun::sample() {
   const std::string text =
       sample_text(trainer_->stage(), trainer_->stream(), *tokenizer_, config_.train.sample_prompt,
                   SampleOptions{.max_new_tokens = config_.train.sample_tokens});
-  log("Generated Sample Text: ", text);
-  run_log_->sample(state_.iteration, config_.train.sample_prompt, text);
+  observers_.sample({state_.iteration, config_.train.sample_prompt, text});
 }
 
 /// Does nothing if the save of this iteration was already started.
@@ -348,7 +301,7 @@ bool TrainRun::asked_to_end() {
   };
   if (stop_agreed_) stopped_by_ = agreed_reason();
   if (!stopped_by_.empty()) return end(stopped_by_);
-  if (is_turn_to_save()) save();
+  if (save_interval_.due_at(state_.iteration)) save();
   if (no_better_) {
     log("exiting program at iteration ", state_.iteration, ": ", state_.worse_evaluations,
         " evaluations were no better than ", *state_.best_loss, " of iteration ", state_.best_iteration);

@@ -9,13 +9,12 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/native/retention.h"
-#include "libcore/dialects/log_lines/log_style.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/train/log/metrics.h"
+#include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
-#include "libcore/train/log/straggler.h"
 #include "libcore/train/run/loop.h"
+#include "libcore/train/run/step_interval.h"
 #include "libcore/train/saves/checkpointing.h"
 #include "libcore/train/saves/saver.h"
 #include "libcore/train/saves/start_point.h"
@@ -23,11 +22,6 @@
 
 /// The state of a rank during a run. Only for loop.cpp and train_run_start.cpp.
 namespace megalith {
-
-inline std::string padded_iteration(int64_t iteration) {
-  const std::string digits = std::to_string(iteration);
-  return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
-}
 
 /// One call of train_rank(): the constructor creates or loads the initial state (train_run_start.cpp), go()
 /// does the rest (loop.cpp).
@@ -57,20 +51,13 @@ class TrainRun {
   void keep_best(const std::string& path);
   void check_data() const;
   void warn_of_missing_evaluations() const;
-  void start_log();
+  void observe();
   void step();
   int64_t tokens_of(int64_t first, int64_t samples) const;
   void stop_when_lost(const Trainer::StepResult&);
-  void set_traced();
-  void write_trace();
   double mean_loss(const DataSet&, int64_t first_sample) const;
   void evaluate(const std::string& where);
   int64_t epoch_begin() const;
-  bool is_turn(int64_t interval, bool from_zero) const;
-  bool is_turn_to_evaluate() const {
-    return is_turn(config_.train.eval_interval, style_->counts_from_zero());
-  }
-  bool is_turn_to_save() const;
   void note_evaluation(double loss);
   void save_best();
   void final_evaluations();
@@ -87,9 +74,9 @@ class TrainRun {
   const StopSignal& stop_;
   Communicator& world_;
   const Tuning* tuning_;
-  int ranks_here_;                     // of it, on this machine
-  std::optional<LockFile> lock_;       // on --save, held by the first rank
-  std::optional<RunOutputs> outputs_;  // only on the first rank
+  int ranks_here_;                       // of it, on this machine
+  std::optional<LockFile> lock_;         // on --save, held by the first rank
+  std::unique_ptr<RunOutputs> outputs_;  // only on the first rank, until observe() takes them
   /// The checkpoint from a --load other than --save, which must be kept: the same command will look for it
   /// again. Empty: none.
   std::string base_;
@@ -105,12 +92,9 @@ class TrainRun {
   int64_t consumed_before_ = 0,
           first_lost_ = 0;   // samples before the last step, and before the skipped steps in a row
   int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
-  double last_loss_ = 0;
   Clock::time_point began_ = Clock::now();
-  std::unique_ptr<RunLog> run_log_;
-  std::unique_ptr<TrainLine> line_;
-  std::unique_ptr<StyledLog> style_;
-  StragglerReport stragglers_;
+  RunObservers observers_;
+  StepInterval evaluation_interval_, save_interval_;
   std::unique_ptr<Saver> saver_;  // null: there is no --save
   bool stop_agreed_ = false, no_better_ = false;
   std::string end_reason_ = "done", stopped_by_;

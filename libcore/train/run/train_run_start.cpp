@@ -12,7 +12,9 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
+#include "libcore/train/log/run_logs.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/run/step_tracer.h"
 #include "libcore/train/run/train_run.h"
 #include "libcore/train/saves/checkpoint_store.h"
 #include "libcore/train/step/rank_state.h"
@@ -56,7 +58,7 @@ TrainRun::TrainRun(const RankInput& in)
     make_shared_folder(world_, config_.checkpoint.save);
     if (leads()) take_folder();
   }
-  if (leads()) outputs_.emplace(config_.train);
+  if (leads()) outputs_ = std::make_unique<RunOutputs>(config_.train);
   trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
   schedule_ = make_lr_schedule(config_.train);
   const StartPoint* const from = start ? &*start : nullptr;
@@ -109,9 +111,7 @@ void TrainRun::make_saver() {
                        .peer_timeout = config_.parallel.peer_timeout()};
   if (!base_.empty()) options.used.push_back(base_);
   options.complete = [this](int64_t iteration, const std::string& path) {
-    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ", path);
-    run_log_->saved(iteration, path);
-    run_log_->flush();
+    observers_.saved(iteration, path);
     saved_ = iteration;
     if (iteration == state_.best_iteration) keep_best(path);
   };
@@ -218,29 +218,23 @@ void TrainRun::check_data() const {
          "; lower --train-iters, or give --data-path weights so that data is reused");
 }
 
-void TrainRun::start_log() {
-  RunLogOptions where{.start = start_};
-  if (leads()) {
-    where.tensorboard = config_.train.tensorboard;
-    where.json = outputs_->metrics();
-  }
-  run_log_ = std::make_unique<RunLog>(where);
-  run_log_->start({{"iteration", start_},
-                   {"iterations", iterations()},
-                   {"parameters", trainer_->memory().parameters},
-                   {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
-                   {"args", to_json(config_)}});
-  line_ = std::make_unique<TrainLine>(
-      TrainLine::About{.iterations = iterations(),
-                       .ranks = world_.size(),
-                       .throughput = config_.train.log_throughput,
-                       .machine_flops = config_.train.machine_flops * world_.size() / ranks_here_});
-  style_ = std::make_unique<StyledLog>(StyledRun{.style = config_.train.log_style,
-                                                 .log_interval = config_.train.log_interval,
-                                                 .global_batch = global_batch(),
-                                                 .epoch_steps = data_.train.epoch / global_batch()},
-                                       world_, trainer_->groups().at);
-  trainer_->keep_own_loss(style_->wants_own_loss());
+void TrainRun::observe() {
+  const int64_t epoch_steps = data_.train.epoch / global_batch();
+  const ObservedRun run{.config = config_,
+                        .world = world_,
+                        .at = trainer_->groups().at,
+                        .ranks_here = ranks_here_,
+                        .start = start_,
+                        .epoch_steps = epoch_steps,
+                        .parameters = trainer_->memory().parameters,
+                        .memory = trainer_->memory().total()};
+  if (!config_.train.trace.empty()) observers_.add(std::make_unique<StepTracer>(run, *trainer_));
+  add_run_logs(observers_, run, std::move(outputs_));
+  const ObserverNeeds needs = observers_.needs();
+  trainer_->keep_own_loss(needs.own_loss);
+  const StepCount count{needs.steps_from_zero, epoch_steps};
+  evaluation_interval_ = evaluation_interval(config_.train.eval_interval, count);
+  save_interval_ = save_interval(config_.checkpoint, count);
 }
 
 }  // namespace megalith
