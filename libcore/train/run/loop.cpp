@@ -1,7 +1,6 @@
 #include "libcore/train/run/loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -22,27 +21,6 @@
 namespace megalith {
 namespace {
 
-// A single bad step may come from bad data; after this many in a row the model itself is lost.
-constexpr int64_t kMaxSkipsInARow = 3;
-
-/// The samples of a set, repeated without end.
-SampleSource repeated(const DataSet& set) {
-  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
-  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
-  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
-  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
-  return out;
-}
-
-/// The weight of one step in a mean over several: the number of its counted labels if known, so that each
-/// label has the same weight.
-double weight_of(const SampleSource& source, int64_t first, int64_t end) {
-  if (!source.counted) return 1;
-  int64_t sum = 0;
-  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
-  return static_cast<double>(sum);
-}
-
 // OMP_NUM_THREADS takes precedence, as OpenMP itself would read it.
 int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
@@ -60,7 +38,7 @@ void use_threads(int threads, int world) {
 
 PretrainResult TrainRun::go() {
   observe();
-  warn_of_missing_evaluations();
+  if (!tuning_) warn_of_missing_evaluations(config_, data_);  // fine-tuning data have no such parts
   if (config_.train.eval_only) {
     final_evaluations();
   } else {
@@ -89,20 +67,6 @@ PretrainResult TrainRun::go() {
           .best = state_.best_iteration};
 }
 
-// Megatron leaves these evaluations out, too.
-void TrainRun::warn_of_missing_evaluations() const {
-  if (tuning_) return;  // fine-tuning data have no such parts
-  const bool tested = data_.test.size > 0 || config_.data.reads_texts();
-  if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
-  const char* parts = data_.valid.size > 0  ? "test"
-                      : data_.test.size > 0 ? "validation"
-                                            : "validation and test";
-  if (config_.data.has_own_paths())
-    warn("no ", parts, " data are given: that evaluation is left out");
-  else
-    warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
-}
-
 void TrainRun::step() {
   observers_.before_step(state_.iteration);
   const auto start = Clock::now();
@@ -115,13 +79,13 @@ void TrainRun::step() {
       trainer_->step(data_.train.read, state_.consumed_train, rate, [this] { return wants_to_stop(); });
   stop_agreed_ = result.stop;
   ++state_.iteration;
-  consumed_before_ = state_.consumed_train;
+  const int64_t first = state_.consumed_train;
   state_.consumed_train += samples;
   if (result.skipped)
     ++state_.skipped;
   else
     state_.schedule_samples += samples;
-  const int64_t tokens = tokens_of(consumed_before_, samples);
+  const int64_t tokens = tokens_of(first, samples);
   seen_tokens_ += tokens;
   const StepFigures figures{
       .iteration = state_.iteration,
@@ -141,7 +105,7 @@ void TrainRun::step() {
   if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
   observers_.step(
       {.figures = figures, .own_loss = trainer_->own_loss(), .stage_seconds = trainer_->stage_seconds()});
-  stop_when_lost(result);
+  stop_when_lost(figures);
 }
 
 /// Tokens of `samples` training samples from `first` on; samples shorter than the sequence count only their
@@ -154,82 +118,31 @@ int64_t TrainRun::tokens_of(int64_t first, int64_t samples) const {
   return sum;
 }
 
-// Stays silent while a dynamic loss scale can still fall: overflows are expected in a run's first steps,
-// which find the scale.
-void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
-  if (!result.skipped || trainer_->loss_scale().can_fall()) {
-    skips_in_a_row_ = 0;
-    return;
-  }
-  const int64_t first = consumed_before_;
-  if (skips_in_a_row_ == 0) first_lost_ = first;
-  const std::string what = concat("loss ", result.loss, ", gradient norm ", result.grad_norm);
-  warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
-       state_.consumed_train - 1);
-  if (++skips_in_a_row_ < kMaxSkipsInARow) return;
+void TrainRun::stop_when_lost(const StepFigures& step) {
+  const auto what = skips_.lost(step, trainer_->loss_scale().can_fall());
+  if (!what) return;
   if (saver_) saver_->finish();  // an earlier state, from which a run can resume
-  observers_.end({.iteration = state_.iteration, .reason = "not finite", .lost = true});
-  const TrainConfig& train = config_.train;
-  const std::string remedy =
-      train.fp16 && train.fixed_loss_scale() && std::isfinite(result.loss)
-          ? concat("lower --loss-scale ", *train.loss_scale, ", or leave it out for a dynamic one,")
-          : std::string("lower --lr or raise --lr-warmup-iters");
-  fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
-       " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
-       " of the training order; ", remedy, " and resume from ",
+  observers_.end({.iteration = step.iteration, .reason = "not finite", .lost = true});
+  fail(ErrorKind::kData, *what, " and resume from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
 }
 
-double TrainRun::mean_loss(const DataSet& set, int64_t first_sample) const {
-  const SampleSource source = repeated(set);
-  int64_t batches = config_.train.eval_iters;
-  if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / global_batch(), 1, batches);
-  double sum = 0, all = 0;
-  for (int64_t i = 0; i < batches; ++i) {
-    const int64_t first = first_sample + i * global_batch();
-    const double weight = weight_of(source, first, first + global_batch());
-    if (weight > 0) sum += weight * trainer_->evaluate(source, first);
-    all += weight;
-  }
-  return sum / std::max(all, 1.0);
-}
-
 void TrainRun::evaluate(const std::string& where) {
-  if (data_.valid.size == 0 || config_.train.eval_iters == 0) return;
-  const auto start = Clock::now();
-  const double loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state_.consumed_valid);
-  state_.consumed_valid += config_.train.eval_iters * global_batch();
-  losses_.add_valid(state_.iteration, loss);
-  std::optional<double> train_loss;
-  if (observers_.needs().train_loss && data_.train.size > 0)
-    train_loss = mean_loss(data_.train, epoch_begin());
-  observers_.evaluation({.where = where,
-                         .iteration = state_.iteration,
-                         .loss = loss,
-                         .train_loss = train_loss,
-                         .batches = config_.train.eval_iters,
-                         .seconds = seconds_since(start)});
-  note_evaluation(loss);
-}
-
-// The first sample of the last step's epoch.
-int64_t TrainRun::epoch_begin() const {
-  const int64_t epoch = data_.train.epoch;
-  return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
+  if (!evaluations_->has_validation()) return;
+  const EvaluationReport report = evaluations_->validation(state_, where);
+  losses_.add_valid(state_.iteration, report.loss);
+  observers_.evaluation(report);
+  note_evaluation(report.loss);
 }
 
 // Every rank has the same loss, so all decide alike.
 void TrainRun::note_evaluation(double loss) {
   if (!tuning_) return;
-  if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
-    state_.best_loss = loss;
-    state_.best_iteration = state_.iteration;
-    state_.worse_evaluations = 0;
-    if (tuning_->keep_best) save_best();
-  } else if (++state_.worse_evaluations >= tuning_->patience && tuning_->patience > 0) {
-    no_better_ = true;
-  }
+  if (!note_loss(state_, *tuning_, loss))
+    no_better_ = tuning_->patience > 0 && state_.worse_evaluations >= tuning_->patience;
+  else if (tuning_->keep_best)
+    save_best();
 }
 
 // Waits for the save in progress, which may be the best so far; the next save will not be.
@@ -244,13 +157,7 @@ void TrainRun::save_best() {
 
 void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", state_.iteration, " on validation set"));
-  if (data_.test.size > 0 && config_.train.eval_iters > 0) {
-    observers_.evaluation({.where = concat("iteration ", state_.iteration, " on test set"),
-                           .test = true,
-                           .iteration = state_.iteration,
-                           .loss = mean_loss(data_.test, 0),
-                           .batches = config_.train.eval_iters});
-  }
+  if (evaluations_->has_test()) observers_.evaluation(evaluations_->test(state_));
   if (!evaluation_interval_.due_at(state_.iteration)) sample();
 }
 

@@ -13,7 +13,9 @@
 #include "libcore/ops/backend/backend.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
+#include "libcore/train/run/evaluations.h"
 #include "libcore/train/run/loop.h"
+#include "libcore/train/run/skip_watch.h"
 #include "libcore/train/run/step_interval.h"
 #include "libcore/train/saves/checkpointing.h"
 #include "libcore/train/saves/saver.h"
@@ -50,14 +52,11 @@ class TrainRun {
   void load_optimizer_state(const StartPoint&);
   void keep_best(const std::string& path);
   void check_data() const;
-  void warn_of_missing_evaluations() const;
   void observe();
   void step();
   int64_t tokens_of(int64_t first, int64_t samples) const;
-  void stop_when_lost(const Trainer::StepResult&);
-  double mean_loss(const DataSet&, int64_t first_sample) const;
+  void stop_when_lost(const StepFigures&);
   void evaluate(const std::string& where);
-  int64_t epoch_begin() const;
   void note_evaluation(double loss);
   void save_best();
   void final_evaluations();
@@ -86,14 +85,13 @@ class TrainRun {
   LrSchedule schedule_;
   TrainState state_;
   LossHistory losses_;
-  int64_t start_ = 0;   // iterations done before this run
-  int64_t saved_ = -1;  // iteration of this run's last checkpoint
-  int64_t skips_in_a_row_ = 0;
-  int64_t consumed_before_ = 0,
-          first_lost_ = 0;   // samples before the last step, and before the skipped steps in a row
+  int64_t start_ = 0;        // iterations done before this run
+  int64_t saved_ = -1;       // iteration of this run's last checkpoint
   int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
   Clock::time_point began_ = Clock::now();
+  SkipWatch skips_;
   RunObservers observers_;
+  std::optional<Evaluations> evaluations_;
   StepInterval evaluation_interval_, save_interval_;
   std::unique_ptr<Saver> saver_;  // null: there is no --save
   bool stop_agreed_ = false, no_better_ = false;

@@ -45,7 +45,8 @@ TrainRun::TrainRun(const RankInput& in)
       world_(in.world),
       tuning_(in.tuning),
       ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
-      backend_(make_backend(in.config.train.device)) {
+      backend_(make_backend(in.config.train.device)),
+      skips_(config_.train) {
   std::optional<StartPoint> start = find_start(with_agreed_checkpoint(config_.checkpoint, world_),
                                                config_.model, tuning_ ? Trained::kTuned : Trained::kModel);
   if (start) count_in_steps(*start, config_.train, data_.train.epoch);
@@ -232,6 +233,7 @@ void TrainRun::observe() {
   add_run_logs(observers_, run, std::move(outputs_));
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
+  evaluations_.emplace(config_.train, data_, *trainer_, needs.train_loss);
   const StepCount count{needs.steps_from_zero, epoch_steps};
   evaluation_interval_ = evaluation_interval(config_.train.eval_interval, count);
   save_interval_ = save_interval(config_.checkpoint, count);
