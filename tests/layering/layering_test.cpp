@@ -105,6 +105,23 @@ TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
   }
 }
 
+// The core does not depend on which tool a user comes from; libcore/dialects does. A comment may name the
+// source of a rule.
+TEST(Layering, TheCoreNamesNoOtherTool) {
+  static const std::regex kTool("megatron|mindformers|mindspore|paddle|llm[-_]?acc|ddp[-_]?tutorial|axolotl",
+                                std::regex::icase);
+  for (const char* folder : {"train/step", "train/run", "model", "parallel", "ops"})
+    for (const std::string& file : sources(std::string("libcore/") + folder)) {
+      std::istringstream text(text_of(file));
+      int number = 0;
+      for (std::string line; std::getline(text, line);) {
+        ++number;
+        const std::string code = line.substr(0, line.find("//"));
+        EXPECT_FALSE(std::regex_search(code, kTool)) << file << ':' << number << ": " << line;
+      }
+    }
+}
+
 /// "libcore/ROOM/file.cpp" -> "tests/ROOM/file_test.cpp".
 std::string test_of(const std::string& source) {
   return "tests" + source.substr(source.find('/'), source.rfind('.') - source.find('/')) + "_test.cpp";

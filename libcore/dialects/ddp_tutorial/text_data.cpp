@@ -1,16 +1,18 @@
-#include "libcore/dialects/ddp_tutorial/text_data.h"
-
+// The data of a run on text folders (--train-data-path), as the PyTorch DDP tutorial reads them.
 #include <limits>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/dialects/ddp_tutorial/text_windows.h"
+#include "libcore/train/data/run_texts.h"
 
 namespace megalith {
 namespace {
 
-TextWindows open_texts(const std::string& path, const PretrainConfig& config, const Tokenizer& tokenizer,
-                       bool shuffled) {
+TextWindows open_windows(const std::string& path, const PretrainConfig& config, const Tokenizer& tokenizer,
+                         bool shuffled) {
   TextWindows windows(read_texts(path, tokenizer),
                       {.seq_length = config.model.seq_length,
                        .stride = config.data.stride.value_or(config.model.seq_length),
@@ -22,37 +24,49 @@ TextWindows open_texts(const std::string& path, const PretrainConfig& config, co
   return windows;
 }
 
-}  // namespace
-
-TextData::TextData(PretrainConfig& config, const Tokenizer& tokenizer)
-    : train_(open_texts(config.data.train_path.front(), config, tokenizer, true)) {
-  if (!config.data.valid_path.empty()) {
-    valid_.emplace(open_texts(config.data.valid_path.front(), config, tokenizer, false));
-    if (valid_->epoch() == 0)
-      fail(ErrorKind::kUsage, config.data.valid_path.front(), ": ", valid_->windows(),
+class TextData final : public RunTexts {
+ public:
+  /// kUsage when an epoch has no full batch; otherwise throws like read_texts().
+  TextData(PretrainConfig& config, const Tokenizer& tokenizer)
+      : train_(open_windows(config.data.train_path.front(), config, tokenizer, true)) {
+    if (!config.data.valid_path.empty()) {
+      valid_.emplace(open_windows(config.data.valid_path.front(), config, tokenizer, false));
+      if (valid_->epoch() == 0)
+        fail(ErrorKind::kUsage, config.data.valid_path.front(), ": ", valid_->windows(),
+             " samples are fewer than --global-batch-size ", config.train.global_batch,
+             "; give more text, a smaller --stride, or leave --valid-data-path out");
+    }
+    if (train_.epoch() == 0)
+      fail(ErrorKind::kUsage, config.data.train_path.front(), ": ", train_.windows(),
            " samples are fewer than --global-batch-size ", config.train.global_batch,
-           "; give more text, a smaller --stride, or leave --valid-data-path out");
+           "; give more text, or a smaller --stride or --seq-length");
+    if (config.train.epochs) config.train.set_epoch_steps(train_.epoch() / config.train.global_batch);
   }
-  if (train_.epoch() == 0)
-    fail(ErrorKind::kUsage, config.data.train_path.front(), ": ", train_.windows(),
-         " samples are fewer than --global-batch-size ", config.train.global_batch,
-         "; give more text, or a smaller --stride or --seq-length");
-  if (config.train.epochs) config.train.set_epoch_steps(train_.epoch() / config.train.global_batch);
-}
 
-DataSets TextData::sets() const {
-  const auto set_of = [](const TextWindows& windows, int64_t size) {
-    return DataSet{.read = [&windows](int64_t index, const SampleView& out) { windows.get(index, out); },
-                   .size = size,
-                   .epoch = windows.epoch()};
-  };
-  DataSets sets;
-  sets.train = set_of(train_, std::numeric_limits<int64_t>::max());
-  if (valid_) {
-    sets.valid = set_of(*valid_, valid_->epoch());
-    sets.valid.from_the_beginning = true;
+  DataSets sets() const override {
+    const auto set_of = [](const TextWindows& windows, int64_t size) {
+      return DataSet{.read = [&windows](int64_t index, const SampleView& out) { windows.get(index, out); },
+                     .size = size,
+                     .epoch = windows.epoch()};
+    };
+    DataSets sets;
+    sets.train = set_of(train_, std::numeric_limits<int64_t>::max());
+    if (valid_) {
+      sets.valid = set_of(*valid_, valid_->epoch());
+      sets.valid.from_the_beginning = true;
+    }
+    return sets;
   }
-  return sets;
-}
 
+ private:
+  TextWindows train_;
+  std::optional<TextWindows> valid_;
+};
+
+[[maybe_unused]] const bool kAdded =
+    add_text_opener([](PretrainConfig& config, const Tokenizer& tokenizer) -> std::unique_ptr<RunTexts> {
+      return std::make_unique<TextData>(config, tokenizer);
+    });
+
+}  // namespace
 }  // namespace megalith

@@ -67,6 +67,10 @@ void TrainLine::clear() {
   *this = TrainLine(about_);
 }
 
+std::string padded_iteration(int64_t iteration) {
+  return padded(iteration, 7);
+}
+
 double perplexity(double loss) {
   return std::exp(std::min(20.0, loss));
 }
@@ -112,7 +116,7 @@ void JsonLines::write(const Json& object) {
     fail(ErrorKind::kIo, path_, ": cannot write: ", std::strerror(errno));
 }
 
-RunLog::RunLog(const RunLogOptions& options) {
+RunLog::RunLog(const RunLogOptions& options) : flush_interval_(options.flush_interval) {
   if (!options.tensorboard.empty())
     events_ = std::make_unique<EventWriter>(options.tensorboard, options.start > 0 ? options.start + 1 : 0);
   if (!options.json.empty()) lines_ = std::make_unique<JsonLines>(options.json);
@@ -131,7 +135,8 @@ void RunLog::start(Json::Object about) {
   write("start", std::move(about));
 }
 
-void RunLog::step(const StepFigures& step) {
+void RunLog::step(const StepReport& report) {
+  const StepFigures& step = report.figures;
   const double tokens_per_s = static_cast<double>(step.tokens) / step.seconds;
   if (events_) {
     if (!step.skipped) events_->scalar("lm loss", step.iteration, step.loss);
@@ -156,29 +161,32 @@ void RunLog::step(const StepFigures& step) {
                   {"memory_bytes", static_cast<int64_t>(step.peak_memory)},
                   {"batch", step.samples},
                   {"skipped", step.skipped}});
+  if (step.iteration % flush_interval_ == 0) flush();
 }
 
-void RunLog::evaluation(std::string_view set, int64_t iteration, double loss) {
+void RunLog::evaluation(const EvaluationReport& report) {
+  const double ppl = perplexity(report.loss);
   if (events_) {
-    const std::string tag = set == "valid" ? "lm loss validation" : "lm loss test";
-    events_->scalar(tag, iteration, loss);
-    events_->scalar(tag + " ppl", iteration, perplexity(loss));
+    const std::string tag = report.test ? "lm loss test" : "lm loss validation";
+    events_->scalar(tag, report.iteration, report.loss);
+    events_->scalar(tag + " ppl", report.iteration, ppl);
   }
-  write(set == "valid" ? "valid" : "test",
-        {{"iteration", iteration}, {"loss", loss}, {"ppl", perplexity(loss)}});
+  write(report.test ? "test" : "valid",
+        {{"iteration", report.iteration}, {"loss", report.loss}, {"ppl", ppl}});
 }
 
-void RunLog::sample(int64_t iteration, std::string_view prompt, std::string_view text) {
-  if (events_) events_->text("sample", iteration, text);
-  write("sample", {{"iteration", iteration}, {"prompt", std::string(prompt)}, {"text", std::string(text)}});
+void RunLog::sample(const SampleReport& report) {
+  if (events_) events_->text("sample", report.iteration, report.text);
+  write("sample", {{"iteration", report.iteration}, {"prompt", report.prompt}, {"text", report.text}});
 }
 
 void RunLog::saved(int64_t iteration, const std::string& path) {
   write("save", {{"iteration", iteration}, {"path", path}});
+  flush();
 }
 
-void RunLog::end(int64_t iteration, std::string_view reason) {
-  write("end", {{"iteration", iteration}, {"reason", std::string(reason)}});
+void RunLog::end(const EndReport& report) {
+  write("end", {{"iteration", report.iteration}, {"reason", report.reason}});
   flush();
 }
 

@@ -7,26 +7,10 @@
 #include <string_view>
 
 #include "libcore/json/json.h"
+#include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/tensorboard.h"
 
 namespace megalith {
-
-/// The figures of one optimizer step.
-struct StepFigures {
-  int64_t iteration = 0;         // from 1
-  int64_t consumed_samples = 0;  // after this step
-  double loss = 0;               // mean over the global batch's tokens, nats
-  double learning_rate = 0;      // after this step, as Megatron logs it: the rate of the next step
-  double grad_norm = 0;          // before clipping; NaN or infinite if the step was skipped
-  double loss_scale = 1;         // after this step
-  double seconds = 0;
-  int64_t samples = 0;  // of this step
-  int64_t tokens = 0;
-  int64_t seen_tokens = 0;   // of all steps up to this one
-  double flops = 0;          // of the model, over all ranks (see model_flops), in proportion to the tokens
-  uint64_t peak_memory = 0;  // the most bytes that this process has held
-  bool skipped = false;      // no update: loss or gradient was not finite
-};
 
 /// Megatron's line about the steps since the last line:
 ///  iteration       10/     100 | consumed samples:          160 | elapsed time per iteration (ms): 123.4 | …
@@ -56,6 +40,8 @@ class TrainLine {
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
 /// on test set".
 std::string evaluation_line(std::string_view where, double loss);
+/// Seven wide, as in lines about checkpoints.
+std::string padded_iteration(int64_t iteration);
 /// exp(loss), at most exp(20) as in Megatron.
 double perplexity(double loss);
 
@@ -79,10 +65,10 @@ struct RunLogOptions {
   std::string tensorboard = {};  // folder; empty: none
   std::string json = {};         // file; empty: none
   int64_t start = 0;             // iterations already done
+  int64_t flush_interval = 1;    // steps after which TensorBoard's file is flushed
 };
 
-/// One call for each event of a run; writes it to the TensorBoard folder and the JSON lines if these are
-/// requested.
+/// Writes the events of a run to the TensorBoard folder and the JSON lines if these are requested.
 ///
 /// JSON lines: {"type": "start", …} with the members given to start(), then
 ///   {"type": "train", "iteration", "consumed_samples", "tokens", "loss", "lr", "grad_norm", "loss_scale",
@@ -94,20 +80,21 @@ struct RunLogOptions {
 /// TensorBoard: Megatron's tags, against the iteration: "lm loss", "learning-rate", "grad-norm",
 /// "loss-scale", "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss
 /// test", …; "tokens-per-second", "tflops" and the text "sample".
-class RunLog {
+class RunLog final : public RunObserver {
  public:
   explicit RunLog(const RunLogOptions&);
   void start(Json::Object about);
-  void step(const StepFigures&);
-  void evaluation(std::string_view set, int64_t iteration, double loss);  // set: "valid" or "test"
-  void sample(int64_t iteration, std::string_view prompt, std::string_view text);
-  void saved(int64_t iteration, const std::string& path);
-  void end(int64_t iteration, std::string_view reason);
-  void flush();
+  void step(const StepReport&) override;
+  void evaluation(const EvaluationReport&) override;
+  void sample(const SampleReport&) override;
+  void saved(int64_t iteration, const std::string& path) override;
+  void end(const EndReport&) override;
 
  private:
   void write(const char* type, Json::Object members);
+  void flush();
 
+  int64_t flush_interval_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<JsonLines> lines_;
 };

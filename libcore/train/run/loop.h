@@ -54,6 +54,8 @@ struct RankInput {
   Communicator& world;
   int ranks_here = 0;              // of `world`, on this machine; 0: all
   const Tuning* tuning = nullptr;  // null: the run trains from scratch
+
+  int ranks_on_machine() const { return ranks_here > 0 ? ranks_here : world.size(); }
 };
 
 /// Trains a model as configured, from scratch or from the latest checkpoint of --load: steps, evaluations,

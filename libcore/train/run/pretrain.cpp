@@ -17,12 +17,12 @@
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/data/samples/documents.h"
-#include "libcore/dialects/ddp_tutorial/text_data.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/train/data/mock_data.h"
+#include "libcore/train/data/run_texts.h"
 #include "libcore/train/run/dry_run.h"
 #include "libcore/train/run/shared_indexes.h"
 #include "libcore/train/saves/start_point.h"
@@ -234,7 +234,7 @@ class Opened {
  private:
   void open_files(const TokenizerCheck& tokenizers, const OpenRules& rules) {
     if (config.data.reads_texts()) {
-      texts_ = std::make_unique<TextData>(config, *tokenizer);
+      texts_ = open_texts(config, *tokenizer);
       sets = texts_->sets();
       return;
     }
@@ -245,7 +245,7 @@ class Opened {
             .test = data_set_of(data[2], vocab)};
   }
 
-  std::unique_ptr<TextData> texts_;
+  std::unique_ptr<RunTexts> texts_;
 };
 
 /// The datasets of all splits, which share them.

@@ -1,36 +1,24 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "libcore/base/text.h"
-#include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/native/retention.h"
-#include "libcore/dialects/log_lines/log_style.h"
-#include "libcore/io/run/lock_file.h"
 #include "libcore/ops/backend/backend.h"
-#include "libcore/train/log/metrics.h"
+#include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/run_outputs.h"
-#include "libcore/train/log/straggler.h"
+#include "libcore/train/run/evaluations.h"
 #include "libcore/train/run/loop.h"
-#include "libcore/train/saves/checkpointing.h"
-#include "libcore/train/saves/saver.h"
-#include "libcore/train/saves/start_point.h"
+#include "libcore/train/run/run_end.h"
+#include "libcore/train/run/run_progress.h"
+#include "libcore/train/run/run_saves.h"
+#include "libcore/train/run/skip_watch.h"
+#include "libcore/train/run/step_interval.h"
 #include "libcore/train/step/trainer.h"
 
-/// The state of a rank during a run. Only for loop.cpp and train_run_start.cpp.
 namespace megalith {
 
-inline std::string padded_iteration(int64_t iteration) {
-  const std::string digits = std::to_string(iteration);
-  return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
-}
-
-/// One call of train_rank(): the constructor creates or loads the initial state (train_run_start.cpp), go()
-/// does the rest (loop.cpp).
+/// One call of train_rank(): the constructor creates or loads the initial state, go() does the rest.
 class TrainRun {
  public:
   explicit TrainRun(const RankInput&);
@@ -38,82 +26,26 @@ class TrainRun {
   PretrainResult go();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  int64_t iterations() const { return *config_.train.iters; }
-  int64_t global_batch() const { return config_.train.global_batch; }
-  bool resumes(const StartPoint& start) const { return !config_.checkpoint.finetune && start.state; }
-
-  bool saves() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
-  RunShape agreed_shape() const;
-  void take_folder();
-  void make_saver();
-  void begin_base(const StartPoint*);
-  void take_preferences(const Tuning::Preferences&);
-  void begin_trained(const StartPoint*);
-  void take_args(const StartPoint&);
   void load(const StartPoint&);
-  void load_optimizer_state(const StartPoint&);
-  void keep_best(const std::string& path);
-  void check_data() const;
-  void warn_of_missing_evaluations() const;
-  void start_log();
-  void step();
-  int64_t tokens_of(int64_t first, int64_t samples) const;
-  void stop_when_lost(const Trainer::StepResult&);
-  void set_traced();
-  void write_trace();
-  double mean_loss(const DataSet&, int64_t first_sample) const;
+  void observe(std::unique_ptr<RunOutputs>);
+  void run_steps();
+  StepReport step();
+  void stop_when_lost(const StepFigures&);
   void evaluate(const std::string& where);
-  int64_t epoch_begin() const;
-  bool is_turn(int64_t interval, bool from_zero) const;
-  bool is_turn_to_evaluate() const {
-    return is_turn(config_.train.eval_interval, style_->counts_from_zero());
-  }
-  bool is_turn_to_save() const;
-  void note_evaluation(double loss);
-  void save_best();
   void final_evaluations();
   void sample();
-  void save();
-  bool leads() const { return world_.rank() == 0; }
-  bool wants_to_stop() const;
-  std::string agreed_reason() const;
-  bool asked_to_end();
 
-  PretrainConfig config_;
-  const DataSets& data_;
-  const Tokenizer* tokenizer_;
-  const StopSignal& stop_;
-  Communicator& world_;
-  const Tuning* tuning_;
-  int ranks_here_;                     // of it, on this machine
-  std::optional<LockFile> lock_;       // on --save, held by the first rank
-  std::optional<RunOutputs> outputs_;  // only on the first rank
-  /// The checkpoint from a --load other than --save, which must be kept: the same command will look for it
-  /// again. Empty: none.
-  std::string base_;
-  std::optional<CheckpointUse> base_use_, best_use_;
-  std::unique_ptr<Backend> backend_;
+  const RankInput& in_;
+  PretrainConfig config_;  // with what a resumed run takes from the checkpoint
+  RunEnd end_;             // starts its clock
+  const std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
-  LrSchedule schedule_;
-  TrainState state_;
-  LossHistory losses_;
-  int64_t start_ = 0;   // iterations done before this run
-  int64_t saved_ = -1;  // iteration of this run's last checkpoint
-  int64_t skips_in_a_row_ = 0;
-  int64_t consumed_before_ = 0,
-          first_lost_ = 0;   // samples before the last step, and before the skipped steps in a row
-  int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
-  double last_loss_ = 0;
-  Clock::time_point began_ = Clock::now();
-  std::unique_ptr<RunLog> run_log_;
-  std::unique_ptr<TrainLine> line_;
-  std::unique_ptr<StyledLog> style_;
-  StragglerReport stragglers_;
-  std::unique_ptr<Saver> saver_;  // null: there is no --save
-  bool stop_agreed_ = false, no_better_ = false;
-  std::string end_reason_ = "done", stopped_by_;
+  RunProgress progress_;
+  SkipWatch skips_;
+  RunObservers observers_;
+  RunSaves saves_;  // reads the trainer and calls the observers, so it is destroyed before them
+  std::optional<Evaluations> evaluations_;
+  StepInterval evaluation_interval_, save_interval_;
 };
 
 }  // namespace megalith

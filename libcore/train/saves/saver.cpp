@@ -88,7 +88,7 @@ void Saver::start(const TrainState& state, const CheckpointExtras& extras) {
   finish();
   begun_ = state.iteration;
   const SaveRequest request{options_.root, state, trainer_, extras};
-  const SavePlan plan = store_of(options_.format).save(request);
+  const SavePlan plan = options_.store.save(request);
   path_ = plan.path;
   auto writer = checkpoint_of(plan.root, state, trainer_, extras);
   plan.make ? save_through_ours(std::move(writer), plan) : save_ours(std::move(writer));

@@ -16,11 +16,12 @@
 
 namespace megalith {
 
+class CheckpointStore;
 struct SavePlan;
 
 struct SaverOptions {
   std::string root;
-  CheckpointFormat format = {};        // ours
+  const CheckpointStore& store;        // of the format that is written
   std::optional<int> keep_last = {};   // number of checkpoints to keep in `root`; unset: all
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;

@@ -109,15 +109,15 @@ TEST(RunLog, WritesOneObjectALine) {
   {
     RunLog log({.json = path});
     log.start({{"iteration", 0}, {"resumed", false}});
-    log.step(step(1, 6.0));
+    log.step({.figures = step(1, 6.0)});
     StepFigures bad = step(2, kNan);
     bad.skipped = true;
-    log.step(bad);
-    log.evaluation("valid", 2, 5.0);
-    log.evaluation("test", 2, 5.5);
-    log.sample(2, "def", "def \"x\"\n");
+    log.step({.figures = bad});
+    log.evaluation({.iteration = 2, .loss = 5.0});
+    log.evaluation({.test = true, .iteration = 2, .loss = 5.5});
+    log.sample({2, "def", "def \"x\"\n"});
     log.saved(2, "out/iter_0000002");
-    log.end(2, "done");
+    log.end({.iteration = 2, .reason = "done"});
   }
   const std::vector<Json> lines = lines_of(path);
   ASSERT_EQ(lines.size(), 8U);
@@ -137,8 +137,8 @@ TEST(RunLog, WritesOneObjectALine) {
 TEST(RunLog, GoesOnInTheSameFile) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
-  RunLog({.json = path}).step(step(1, 6.0));
-  RunLog({.json = path, .start = 1}).step(step(2, 5.0));
+  RunLog({.json = path}).step({.figures = step(1, 6.0)});
+  RunLog({.json = path, .start = 1}).step({.figures = step(2, 5.0)});
   EXPECT_EQ(lines_of(path).size(), 2U);
 }
 
@@ -147,7 +147,7 @@ TEST(RunLog, GoesOnInTheSameFile) {
 TEST(RunLog, TakesTheBeginningOfALineAway) {
   const test::TempDir dir;
   const std::string path = dir / "run.jsonl";
-  RunLog({.json = path}).step(step(1, 6.0));
+  RunLog({.json = path}).step({.figures = step(1, 6.0)});
   const std::string whole = read_file(path);
   ASSERT_TRUE(whole.ends_with("}\n"));
   for (size_t kept = 0; kept < whole.size(); ++kept) {
@@ -176,8 +176,8 @@ TEST(RunLog, NamesTheFileThatCannotBeWritten) {
 
 TEST(RunLog, IsSilentWhenNothingIsAskedFor) {
   RunLog log({});
-  log.step(step(1, 6.0));
-  log.end(1, "done");
+  log.step({.figures = step(1, 6.0)});
+  log.end({.iteration = 1, .reason = "done"});
 }
 
 }  // namespace

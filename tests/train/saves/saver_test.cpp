@@ -13,6 +13,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/communicator.h"
+#include "libcore/train/saves/checkpoint_store.h"
 #include "tests/support/files.h"
 #include "tests/train/run/tiny_run.h"
 
@@ -40,6 +41,7 @@ class SaverTest : public testing::Test {
 
   SaverOptions options(const std::string& name) {
     return {.root = dir_ / name,
+            .store = store_of(CheckpointFormat::kMegalith),
             .peer_timeout = std::chrono::seconds(10),
             .complete = [this](int64_t iteration, const std::string& path) {
               complete_.push_back(iteration);

@@ -1,0 +1,64 @@
+#include "libcore/train/log/run_observer.h"
+
+#include <map>
+#include <utility>
+
+namespace megalith {
+namespace {
+
+auto& log_styles() {
+  static std::map<LogStyle, ObserverMaker> styles;
+  return styles;
+}
+
+}  // namespace
+
+void RunObservers::add(std::unique_ptr<RunObserver> observer) {
+  if (observer) observers_.push_back(std::move(observer));
+}
+
+ObserverNeeds RunObservers::needs() const {
+  ObserverNeeds all;
+  for (const auto& observer : observers_) {
+    const ObserverNeeds needs = observer->needs();
+    all.own_loss |= needs.own_loss;
+    all.train_loss |= needs.train_loss;
+    all.steps_from_zero |= needs.steps_from_zero;
+  }
+  return all;
+}
+
+void RunObservers::before_step(int64_t iteration) {
+  for (const auto& observer : observers_) observer->before_step(iteration);
+}
+
+void RunObservers::step(const StepReport& report) {
+  for (const auto& observer : observers_) observer->step(report);
+}
+
+void RunObservers::evaluation(const EvaluationReport& report) {
+  for (const auto& observer : observers_) observer->evaluation(report);
+}
+
+void RunObservers::sample(const SampleReport& report) {
+  for (const auto& observer : observers_) observer->sample(report);
+}
+
+void RunObservers::saved(int64_t iteration, const std::string& path) {
+  for (const auto& observer : observers_) observer->saved(iteration, path);
+}
+
+void RunObservers::end(const EndReport& report) {
+  for (const auto& observer : observers_) observer->end(report);
+}
+
+bool add_log_style(LogStyle style, ObserverMaker make) {
+  return log_styles().emplace(style, make).second;
+}
+
+std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun& run) {
+  const auto found = log_styles().find(run.config.train.log_style);
+  return found == log_styles().end() ? nullptr : found->second(run);
+}
+
+}  // namespace megalith

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/parallel/communicator.h"
+#include "libcore/parallel/topology.h"
+
+namespace megalith {
+
+/// The figures of one optimizer step.
+struct StepFigures {
+  int64_t iteration = 0;         // from 1
+  int64_t consumed_samples = 0;  // after this step
+  double loss = 0;               // mean over the global batch's tokens, nats
+  double learning_rate = 0;      // after this step, as Megatron logs it: the rate of the next step
+  double grad_norm = 0;          // before clipping; NaN or infinite if the step was skipped
+  double loss_scale = 1;         // after this step
+  double seconds = 0;
+  int64_t samples = 0;  // of this step
+  int64_t tokens = 0;
+  int64_t seen_tokens = 0;   // of all steps up to this one
+  double flops = 0;          // of the model, over all ranks (see model_flops), in proportion to the tokens
+  uint64_t peak_memory = 0;  // the most bytes that this process has held
+  bool skipped = false;      // no update: loss or gradient was not finite
+};
+
+struct StepReport {
+  StepFigures figures = {};
+  double own_loss = 0;       // see Trainer::own_loss(); only if an observer needs it
+  double stage_seconds = 0;  // see Trainer::stage_seconds()
+};
+
+struct EvaluationReport {
+  std::string where = {};  // "iteration 100", "iteration 100 on validation set" or "… on test set"
+  bool test = false;       // on the test set instead of the validation set
+  int64_t iteration = 0;
+  double loss = 0;
+  std::optional<double> train_loss = {};  // only if an observer needs it and there are training data
+  int64_t batches = 0;
+  double seconds = 0;
+};
+
+struct SampleReport {
+  int64_t iteration;
+  std::string prompt, text;
+};
+
+struct EndReport {
+  int64_t iteration;
+  std::string reason;
+  bool lost = false;  // the run fails: its steps are not finite
+};
+
+/// What an observer needs from the run.
+struct ObserverNeeds {
+  bool own_loss = false;    // StepReport::own_loss, for which the host waits for a GPU in each step
+  bool train_loss = false;  // EvaluationReport::train_loss
+  /// Steps are counted from 0: evaluations and saves are also due after the first step, and
+  /// StepFigures::learning_rate is the rate that the step itself had.
+  bool steps_from_zero = false;
+};
+
+/// Receives the events of a run and writes log lines, figures or a report from them. Every rank has its own
+/// observers and calls them for the same events in the same order, so an observer may communicate with the
+/// other ranks.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual ObserverNeeds needs() const { return {}; }
+  virtual void before_step(int64_t /*steps_done*/) {}
+  virtual void step(const StepReport&) {}
+  virtual void evaluation(const EvaluationReport&) {}
+  virtual void sample(const SampleReport&) {}  // only on the first rank
+  /// A checkpoint is complete.
+  virtual void saved(int64_t /*iteration*/, const std::string& /*path*/) {}
+  virtual void end(const EndReport&) {}
+};
+
+/// Several observers, called one after the other.
+class RunObservers final : public RunObserver {
+ public:
+  /// Ignores null.
+  void add(std::unique_ptr<RunObserver>);
+
+  ObserverNeeds needs() const override;
+  void before_step(int64_t iteration) override;
+  void step(const StepReport&) override;
+  void evaluation(const EvaluationReport&) override;
+  void sample(const SampleReport&) override;
+  void saved(int64_t iteration, const std::string& path) override;
+  void end(const EndReport&) override;
+
+ private:
+  std::vector<std::unique_ptr<RunObserver>> observers_;
+};
+
+/// What an observer is told about a run before its first step. The references outlive the observers.
+struct ObservedRun {
+  const PretrainConfig& config;
+  Communicator& world;
+  Coord at;             // of this rank
+  int ranks_here;       // of the world, on this machine
+  int64_t start;        // steps of earlier runs
+  int64_t epoch_steps;  // steps of one epoch; 0: unknown
+  int64_t parameters;   // of this rank
+  size_t memory;        // of this rank, bytes
+};
+
+/// Makes the observer that writes the lines of a --log-style, which are added to those of every run.
+using ObserverMaker = std::unique_ptr<RunObserver> (*)(const ObservedRun&);
+/// A style's file calls it before main(). Returns true.
+bool add_log_style(LogStyle, ObserverMaker);
+/// Null: the run's style has no lines of its own.
+std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun&);
+
+}  // namespace megalith

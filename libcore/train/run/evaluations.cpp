@@ -1,0 +1,101 @@
+#include "libcore/train/run/evaluations.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// The samples of a set, repeated without end.
+SampleSource repeated(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
+  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
+  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
+  return out;
+}
+
+/// The weight of one step in a mean over several: the number of its counted labels if known, so that each
+/// label has the same weight.
+double weight_of(const SampleSource& source, int64_t first, int64_t end) {
+  if (!source.counted) return 1;
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return static_cast<double>(sum);
+}
+
+/// The first sample of the last step's epoch.
+int64_t epoch_begin(const DataSet& train, const TrainState& state) {
+  return train.epoch > 0 && state.consumed_train > 0 ? (state.consumed_train - 1) / train.epoch * train.epoch
+                                                     : 0;
+}
+
+}  // namespace
+
+Evaluations::Evaluations(const TrainConfig& train, const DataSets& data, Trainer& trainer, bool train_loss)
+    : train_(train), data_(data), trainer_(trainer), train_loss_(train_loss && data.train.size > 0) {}
+
+double Evaluations::mean_loss(const DataSet& set, int64_t first_sample) const {
+  const SampleSource source = repeated(set);
+  const int64_t batch = train_.global_batch;
+  int64_t batches = train_.eval_iters;
+  if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / batch, 1, batches);
+  double sum = 0, all = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    const int64_t first = first_sample + i * batch;
+    const double weight = weight_of(source, first, first + batch);
+    if (weight > 0) sum += weight * trainer_.evaluate(source, first);
+    all += weight;
+  }
+  return sum / std::max(all, 1.0);
+}
+
+EvaluationReport Evaluations::validation(TrainState& state, std::string where) const {
+  const auto began = std::chrono::steady_clock::now();
+  EvaluationReport report{
+      .where = std::move(where), .iteration = state.iteration, .batches = train_.eval_iters};
+  report.loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid);
+  state.consumed_valid += train_.eval_iters * train_.global_batch;
+  if (train_loss_) report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state));
+  report.seconds = seconds_since(began);
+  return report;
+}
+
+EvaluationReport Evaluations::test(const TrainState& state) const {
+  return {.where = concat("iteration ", state.iteration, " on test set"),
+          .test = true,
+          .iteration = state.iteration,
+          .loss = mean_loss(data_.test, 0),
+          .batches = train_.eval_iters};
+}
+
+// Megatron leaves these evaluations out, too.
+void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
+  const bool tested = data.test.size > 0 || config.data.reads_texts();
+  if (config.train.eval_iters == 0 || (data.valid.size > 0 && tested)) return;
+  const char* parts = data.valid.size > 0  ? "test"
+                      : data.test.size > 0 ? "validation"
+                                           : "validation and test";
+  if (config.data.has_own_paths())
+    warn("no ", parts, " data are given: that evaluation is left out");
+  else
+    warn("--split ", quote(config.data.split), " leaves no ", parts, " data: that evaluation is left out");
+}
+
+bool note_loss(TrainState& state, const Tuning& tuning, double loss) {
+  const bool better = !state.best_loss || loss < *state.best_loss - tuning.threshold;
+  if (better) {
+    state.best_loss = loss;
+    state.best_iteration = state.iteration;
+    state.worse_evaluations = 0;
+  } else {
+    ++state.worse_evaluations;
+  }
+  return better;
+}
+
+}  // namespace megalith

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/train/data/data_set.h"
+#include "libcore/train/log/run_observer.h"
+#include "libcore/train/run/loop.h"
+#include "libcore/train/saves/checkpointing.h"
+#include "libcore/train/step/trainer.h"
+
+namespace megalith {
+
+/// Evaluates the model of a run. The arguments of the constructor must outlive it.
+class Evaluations {
+ public:
+  /// `train_loss`: validation() also reports the loss on training samples.
+  Evaluations(const TrainConfig&, const DataSets&, Trainer&, bool train_loss);
+
+  bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
+  bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
+  /// The loss on the next validation samples, which the state counts.
+  EvaluationReport validation(TrainState&, std::string where) const;
+  EvaluationReport test(const TrainState&) const;
+
+ private:
+  double mean_loss(const DataSet&, int64_t first_sample) const;
+
+  const TrainConfig& train_;
+  const DataSets& data_;
+  Trainer& trainer_;
+  bool train_loss_;
+};
+
+/// Warns of evaluations that are left out for lack of data.
+void warn_of_missing_evaluations(const PretrainConfig&, const DataSets&);
+
+/// Records the loss of an evaluation in the state. Returns whether it is better than all before.
+bool note_loss(TrainState&, const Tuning&, double loss);
+
+}  // namespace megalith

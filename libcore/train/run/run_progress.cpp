@@ -1,0 +1,60 @@
+#include "libcore/train/run/run_progress.h"
+
+#include "libcore/base/process.h"
+#include "libcore/train/log/flops.h"
+
+namespace megalith {
+
+RunProgress::RunProgress(const PretrainConfig& config, const SampleSource& samples)
+    : config_(config), samples_(samples), schedule_(make_lr_schedule(config.train)) {}
+
+void RunProgress::resume(const StartPoint& start) {
+  state_ = *start.state;
+  losses_ = start.losses;
+  start_ = state_.iteration;
+  seen_tokens_ = tokens_of(0, state_.consumed_train);
+}
+
+RunProgress::Next RunProgress::next() const {
+  return {.first = state_.consumed_train,
+          .samples = config_.train.batch_at(state_.consumed_train),
+          .rate = schedule_.at(state_.schedule_samples),
+          .warming_up = static_cast<double>(state_.schedule_samples) < schedule_.warmup};
+}
+
+StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& result) {
+  ++state_.iteration;
+  state_.consumed_train += step.samples;
+  if (result.skipped) {
+    ++state_.skipped;
+  } else {
+    state_.schedule_samples += step.samples;
+    losses_.add_train(state_.iteration, result.loss);
+  }
+  const int64_t tokens = tokens_of(step.first, step.samples);
+  seen_tokens_ += tokens;
+  const ModelConfig& model = config_.model;
+  return {.iteration = state_.iteration,
+          .consumed_samples = state_.consumed_train,
+          .loss = result.loss,
+          .learning_rate = schedule_.at(state_.schedule_samples),
+          .grad_norm = result.grad_norm,
+          .loss_scale = result.loss_scale,
+          .samples = step.samples,
+          .tokens = tokens,
+          .seen_tokens = seen_tokens_,
+          .flops = model_flops(model, model.padded_vocab(config_.parallel.tensor), step.samples) *
+                   static_cast<double>(tokens) / static_cast<double>(step.samples * model.seq_length),
+          .peak_memory = peak_memory(),
+          .skipped = result.skipped};
+}
+
+// Samples shorter than the sequence count only their own tokens.
+int64_t RunProgress::tokens_of(int64_t first, int64_t samples) const {
+  if (!samples_.length) return samples * config_.model.seq_length;
+  int64_t sum = 0;
+  for (int64_t i = first; i < first + samples; ++i) sum += samples_.length(i);
+  return sum;
+}
+
+}  // namespace megalith

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+
+#include "libcore/checkpoint/loss_history.h"
+#include "libcore/config/pretrain_config.h"
+#include "libcore/train/data/data_set.h"
+#include "libcore/train/log/run_observer.h"
+#include "libcore/train/saves/checkpointing.h"
+#include "libcore/train/saves/start_point.h"
+#include "libcore/train/schedules/lr.h"
+#include "libcore/train/step/trainer.h"
+
+namespace megalith {
+
+/// The progress of a run between two steps: what a checkpoint holds in addition to tensors.
+class RunProgress {
+ public:
+  /// Before the first step. Configuration and samples must outlive it.
+  RunProgress(const PretrainConfig&, const SampleSource& samples);
+  /// Takes the progress of a saved run, but not its schedule.
+  void resume(const StartPoint&);
+  void take_schedule(const LrSchedule& schedule) { schedule_ = schedule; }
+
+  /// The samples of the next step, and its learning rate.
+  struct Next {
+    int64_t first, samples;
+    double rate;
+    bool warming_up;
+  };
+  Next next() const;
+  /// Counts the step that was just done. Its figures lack only `seconds`.
+  StepFigures advance(const Next&, const Trainer::StepResult&);
+  void add_validation(double loss) { losses_.add_valid(state_.iteration, loss); }
+
+  TrainState& state() { return state_; }
+  const TrainState& state() const { return state_; }
+  const LrSchedule& schedule() const { return schedule_; }
+  const LossHistory& losses() const { return losses_; }
+  int64_t iteration() const { return state_.iteration; }
+  int64_t start() const { return start_; }
+  bool moved() const { return state_.iteration > start_; }
+
+ private:
+  int64_t tokens_of(int64_t first, int64_t samples) const;
+
+  const PretrainConfig& config_;
+  const SampleSource& samples_;
+  TrainState state_;
+  LrSchedule schedule_;
+  LossHistory losses_;
+  int64_t start_ = 0;        // steps of earlier runs
+  int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
+};
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+#include "libcore/train/run/run_saves.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/train/log/metrics.h"
+#include "libcore/train/saves/checkpoint_store.h"
+
+namespace megalith {
+
+RunSaves::RunSaves(const RankInput& in, const PretrainConfig& config) : in_(in), config_(config) {}
+
+void RunSaves::take_folder() {
+  if (!wanted()) return;
+  const CheckpointConfig& config = config_.checkpoint;
+  make_shared_folder(in_.world, config.save);
+  if (in_.world.rank() > 0) return;
+  lock_.emplace(config.save);
+  for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
+  store_of(config.format).enter(config);
+}
+
+void RunSaves::protect_base(const std::string& path) {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (config.load == config.save || !std::filesystem::is_directory(path)) return;
+  base_ = path;
+  base_use_.emplace(base_);
+}
+
+void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
+  if (!wanted()) return;
+  const CheckpointConfig& config = config_.checkpoint;
+  SaverOptions options{.root = config.save,
+                       .store = store_of(config.format),
+                       .keep_last = config.keep_last,
+                       .peer_timeout = config_.parallel.peer_timeout()};
+  if (!base_.empty()) options.used.push_back(base_);
+  options.complete = [this, &observer](int64_t iteration, const std::string& path) {
+    observer.saved(iteration, path);
+    saved_ = iteration;
+    if (iteration == best_) protect_best(iteration);
+  };
+  saver_ = std::make_unique<Saver>(trainer, std::move(options));
+}
+
+void RunSaves::save(const RunProgress& progress) {
+  if (!saver_ || saver_->begun() == progress.iteration()) return;
+  log("saving checkpoint at iteration ", padded_iteration(progress.iteration()), " to ",
+      config_.checkpoint.save);
+  Json args = to_json(config_);
+  if (in_.tuning)
+    for (const auto& [name, value] : in_.tuning->args) args.set(name, value);
+  saver_->start(progress.state(), {.args = std::move(args),
+                                   .schedule = progress.schedule(),
+                                   .tokenizer_files = tokenizer_files(config_.tokenizer),
+                                   .optimizer = config_.checkpoint.save_optim,
+                                   .losses = progress.losses()});
+}
+
+// Waits for the save in progress, which may be the best so far; the next save will not be.
+void RunSaves::save_best(const RunProgress& progress) {
+  if (!in_.tuning->keep_best) return;
+  best_ = progress.iteration();
+  finish();
+  best_use_.reset();
+  if (saved_ == best_)
+    protect_best(best_);
+  else
+    save(progress);
+}
+
+void RunSaves::protect_best(int64_t iteration) {
+  if (in_.tuning && in_.tuning->keep_best && in_.world.rank() == 0)
+    best_use_.emplace(concat(config_.checkpoint.save, "/", iteration_folder(iteration)));
+}
+
+}  // namespace megalith

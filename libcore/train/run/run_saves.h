@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/checkpoint/native/retention.h"
+#include "libcore/config/pretrain_config.h"
+#include "libcore/io/run/lock_file.h"
+#include "libcore/train/log/run_observer.h"
+#include "libcore/train/run/loop.h"
+#include "libcore/train/run/run_progress.h"
+#include "libcore/train/saves/saver.h"
+
+namespace megalith {
+
+/// The checkpoints that a run writes, and those that it protects from removal. Every rank has one and calls
+/// the same functions. Writes nothing without --save or with --eval-only.
+class RunSaves {
+ public:
+  /// The arguments must outlive this object.
+  RunSaves(const RankInput&, const PretrainConfig&);
+
+  bool wanted() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
+  /// Makes the folder of --save. The first rank locks it for this run and removes what killed runs left in
+  /// it.
+  void take_folder();
+  /// Protects the checkpoint that the run begins with if it is not in --save: the same command will look for
+  /// it again.
+  void protect_base(const std::string& path);
+  /// Must precede the first save. The observer is told of each complete checkpoint.
+  void begin(Trainer&, RunObserver&);
+
+  /// Does nothing if the save of this iteration was already started.
+  void save(const RunProgress&);
+  /// Saves the best state so far and protects it, if the run's result is made from it (Tuning::keep_best).
+  void save_best(const RunProgress&);
+  /// Protects the best checkpoint so far, in --save: --keep-last must not count it among the old ones.
+  void protect_best(int64_t iteration);
+  void advance() {
+    if (saver_) saver_->advance();
+  }
+  /// Waits until the last save is complete.
+  void finish() {
+    if (saver_) saver_->finish();
+  }
+  int64_t saved() const { return saved_; }  // iteration of the last complete checkpoint; -1: none
+
+ private:
+  const RankInput& in_;
+  const PretrainConfig& config_;
+  std::optional<LockFile> lock_;  // on --save, held by the first rank
+  std::string base_;              // empty: none
+  std::optional<CheckpointUse> base_use_, best_use_;
+  int64_t saved_ = -1, best_ = 0;
+  std::unique_ptr<Saver> saver_;  // null: nothing is saved
+};
+
+}  // namespace megalith

@@ -1,0 +1,153 @@
+#include "libcore/train/run/run_start.h"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/train/run/run_rules.h"
+#include "libcore/train/step/memory.h"
+#include "libcore/train/step/rank_state.h"
+
+namespace megalith {
+namespace {
+
+/// Resolves the checkpoint that --load names, if one exists yet. The first rank's view counts: another run
+/// may be writing to the folder, and the ranks would see different checkpoints.
+CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
+  if (config.load.empty() || config.number) return config;
+  std::string name;
+  if (world.rank() == 0)
+    if (const auto folder = latest_checkpoint(load_path(config)))
+      name = std::filesystem::path(*folder).filename();
+  name = rank0_value(world, name);
+  if (!name.empty()) config.load = load_path(config) + "/" + name;
+  return config;
+}
+
+void take_args(const StartPoint& start, PretrainConfig& config) {
+  require_same_model(config.model, start.args, start.path);
+  if (!resumes(config.checkpoint, start)) return;
+  for (const Difference& d : sample_order_differences(config, start.args, start.path))
+    warn("--", d.name, " is ", d.ours, ", but was ", d.theirs,
+         " when the checkpoint was saved: samples now come in another order");
+  const Json* seed = start.args.find("seed");
+  if (!config.checkpoint.load_rng || !seed || seed->as_int() == config.train.seed) return;
+  log("dropout continues with the checkpoint's --seed ", seed->as_int(),
+      " (--no-load-rng takes the command line's)");
+  config.train.seed = seed->as_int();
+}
+
+bool is_host(const Backend& backend) {
+  return backend.name() == std::string_view("cpu");
+}
+
+}  // namespace
+
+std::optional<StartPoint> find_run_start(const RankInput& in, PretrainConfig& config) {
+  std::optional<StartPoint> start = find_start(with_agreed_checkpoint(config.checkpoint, in.world),
+                                               config.model, in.tuning ? Trained::kTuned : Trained::kModel);
+  if (start) count_in_steps(*start, config.train, in.data.train.epoch);
+  if (start && !start->args.is_null()) take_args(*start, config);
+  return start;
+}
+
+bool resumes(const CheckpointConfig& config, const StartPoint& start) {
+  return !config.finetune && start.state;
+}
+
+RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend) {
+  if (config.train.fp16 && !is_host(backend))  // --device gpu, and a GPU was found
+    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
+  RunShape shape = run_shape(config);
+  if (in.tuning) {
+    shape.samples.short_ones = in.tuning->short_samples;
+    shape.tuning = in.tuning->plan;
+  }
+  if (in.world.rank() == 0) {
+    // Only for the CPU: a GPU itself refuses what does not fit its memory.
+    const MachineMemory machine{is_host(backend) ? available_memory() : std::nullopt, in.ranks_on_machine()};
+    const SaveCopyChoice chosen =
+        chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, machine);
+    shape.save_copy = chosen.copy;
+    require_memory(shape, chosen.ranks, machine);
+    require_device_memory(chosen.ranks, config.train.device_memory, is_host(backend));
+    log_parameters(chosen.ranks);
+  }
+  shape.save_copy = rank0_value(in.world, shape.save_copy);
+  return shape;
+}
+
+void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
+  const bool frozen = in.tuning && in.tuning->plan.frozen;
+  if (!has_start) trainer.initialize();
+  if (in.tuning && in.tuning->base && (frozen || !has_start || in.tuning->preferences))
+    load_params(*in.tuning->base, trainer.params(), trainer.stream(), ParamSource::kMasters,
+                frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
+}
+
+// The adapters add nothing until they are read: their B is zero.
+void learn_preferences(const Tuning::Preferences& preferences, Trainer& trainer) {
+  const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
+    return trainer.sample_losses(all, first);
+  };
+  trainer.set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
+}
+
+void take_adapters(const Tuning& tuning, Trainer& trainer) {
+  if (tuning.adapters)
+    load_params(*tuning.adapters, trainer.params(), trainer.stream(), ParamSource::kValues,
+                ParamChoice::kTrained);
+  trainer.optimizer().take_values(trainer.stream());
+}
+
+// A resumed run of another precision must read the masters, or it would lose their extra bits; at the same
+// precision they equal the values.
+void take_start_values(const StartPoint& start, Trainer& trainer, bool resumed) {
+  load_params(*start.tensors, trainer.params(), trainer.stream(),
+              resumed ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
+  trainer.optimizer().take_values(trainer.stream());
+}
+
+// Fresh moments without a warning would look like a bad step. For our own checkpoints the user chose to save
+// none.
+LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig& config,
+                                const LrSchedule& ours, Trainer& trainer) {
+  if (start.optimizer_steps)
+    load_optimizer(*start.tensors, *start.optimizer_steps, trainer.optimizer(), trainer.stream());
+  else if (!start.no_optimizer.empty())
+    warn(start.path, ": no optimizer state (", start.no_optimizer, "): continuing with fresh moments");
+  else
+    fail(ErrorKind::kData, start.path,
+         ": holds no optimizer state; give --no-load-optim to continue with fresh moments");
+  const LrSchedule schedule = agreed_schedule(ours, start, config);
+  LossScale& scale = trainer.loss_scale();
+  if (!scale.dynamic()) return schedule;
+  if (start.loss_scale.is_null())
+    log("no loss scale in ", start.path, ": beginning with ", scale.value());
+  else
+    scale.take(start.loss_scale);
+  return schedule;
+}
+
+void require_enough_data(const RankInput& in, const TrainState& state) {
+  const TrainConfig& train = in.config.train;
+  const DataSet& data = in.data.train;
+  const int64_t left = *train.iters - state.iteration;
+  if (left <= 0 || train.eval_only) return;
+  if (data.size == 0 && !in.tuning && !in.config.data.has_own_paths())
+    fail(ErrorKind::kUsage, "--split ", quote(in.config.data.split),
+         " leaves no training data; give --split a larger share for it, the first number");
+  const int64_t wanted = state.consumed_train + train.samples_of_steps(left, state.consumed_train);
+  if (data.size < wanted)
+    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted),
+         " training samples, but the data sets have ", format_count(data.size),
+         "; lower --train-iters, or give --data-path weights so that data is reused");
+}
+
+}  // namespace megalith

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/model/params.h"
+#include "libcore/ops/backend/backend.h"
+#include "libcore/train/run/loop.h"
+#include "libcore/train/saves/start_point.h"
+#include "libcore/train/step/layout.h"
+#include "libcore/train/step/trainer.h"
+
+/// The start of a run, before its first step. Every rank calls these functions.
+namespace megalith {
+
+/// Finds the checkpoint that --load names, the same one on all ranks, and checks that it fits this run's
+/// model. Takes the seed of a resumed run from it.
+std::optional<StartPoint> find_run_start(const RankInput&, PretrainConfig& config);
+/// Whether the run resumes the one that `start` saved, rather than taking only its weights.
+bool resumes(const CheckpointConfig&, const StartPoint& start);
+
+/// The run's shape. The first rank checks the memory of its machine for all, so that all reach the same
+/// decision, and logs the number of parameters. kUsage when the memory is too small.
+RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&);
+
+/// Initial values of all parameters: random ones, or those of Tuning::base. A partly trained model takes the
+/// base even with a start point: a checkpoint holds only the trained part.
+void take_base_values(const RankInput&, Trainer&, bool has_start);
+/// Makes the trainer learn preferences. Called before the adapters are read, while they add nothing.
+void learn_preferences(const Tuning::Preferences&, Trainer&);
+/// Initial values of the adapters, for a run without a start point.
+void take_adapters(const Tuning&, Trainer&);
+/// Values of the trained parameters from a start point.
+void take_start_values(const StartPoint&, Trainer&, bool resumed);
+/// Takes the moments and the loss scale of a resumed run. Returns its schedule; see agreed_schedule(). kData
+/// when the checkpoint holds no moments and does not say why.
+LrSchedule take_optimizer_state(const StartPoint&, const CheckpointConfig&, const LrSchedule& ours, Trainer&);
+
+/// kUsage when the data have fewer training samples than the remaining steps need.
+void require_enough_data(const RankInput&, const TrainState&);
+
+}  // namespace megalith

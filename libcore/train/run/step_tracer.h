@@ -1,0 +1,26 @@
+#pragma once
+
+#include "libcore/config/train_config.h"
+#include "libcore/parallel/communicator.h"
+#include "libcore/train/log/run_observer.h"
+#include "libcore/train/step/trainer.h"
+
+namespace megalith {
+
+/// Traces the trainer in the steps that --trace asks for, and writes the trace at the end of the run.
+class StepTracer final : public RunObserver {
+ public:
+  /// The arguments must outlive this object.
+  StepTracer(const ObservedRun&, Trainer&);
+
+  void before_step(int64_t iteration) override;
+  void end(const EndReport&) override;
+
+ private:
+  const TrainConfig& train_;
+  Communicator& world_;
+  Trainer& trainer_;
+  int64_t start_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,171 @@
+#include "libcore/train/run/train_run.h"
+
+#include <chrono>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/generate/generate.h"
+#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/parallel/together.h"
+#include "libcore/train/log/run_logs.h"
+#include "libcore/train/run/run_start.h"
+#include "libcore/train/run/step_tracer.h"
+
+namespace megalith {
+
+TrainRun::TrainRun(const RankInput& in)
+    : in_(in),
+      config_(in.config),
+      end_(in),
+      backend_(make_backend(config_.train.device)),
+      progress_(config_, in.data.train.read),
+      skips_(config_.train),
+      saves_(in, config_) {
+  const std::optional<StartPoint> start = find_run_start(in_, config_);
+  const RunShape shape =
+      agreed_shape(in_, config_, *backend_);  // first: a run refused for lack of memory leaves no folder
+  saves_.take_folder();
+  auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
+  trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
+  const auto together = [this](auto&& work) {
+    do_together(in_.world, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
+  };
+  together([&] { take_base_values(in_, *trainer_, start.has_value()); });
+  if (in_.tuning && in_.tuning->preferences) learn_preferences(*in_.tuning->preferences, *trainer_);
+  together([&] {
+    if (start)
+      load(*start);
+    else if (in_.tuning)
+      take_adapters(*in_.tuning, *trainer_);
+  });
+  require_enough_data(in_, progress_.state());
+  observe(std::move(outputs));
+  saves_.begin(*trainer_, observers_);
+}
+
+void TrainRun::load(const StartPoint& start) {
+  const CheckpointConfig& checkpoint = config_.checkpoint;
+  const bool resumed = resumes(checkpoint, start);
+  log(" loading checkpoint from ", start.path);
+  saves_.protect_base(start.path);
+  take_start_values(start, *trainer_, resumed);
+  if (resumed) {
+    progress_.resume(start);
+    if (checkpoint.load_optim && !config_.train.eval_only)
+      progress_.take_schedule(take_optimizer_state(start, checkpoint, progress_.schedule(), *trainer_));
+    if (progress_.state().best_iteration > 0) saves_.protect_best(progress_.state().best_iteration);
+  } else if (!start.state) {
+    if (saves_.wanted() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
+    log(start.path, " holds only weights: training begins at iteration 0");
+  }
+  log("  successfully loaded checkpoint from ", start.path, " at iteration ", progress_.iteration());
+}
+
+void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
+  const int64_t epoch_steps = in_.data.train.epoch / config_.train.global_batch;
+  const ObservedRun run{.config = config_,
+                        .world = in_.world,
+                        .at = trainer_->groups().at,
+                        .ranks_here = in_.ranks_on_machine(),
+                        .start = progress_.start(),
+                        .epoch_steps = epoch_steps,
+                        .parameters = trainer_->memory().parameters,
+                        .memory = trainer_->memory().total()};
+  if (!config_.train.trace.empty()) observers_.add(std::make_unique<StepTracer>(run, *trainer_));
+  add_run_logs(observers_, run, std::move(outputs));
+  const ObserverNeeds needs = observers_.needs();
+  trainer_->keep_own_loss(needs.own_loss);
+  evaluations_.emplace(config_.train, in_.data, *trainer_, needs.train_loss);
+  const StepCount count{needs.steps_from_zero, epoch_steps};
+  evaluation_interval_ = evaluation_interval(config_.train.eval_interval, count);
+  save_interval_ = save_interval(config_.checkpoint, count);
+}
+
+PretrainResult TrainRun::go() {
+  if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning data have no such parts
+  if (!config_.train.eval_only) run_steps();
+  if (!end_.ended_early()) final_evaluations();
+  saves_.finish();
+  if (progress_.moved()) trainer_->check_memory();
+  observers_.end({.iteration = progress_.iteration(), .reason = end_.reason()});
+  return {.iteration = progress_.iteration(),
+          .stopped_by = end_.signal(),
+          .saved = saves_.saved() == progress_.iteration(),
+          .best = progress_.state().best_iteration};
+}
+
+// Whatever ends the run, the state is saved, so that the same command resumes it.
+void TrainRun::run_steps() {
+  log("training ...");
+  while (progress_.iteration() < *config_.train.iters) {
+    const StepReport report = step();
+    observers_.step(report);
+    stop_when_lost(report.figures);
+    if (evaluation_interval_.due_at(progress_.iteration())) {
+      evaluate(concat("iteration ", progress_.iteration()));
+      sample();
+    }
+    saves_.advance();
+    if (save_interval_.due_at(progress_.iteration())) saves_.save(progress_);
+    if (end_.due(progress_.state())) break;
+  }
+  if (progress_.moved()) saves_.save(progress_);
+}
+
+StepReport TrainRun::step() {
+  observers_.before_step(progress_.iteration());
+  const auto began = std::chrono::steady_clock::now();
+  const RunProgress::Next next = progress_.next();
+  if (config_.train.clip_after_warmup) trainer_->set_clip(next.warming_up ? 0 : config_.train.clip_grad);
+  const Trainer::StepResult result =
+      trainer_->step(in_.data.train.read, next.first, next.rate, [this] { return end_.wanted(); });
+  end_.agree(result.stop);
+  StepReport report{.figures = progress_.advance(next, result),
+                    .own_loss = trainer_->own_loss(),
+                    .stage_seconds = trainer_->stage_seconds()};
+  if (observers_.needs().steps_from_zero) report.figures.learning_rate = next.rate;
+  report.figures.seconds = seconds_since(began);
+  return report;
+}
+
+void TrainRun::stop_when_lost(const StepFigures& step) {
+  const auto what = skips_.lost(step, trainer_->loss_scale().can_fall());
+  if (!what) return;
+  saves_.finish();  // an earlier state, from which a run can resume
+  observers_.end({.iteration = step.iteration, .reason = "not finite", .lost = true});
+  fail(ErrorKind::kData, *what, " and resume from ",
+       saves_.saved() >= 0 || progress_.start() > 0
+           ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
+           : std::string("an earlier checkpoint"));
+}
+
+void TrainRun::evaluate(const std::string& where) {
+  if (!evaluations_->has_validation()) return;
+  const EvaluationReport report = evaluations_->validation(progress_.state(), where);
+  progress_.add_validation(report.loss);
+  observers_.evaluation(report);
+  if (!in_.tuning) return;
+  // Every rank has the same loss, so all decide alike.
+  if (note_loss(progress_.state(), *in_.tuning, report.loss))
+    saves_.save_best(progress_);
+  else
+    end_.note_worse(progress_.state());
+}
+
+void TrainRun::final_evaluations() {
+  evaluate(concat("iteration ", progress_.iteration(), " on validation set"));
+  if (evaluations_->has_test()) observers_.evaluation(evaluations_->test(progress_.state()));
+  if (!evaluation_interval_.due_at(progress_.iteration())) sample();
+}
+
+void TrainRun::sample() {
+  const std::string& prompt = config_.train.sample_prompt;
+  if (prompt.empty() || in_.world.rank() > 0) return;
+  const std::string text = sample_text(trainer_->stage(), trainer_->stream(), *in_.tokenizer, prompt,
+                                       SampleOptions{.max_new_tokens = config_.train.sample_tokens});
+  observers_.sample({progress_.iteration(), prompt, text});
+}
+
+}  // namespace megalith

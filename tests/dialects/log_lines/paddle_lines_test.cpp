@@ -1,0 +1,53 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/parallel/communicator.h"
+#include "libcore/train/log/run_observer.h"
+#include "tests/support/log_lines.h"
+
+namespace megalith {
+namespace {
+
+/// A line without Paddle's logger's time: "[2026-11-22 10:00:00,123] [    INFO] - ".
+std::string after_head(const std::string& line) {
+  const std::string mark = "] [    INFO] - ";
+  const size_t at = line.find(mark);
+  EXPECT_EQ(at, 24U) << line;
+  return at == line.npos ? line : line.substr(at + mark.size());
+}
+
+// The names and the order of PaddleNLP's trainer.log(); the figures by hand.
+TEST(PaddleLines, GiveMeansAndRatesOfTheInterval) {
+  PretrainConfig config;
+  config.train.log_style = LogStyle::kPaddle;
+  config.train.log_interval = 2;
+  config.train.global_batch = 16;
+  const auto world = make_self_comm();
+  const auto lines = make_styled_lines({.config = config,
+                                        .world = *world,
+                                        .at = {},
+                                        .ranks_here = 1,
+                                        .start = 0,
+                                        .epoch_steps = 1000,
+                                        .parameters = 0,
+                                        .memory = 0});
+  ASSERT_NE(lines, nullptr);
+  EXPECT_FALSE(lines->needs().steps_from_zero);
+  test::LogLines log;
+  lines->step({.figures = {.iteration = 19, .loss = 9.25, .seconds = 1.5}});
+  lines->step({.figures = {.iteration = 20, .loss = 9, .learning_rate = 1e-5, .seconds = 0.5}});
+  lines->evaluation({.iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
+  lines->evaluation({.test = true, .iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
+  ASSERT_EQ(log.lines.size(), 2U);
+  EXPECT_EQ(after_head(log.lines[0]),
+            "loss: 9.12500000, learning_rate: 1e-05, global_step: 20, interval_runtime: 2.0000, "
+            "interval_samples_per_second: 16.0000, interval_steps_per_second: 1.0000, epoch: 0.0200");
+  EXPECT_EQ(
+      after_head(log.lines[1]),
+      "eval_loss: 2.00000000, eval_ppl: 7.3891, eval_runtime: 2.5000, eval_samples_per_second: 32.0000, "
+      "eval_steps_per_second: 2.0000, epoch: 0.0200");
+}
+
+}  // namespace
+}  // namespace megalith
