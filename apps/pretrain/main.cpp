@@ -106,12 +106,13 @@ class Training {
   /// Completes the options from what they name: a model, a checkpoint. A planned run is then complete except
   /// for its plan, for which its ranks have to be connected (settle_plan()).
   void settle() {
+    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
+    if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
+    settle_paddle_start(paddle_, config_, options_);
     if (config_.checkpoint.use_checkpoint_args)
       if (const auto saved = saved_args(config_.checkpoint))
         options_.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder,
                        {"Model", "Tokenizer"});
-    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
-    if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
     settle_paddle(paddle_, config_, options_);
   }
 
