@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/mindformers/run_file.h"
@@ -8,6 +9,11 @@
 #include "libcore/plan/request/plan_command.h"
 
 namespace megalith {
+
+/// The number of data-parallel ranks by PaddleNLP's names, for PlanCommand::data_ranks.
+inline std::pair<const char*, int> data_ranks_of(const PaddleNames& paddle) {
+  return {"--sharding-parallel-degree", std::max(paddle.sharding_degree.value_or(0), 0)};  // -1: all
+}
 
 /// Other tools' names for the planner's options: training scripts are planned with only the executable
 /// replaced.
@@ -23,8 +29,7 @@ struct PlanDialects {
   /// PlanCommand::check() with these names' values applied.
   void check(PlanCommand& command, Options& options) const {
     command.model_folder = paddle.model;
-    const int degree = std::max(paddle.sharding_degree.value_or(0), 0);  // -1: all data ranks
-    command.data_ranks = {"--sharding-parallel-degree", degree};
+    command.data_ranks = data_ranks_of(paddle);
     command.check(options, {"PaddleNLP's names", "MindFormers"});
   }
 };

@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
     if (!read_options(options, argc, argv)) return 0;
     if (profile.command == "profile") {
       options.check({"Measuring a device"});
+      options.tell_ignored();
       run_profile(profile, command, options);
       return 0;
     }

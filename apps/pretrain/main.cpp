@@ -2,7 +2,6 @@
 #include <iostream>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/app.h"
@@ -50,69 +49,12 @@ struct Running {
   }
 };
 
-/// Plans if --max-global-batch-size asks for it: the plan then decides what the command line leaves open.
-class Planner {
- public:
-  Planner(Options& options, PretrainConfig& config, std::vector<std::string> words)
-      : options_(options), config_(config), words_(std::move(words)) {}
-
-  PlanTarget& target() { return target_; }
-  bool wanted() const { return target_.max_global_batch > 0; }
-  /// Without a launcher, --world-size refers to ranks elsewhere, so it is only a question. The variables of a
-  /// DLC container are not a launcher: they are set whatever is run.
-  bool only_asks(const LaunchPlan& plan) const {
-    const auto given = [this](const char* option) { return options_.given(option); };
-    const bool container =
-        plan.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
-    return wanted() && (plan.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
-  }
-  int answer() const {
-    const PlanAnswer plans = plan_alone(words_);
-    write_stdout(plans.text);
-    return plans.found ? 0 : exit_code(ErrorKind::kUsage);
-  }
-  /// The Settle (train/run/pretrain.h) of a run with this many ranks in total and on this machine.
-  PretrainConfig settle(Communicator* world, const RunRanks& ranks) {
-    Json decided;
-    if (!world || world->rank() == 0) {
-      const RunPlan plan = plan_run(words_, ranks);
-      for (const std::string& line : plan.why) log(line);
-      decided = plan.options;
-    }
-    if (world) decided = Json::parse(rank0_value(*world, decided.dump()), "the plan of rank 0");
-    std::erase_if(decided.as_object(),
-                  [&](const auto& member) { return options_.given(option_key(member.first)); });
-    options_.adopt(decided, "plan", {"Parallelism", "Training"});
-    options_.check();
-    return config_;
-  }
-
- private:
-  Options& options_;
-  PretrainConfig& config_;
-  std::vector<std::string> words_;
-  PlanTarget target_;
-};
-
-/// The command line of a run, read and checked.
-struct Command {
-  PretrainConfig config;
-  PaddleConfig paddle;
-  MindFormersRun mindformers;
-  Running running;
-
-  void add_to(Options& options, PlanTarget& target) {
-    options.add("Planning", target).add("PaddleNLP's names", paddle);
-    options.add("MindFormers", mindformers).add("Running", running);
-    options.fates(fates_in(kPretrain)).translate(translate_mindformers);
-    options.rule([this](Problems& problems) { check_run(config, problems); });
-  }
-  /// Including files that are read only under PaddleNLP's names.
-  RunFiles files(RunFiles known) const {
-    reads_model(known, "--model-name-or-path", paddle.model);
-    known.reads("--input-dir", paddle.input_dir);
-    return known;
-  }
+/// What a command line asks for.
+enum class Task {
+  kAnswer,      // the best plans for ranks that are elsewhere
+  kLayout,      // what the ranks would do (--dry-run)
+  kRun,         // training
+  kPlannedRun,  // training with the sizes that the planner finds (--max-global-batch-size)
 };
 
 void add_notes(Options& options) {
@@ -139,48 +81,124 @@ RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   return {threads, threads};
 }
 
-int dry_run(const LaunchPlan& plan, const Planner& planner, PretrainConfig config) {
-  if (planner.wanted())
-    fail(ErrorKind::kUsage,
-         "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
-         "launcher), and give the plan's options in place of --max-global-batch-size");
-  if (!plan.rank || plan.rank->rank == 0) describe_run(std::move(config), write_stdout);
-  return 0;
+/// One command: its options are read, settled and checked, in this order, and then it is carried out.
+class Training {
+ public:
+  Training(int argc, char** argv)
+      : app_(argc, argv), options_("pretrain", "Train a GPT or LLaMA model on indexed datasets.") {
+    config_.add_to(options_);
+    options_.add("Planning", target_).add("PaddleNLP's names", paddle_);
+    options_.add("MindFormers", mindformers_).add("Running", running_);
+    options_.fates(fates_in(kPretrain)).translate(translate_mindformers);
+    options_.rule([this](Problems& problems) { check_run(config_, problems); });
+    add_notes(options_);
+  }
+
+  /// False if --help or a similar option was printed.
+  bool read() {
+    if (!app_.read(options_)) return false;
+    launch_ = app_.plan(config_.parallel);
+    task_ = task();
+    return true;
+  }
+  bool only_asks() const { return task_ == Task::kAnswer; }
+
+  /// Completes the options from what they name: a model, a checkpoint. A planned run is then complete except
+  /// for its plan, for which its ranks have to be connected (settle_plan()).
+  void settle() {
+    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
+    if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
+    settle_paddle_start(paddle_, config_, options_);
+    if (config_.checkpoint.use_checkpoint_args)
+      if (const auto saved = saved_args(config_.checkpoint))
+        options_.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder,
+                       {"Model", "Tokenizer"});
+    settle_paddle(paddle_, config_, options_);
+  }
+
+  /// A planned run checks what its plan depends on; the rest depends on the plan.
+  void check() {
+    options_.check(planned() ? planned_groups() : std::vector<std::string>());
+    RunFiles files = app_.files(options_);
+    reads_model(files, "--model-name-or-path", paddle_.model);
+    files.reads("--input-dir", paddle_.input_dir);
+    check_files(config_, files);
+    if (planned() && running_.dry)
+      fail(ErrorKind::kUsage,
+           "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
+           "launcher), and give the plan's options in place of --max-global-batch-size");
+  }
+
+  int run() {
+    if (task_ == Task::kLayout) return describe();
+    const Settle settle = planned() ? [this](Communicator* world) { return settle_plan(world); } : Settle();
+    const bool by_itself = goes_on_by_itself(paddle_, config_, options_);
+    const auto lacks = [&](int64_t iteration) {
+      return by_itself ? std::string() : options_to_go_on(config_.checkpoint, iteration);
+    };
+    return app_.run(options_, {"pretrain", config_.train, !config_.checkpoint.save.empty(), lacks,
+                               [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
+                                   const ThreadLog& thread_log) {
+                                 return pretrain(config_, stop, rank, settle, thread_log);
+                               }});
+  }
+
+ private:
+  Task task() const {
+    if (target_.max_global_batch <= 0) return running_.dry ? Task::kLayout : Task::kRun;
+    return ranks_are_elsewhere() && !running_.dry ? Task::kAnswer : Task::kPlannedRun;
+  }
+  bool planned() const { return task_ == Task::kPlannedRun; }
+  /// Without a launcher, --world-size refers to ranks elsewhere. The variables of a DLC container are not a
+  /// launcher: they are set whatever is run.
+  bool ranks_are_elsewhere() const {
+    const auto given = [this](const char* option) { return options_.given(option); };
+    const bool container =
+        launch_.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
+    return (launch_.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
+  }
+  /// The Settle of train/run/pretrain.h: rank 0 plans and tells the others. Options that were given stay.
+  PretrainConfig settle_plan(Communicator* world) {
+    RunPlan plan;
+    if (!world || world->rank() == 0) {
+      plan = plan_run({config_, target_, paddle_, options_}, ranks_of(launch_, config_.parallel));
+      for (const std::string& line : plan.why) log(line);
+    }
+    if (world) plan.decided = rank0_value(*world, plan.decided);
+    std::erase_if(plan.decided, [this](const LaunchOption& option) { return options_.given(option.name); });
+    options_.adopt(as_members(plan.decided), "plan", {"Parallelism", "Training"});
+    options_.check();
+    return config_;
+  }
+  int describe() const {
+    if (!launch_.rank || launch_.rank->rank == 0) describe_run(config_, write_stdout);
+    return 0;
+  }
+
+  TrainingApp app_;
+  Options options_;
+  PretrainConfig config_;
+  PlanTarget target_;
+  PaddleConfig paddle_;
+  MindFormersRun mindformers_;
+  Running running_;
+  LaunchPlan launch_;
+  Task task_ = Task::kRun;
+};
+
+int answer(int argc, char** argv) {
+  const PlanAnswer plans = answer_as_autoplan({argv + std::min(argc, 1), argv + argc});
+  write_stdout(plans.text);
+  return plans.found ? 0 : exit_code(ErrorKind::kUsage);
 }
 
 int run_training(int argc, char** argv) {
-  Command command;
-  PretrainConfig& config = command.config;
-  TrainingApp app(argc, argv);
-  Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
-  config.add_to(options);
-  Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
-  command.add_to(options, planner.target());
-  add_notes(options);
-  if (!app.read(options)) return 0;
-  if (config.checkpoint.use_checkpoint_args)
-    if (const auto saved = saved_args(config.checkpoint))
-      options.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder, {"Model", "Tokenizer"});
-  const LaunchPlan& plan = app.plan(config.parallel);
-  if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
-  if (!planner.wanted()) config.train.device_memory = planner.target().memory_gb.value_or(0) * 1e9;
-  set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
-  settle_paddle(command.paddle, config, options);
-  if (!planner.wanted()) options.check();
-  check_files(config, command.files(app.files(options)));
-  if (command.running.dry) return dry_run(plan, planner, std::move(config));
-  const RunRanks ranks = ranks_of(plan, config.parallel);
-  const Settle settle =
-      planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
-  const bool by_itself = goes_on_by_itself(command.paddle, config, options);
-  const auto lacks = [&](int64_t iteration) {
-    return by_itself ? std::string() : options_to_go_on(config.checkpoint, iteration);
-  };
-  return app.run(options, {"pretrain", config.train, !config.checkpoint.save.empty(), lacks,
-                           [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
-                               const ThreadLog& thread_log) {
-                             return pretrain(config, stop, rank, settle, thread_log);
-                           }});
+  Training training(argc, argv);
+  if (!training.read()) return 0;
+  if (training.only_asks()) return answer(argc, argv);
+  training.settle();
+  training.check();
+  return training.run();
 }
 
 }  // namespace

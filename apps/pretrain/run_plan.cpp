@@ -9,57 +9,51 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
-#include "libcore/plan/launch/launch_options.h"
+#include "libcore/config/precedence.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/explain.h"
 
 namespace megalith {
 namespace {
 
-/// Reads a training command in the planner's terms.
-struct Reader {
+/// The run in the planner's terms.
+PlanCommand command_of(const SettledRun& run, const RunRanks& ranks) {
   PlanCommand command;
-  PlanDialects dialects;
-  LaunchConfig launch;  // not planned, but part of the command line
-  Options options{"autoplan", "Rank the ways to divide a model over devices, before paying for them."};
-
-  Reader(const std::vector<std::string>& words, bool trains_here) {
-    command.trains_here = trains_here;
-    command.add_to(options);
-    dialects.add_to(options, trains_here ? kPretrain : kAutoplan);
-    options.add("Processes", launch);
-    // Muted: the program has already reported on these words when it read them, and the run reports itself
-    // what it ignores, which differs from what a plan ignores.
-    {
-      const Muted said;
-      options.read(words);
-      if (trains_here) dialects.check(command, options);
-    }
-    if (!trains_here) dialects.check(command, options);
-  }
-};
-
-Json value_of(const std::string& word) {
-  if (const auto number = parse_int(word)) return *number;
-  return word;
+  command.model = run.config.model;
+  command.parallel = run.config.parallel;
+  command.train = run.config.train;
+  command.data = run.config.data;
+  command.checkpoint = run.config.checkpoint;
+  command.tokenizer = run.config.tokenizer;
+  command.trains_here = true;
+  command.data_ranks = data_ranks_of(run.paddle);
+  PlanTarget& target = command.plan;
+  target = run.target;
+  GivenOptions& given = command.given;
+  given.config_file = run.options.config_file();
+  ModelConfig& model = command.model;
+  given.add(fields_of(target), run.options);
+  given.add(fields_of(model), run.options);
+  given.add(fields_of(command.parallel), run.options);
+  given.add(fields_of(command.train), run.options);
+  if (!command.gives("gpu")) target.gpu = "local";
+  command.parallel.world = ranks.world;
+  command.parallel.local_world = ranks.here;
+  given.anywhere.insert({"world-size", "local-world-size"});
+  return command;
 }
 
-/// What the plan decided, by the names of JSON.
-Json decided_options(const PlanProblem& problem, const Candidate& cut) {
-  Json json = Json::object();
-  for (const LaunchOption& option : cut_options(problem, cut, true)) {
-    if (!option.decided) continue;
-    const std::string name = json_key(option.name);
-    if (name == "pipeline_layers")
-      json.set(name, Json::Array{option.value});
-    else
-      json.set(name, option.value.empty() ? Json(true) : value_of(option.value));
-  }
-  return json;
-}
-
-std::string bytes(double n) {
-  return format_bytes(n);
+/// PlanCommand::check() for a run: options that only its plan depends on are checked here.
+void complete(PlanCommand& command, const Options& options) {
+  Problems problems;
+  options.take_ignored(fields_of(command.plan), problems);
+  command.model.finish();
+  command.plan.validate(problems);
+  command.model.validate(problems);
+  problems.throw_if_any();
+  const Muted said;  // the run itself logs which of its options it sets aside
+  set_aside_contradicted(command.train, options);
+  command.train.finish();
 }
 
 struct Choice {
@@ -75,8 +69,8 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
     TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
     if (trainer.rank &&
         trainer.rank->estimate.needed() > usable_memory(problem))  // for a device that is named
-      trainer.refusal = concat("it takes ", bytes(trainer.rank->estimate.needed()), " of ",
-                               bytes(usable_memory(problem)), " a rank");
+      trainer.refusal = concat("it takes ", format_bytes(trainer.rank->estimate.needed()), " of ",
+                               format_bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
       choice.plan = &plan;
       choice.rank = trainer.rank;
@@ -99,7 +93,7 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
   lines.push_back(concat(" > why: of ", result.candidates, " legal layouts it is the fastest that fits",
                          choice.refused > 0 ? " and that this trainer runs" : "", ", ",
                          format_fixed(plan.time.total(), 3), " s a step expected; it takes ",
-                         bytes(estimate.needed()), " of ", bytes(p.machine.device.memory),
+                         format_bytes(estimate.needed()), " of ", format_bytes(p.machine.device.memory),
                          " a rank; held up by ", bottleneck(p, plan)));
   if (choice.refused > 0)
     lines.push_back(concat(" > passed over: ", choice.refused, " faster; the first: ", choice.refusal));
@@ -111,40 +105,70 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
   return lines;
 }
 
+/// A decision's value: a list of stages, a number, a word, or true for a flag.
+Json member_of(const LaunchOption& option) {
+  if (option.name == "pipeline-layers") return Json::Array{option.value};
+  if (option.value.empty()) return true;
+  if (const auto number = parse_int(option.value)) return *number;
+  return option.value;
+}
+
+PlanRequest request_of(const SettledRun& run, const RunRanks& ranks) {
+  PlanCommand command = command_of(run, ranks);
+  complete(command, run.options);
+  const bool half = command.train.bf16 || command.train.fp16;
+  PlanRequest request = plan_request(std::move(command));
+  // Whatever it is planned for, the run computes in the precision of its own options.
+  request.problem.precision = half ? Precision::kHalf : Precision::kFloat32;
+  return request;
+}
+
 }  // namespace
 
-RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
-  std::vector<std::string> told = words;
-  for (const auto& [option, size] :
-       {std::pair{"--world-size", ranks.world}, {"--local-world-size", ranks.here}}) {
-    told.push_back(option);
-    told.push_back(std::to_string(size));
-  }
-  Reader reader(told, true);
-  if (!reader.command.gives("gpu")) reader.command.plan.gpu = "local";
-  PlanRequest request = plan_request(reader.command);
+std::vector<std::string> planned_groups() {
+  return {"Planning", "Model", "Tokenizer", "PaddleNLP's names", "MindFormers"};
+}
+
+RunPlan plan_run(const SettledRun& run, const RunRanks& ranks) {
+  PlanRequest request = request_of(run, ranks);
   PlanProblem& problem = request.problem;
-  // Whatever it is planned for, the run computes in the precision of its own options.
-  const TrainConfig& train = reader.command.train;
-  problem.precision = train.bf16 || train.fp16 ? Precision::kHalf : Precision::kFloat32;
+  const PlanOptions& plan = request.command.plan;
   constexpr size_t kLookedAt = 50;
-  const SearchResult result =
-      search_beside_saves(problem, request.fixed, kLookedAt, reader.command.plan.search);
+  const SearchResult result = search_beside_saves(problem, request.fixed, kLookedAt, plan.search);
   if (result.plans.empty())
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch, ": no layout of ",
-         ranks.world, " ranks fits; megalith-autoplan --gpu ", reader.command.plan.gpu,
+         ranks.world, " ranks fits; megalith-autoplan --gpu ", plan.gpu,
          " with the options of this command shows what is missing");
   const Choice choice = fastest_that_runs(problem, result);
   if (!choice.plan)
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,
          ": this trainer runs none of the ", result.plans.size(),
          " best layouts; of the best: ", choice.refusal);
-  return {decided_options(problem, choice.plan->candidate), reasons(problem, result, choice)};
+  std::vector<LaunchOption> decided = cut_options(problem, choice.plan->candidate, true);
+  std::erase_if(decided, [](const LaunchOption& option) { return !option.decided; });
+  return {std::move(decided), reasons(problem, result, choice)};
 }
 
-PlanAnswer plan_alone(const std::vector<std::string>& words) {
-  Reader reader(words, false);
-  return answer(plan_request(reader.command));
+Json as_members(const std::vector<LaunchOption>& decided) {
+  Json json = Json::object();
+  for (const LaunchOption& option : decided) json.set(json_key(option.name), member_of(option));
+  return json;
+}
+
+PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments) {
+  PlanCommand command;
+  PlanDialects dialects;
+  LaunchConfig launch;  // not planned, but part of the command line
+  Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
+  command.add_to(options);
+  dialects.add_to(options, kAutoplan);
+  options.add("Processes", launch);
+  {
+    const Muted said;  // the program has already reported on these words when it read them
+    options.read(arguments);
+  }
+  dialects.check(command, options);
+  return answer(plan_request(command));
 }
 
 }  // namespace megalith

@@ -3,7 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/pretrain_config.h"
+#include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/json/json.h"
+#include "libcore/options/cli.h"
+#include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/request/answer.h"
 
 namespace megalith {
@@ -14,18 +18,32 @@ struct RunRanks {
   int here = 1;  // of them, on this machine
 };
 
-/// How a training run should divide its work, found by the planner from the run's own command line
-/// (`megalith-pretrain --max-global-batch-size N …`): the fastest plan that this trainer runs.
+/// A run whose options are settled, except for what its plan decides, and those of planned_groups() checked.
+struct SettledRun {
+  const PretrainConfig& config;
+  const PlanTarget& target;
+  const PaddleConfig& paddle;
+  const Options& options;  // shows which of them were given
+};
+/// The groups of options that a plan depends on and does not decide.
+std::vector<std::string> planned_groups();
+
+/// How a training run should divide its work (`megalith-pretrain --max-global-batch-size N …`): the fastest
+/// plan that this trainer runs.
 struct RunPlan {
-  Json options;  // the decisions, {"tensor_model_parallel_size": 2, …}, for Options::adopt()
+  std::vector<LaunchOption> decided;
   std::vector<std::string> why;  // lines for the log
 };
 
-/// `words`: the command line. Without --gpu the plan is for this machine's processor and its memory, which
-/// its ranks share. What the command line fixes is kept. kUsage if no plan fits, with what is missing.
-RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks);
+/// Without --gpu the plan is for this machine's processor and its memory, which its ranks share. What the
+/// run's options fix is kept. kUsage if no plan fits, with what is missing.
+RunPlan plan_run(const SettledRun& run, const RunRanks& ranks);
 
-/// What megalith-autoplan prints for this command line of training.
-PlanAnswer plan_alone(const std::vector<std::string>& words);
+/// Decisions in the form that Options::adopt() takes: {"tensor_model_parallel_size": 2, …}.
+Json as_members(const std::vector<LaunchOption>& decided);
+
+/// What megalith-autoplan prints for this command line, which it reads as that program does: it may have any
+/// of its options.
+PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments);
 
 }  // namespace megalith

@@ -75,7 +75,8 @@ struct Options::State {
   std::vector<std::function<void()>> steps;
   std::vector<std::function<void(Problems&)>> rules;
   Problems problems;
-  std::vector<std::string> ignored;
+  std::vector<IgnoredOption> ignored;
+  size_t told = 0;  // the first of them that the log has not named
 
   bool is_general(const Entry& entry) const { return groups[entry.group].name == kGeneralGroup; }
   bool in(const Entry& entry, const std::vector<std::string>& names) const {
@@ -185,7 +186,7 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
                        .problems = problems,
                        .knows = [this](const std::string& name) { return table.find(name) != nullptr; }};
   for (const auto& translator : translators) translator(file);
-  ignored.insert(ignored.end(), file.ignored.begin(), file.ignored.end());
+  for (std::string& name : file.ignored) ignored.push_back({.name = std::move(name)});
   return std::move(file.options);
 }
 
@@ -204,7 +205,8 @@ void Options::State::take_config_file(const std::string& path) {
     if (fate && refuses(*fate, option.words))
       problems.add(option.where, ": ", option.key, " is not supported; ", fate->remedy);
     else if (fate)
-      ignored.push_back(option.key);
+      ignored.push_back(
+          {.name = option.key, .words = option.words, .where = concat(option.where, ": ", option.key)});
     if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
@@ -351,12 +353,37 @@ void Options::check(const std::vector<std::string>& groups) {
   if (groups.empty())
     for (const auto& rule : state_->rules) rule(found);
   state_->with_places(without_echoes(found)).throw_if_any();
-  if (!state_->ignored.empty()) log("ignored, no meaning here: ", join(state_->ignored, " "));
-  state_->ignored.clear();
+  if (groups.empty()) tell_ignored();
+}
+
+void Options::tell_ignored() {
+  std::vector<std::string> names;
+  for (size_t& told = state_->told; told < state_->ignored.size(); ++told)
+    names.push_back(state_->ignored[told].name);
+  if (!names.empty()) log("ignored, no meaning here: ", join(names, " "));
 }
 
 void Options::note_ignored(std::string words) {
-  state_->ignored.push_back(std::move(words));
+  state_->ignored.push_back({.name = std::move(words)});
+}
+
+void Options::take_ignored(const std::vector<Field>& fields, Problems& problems) const {
+  OptionTable table;
+  for (const Field& field : fields) table.add(field);
+  for (const IgnoredOption& option : state_->ignored) {
+    const bool dashes = option.name.starts_with("--");
+    const OptionMatch* match = table.find(option.name.substr(dashes ? 2 : 0));
+    if (!match) continue;
+    const Field& field = fields[match->field];
+    std::vector<std::string> words = option.words;
+    if (words.empty() && is_flag(field)) words = {"true"};
+    if (match->negated)
+      for (std::string& word : words) word = negate_word(word);
+    if (words.empty())
+      problems.add(option.where, " needs a value");
+    else
+      set_field(field, words, option.where, problems);
+  }
 }
 
 std::optional<std::string> Options::parse(int argc, const char* const* argv) {

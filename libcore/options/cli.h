@@ -89,9 +89,14 @@ class Options {
   /// give. `groups` limits this to some headings; empty: all. `from` names the checkpoint in messages.
   /// Members of `args` that are not options are skipped.
   void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
+  /// After read(): sets `fields`, which are not this app's, from the options of these names that it ignores
+  /// (fates()), for a reader to which they mean something. If an option is given twice, the last counts.
+  void take_ignored(const std::vector<Field>& fields, Problems&) const;
   /// Second half: finish() and validate() of every struct (or of the named groups), then the rules; throws
-  /// kUsage with all complaints, one per line. Logs the options that were ignored.
+  /// kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored() does.
   void check(const std::vector<std::string>& groups = {});
+  /// Logs the options that were ignored, each once.
+  void tell_ignored();
 
   /// "default", "derived", "run.yaml:3", "checkpoint FROM" or "command line".
   const std::string& source(const std::string& option) const;

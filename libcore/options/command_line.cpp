@@ -240,25 +240,27 @@ class OptionTaker {
     std::vector<std::string> words;
     if (adjacent_)
       words.push_back(*adjacent_);
-    else if (fate.remedy.empty())
-      pass_over(name, fate.values, args);
     else
-      words = skip_values(args);
+      words = fate.remedy.empty() ? take_ignored(name, fate.values, args) : skip_values(args);
     if (refuses(fate, words))
       problems_.add("--", name, " is not supported; ", fate.remedy);
     else
-      out_.ignored.push_back("--" + name);
+      out_.ignored.push_back({.name = "--" + name, .words = std::move(words), .where = "--" + name});
     return {};
   }
 
-  void pass_over(const std::string& name, OptionFate::Values values, std::vector<std::string>& args) const {
-    if (values == OptionFate::kNone || args.empty()) return;
+  std::vector<std::string> take_ignored(const std::string& name, OptionFate::Values values,
+                                        std::vector<std::string>& args) const {
+    std::vector<std::string> words;
+    if (values == OptionFate::kNone || args.empty()) return words;
     unglue(name, args);
-    if (values == OptionFate::kMaybeOne && !is_flag_value(args.front())) return;
+    if (values == OptionFate::kMaybeOne && !is_flag_value(args.front())) return words;
     do {
       if (args.empty() || is_option(args.front())) break;
+      words.push_back(args.front());
       args.erase(args.begin());
     } while (values == OptionFate::kSeveral);
+    return words;
   }
 
   const OptionTable& table_;

@@ -36,9 +36,15 @@ struct GivenOption {
   size_t field = 0;
   std::vector<std::string> words;  // of a flag: "true" or "false", with --no- already applied
 };
+/// An option that has a fate: it has no meaning here, but perhaps for another reader (take_ignored()).
+struct IgnoredOption {
+  std::string name;                     // as given, for the log: "--transformer-impl"
+  std::vector<std::string> words = {};  // its values; a flag may have none
+  std::string where = {};               // begins a complaint
+};
 struct CommandLine {
   std::vector<GivenOption> options;
-  std::vector<std::string> ignored;  // names as typed
+  std::vector<IgnoredOption> ignored;
 };
 
 /// "true" for "false" and vice versa; anything else is unchanged and refused where the value is read.

@@ -330,6 +330,70 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
             std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
 }
 
+/// Options that one program ignores and another has.
+struct Scaffold {
+  std::string kind;
+  int boards = 1;
+  bool net = true;
+  std::vector<std::string> crew;
+
+  template <class V>
+  void fields(V&& v) {
+    v("kind", kind, "Kind of scaffold.", one_of({"tower", "ladder"}), alias({"type"}));
+    v("boards", boards, "Boards of it.");
+    v("net", net, "Hang a net around it.", opposite({"open"}));
+    v("crew", crew, "Who builds it.");
+  }
+};
+constexpr OptionFate kOfScaffolds[] = {{.name = "kind", .values = OptionFate::kOne},
+                                       {.name = "type", .values = OptionFate::kOne},
+                                       {.name = "boards", .values = OptionFate::kOne},
+                                       {.name = "net", .values = OptionFate::kMaybeOne},
+                                       {.name = "open"},
+                                       {.name = "crew", .values = OptionFate::kSeveral},
+                                       {.name = "whistle"}};
+
+/// The scaffold of a painter's command, and the complaints about it.
+std::pair<Scaffold, std::vector<std::string>> scaffold_of(const std::vector<std::string>& arguments) {
+  std::pair<Scaffold, std::vector<std::string>> out;
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).fates(kOfScaffolds);
+  EXPECT_FALSE(options.read(arguments));
+  const LogLines log;
+  options.check({"Painting"});
+  EXPECT_EQ(log.lines.size(), 0U) << "left to tell_ignored()";
+  options.check();
+  EXPECT_EQ(log.lines.size(), 1U);
+  options.tell_ignored();
+  EXPECT_EQ(log.lines.size(), 1U) << "named once";
+  Problems problems;
+  options.take_ignored(fields_of(out.first), problems);
+  out.second = problems.list();
+  return out;
+}
+
+TEST(Options, GiveIgnoredOptionsToAReaderThatHasThem) {
+  const auto [words, none] = scaffold_of(
+      {"w", "--type", "tower", "--boards=3", "--no-net", "--whistle", "--crew", "Ann", "Bo", "--coats", "2"});
+  EXPECT_EQ(none, std::vector<std::string>{});
+  EXPECT_EQ(words.kind, "tower");
+  EXPECT_EQ(words.boards, 3);
+  EXPECT_FALSE(words.net);
+  EXPECT_EQ(words.crew, (std::vector<std::string>{"Ann", "Bo"}));
+  EXPECT_FALSE(scaffold_of({"w", "--open"}).first.net);
+  EXPECT_TRUE(scaffold_of({"w", "--open", "--net"}).first.net);
+  const test::TempDir dir;
+  write_file(dir / "p.yaml", "kind: ladder\nboards: 4\nnet: false\n");
+  const Scaffold both = scaffold_of({"w", "--config", dir / "p.yaml", "--boards", "5"}).first;
+  EXPECT_EQ(both.kind, "ladder");
+  EXPECT_EQ(both.boards, 5) << "the command line has precedence";
+  EXPECT_FALSE(both.net);
+  const auto wrong = scaffold_of({"w", "--boards", "many", "--kind", "--crew", "Ann"}).second;
+  EXPECT_EQ(wrong,
+            (std::vector<std::string>{"--boards \"many\": wanted an integer", "--kind needs a value"}));
+}
+
 /// What happens to one option, given with a value on the command line or in a file: the ignored words, or the
 /// complaint.
 std::string fate_of(std::span<const OptionFate> fates, const std::string& name, const std::string& value,

@@ -126,13 +126,16 @@ bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config,
          !options.given("load") && traits_of(config.checkpoint.format).tracked;
 }
 
-void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {
+void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   paddle.model = path_or_snapshot(paddle.model);
   refuse_both("--output-dir", paddle.output_dir, "save", options);
   refuse_both("--input-dir", paddle.input_dir, "data-path", options);
   refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);
-  if (!paddle.model.empty()) take_model(paddle.model, config, options);
   take_start(paddle, config, options);
+}
+
+void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
+  if (!paddle.model.empty()) take_model(paddle.model, config, options);
   if (!paddle.input_dir.empty())
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;

@@ -12,6 +12,11 @@ struct LaunchOption {
   std::string name;
   std::string value;    // empty: a flag
   bool decided = true;  // by the plan; otherwise the run's precision, or how the program works
+
+  template <class V>
+  void members(V&& visit) {  // see parallel/exchange.h
+    visit(name, value, decided);
+  }
 };
 
 /// The partition as Megatron's options, which megalith-pretrain accepts too; `ours`: uneven stages and ZeRO-2

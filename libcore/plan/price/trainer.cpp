@@ -9,6 +9,10 @@
 namespace megalith {
 namespace {
 
+/// Rows of the head's logits in memory at one time. Those that model/head.h measured for GPT-2 in bf16; for
+/// other vocabularies a belief (layer_price.cpp), as the trainer's blocks have a number of bytes.
+constexpr int kHeadRows = 1024;
+
 /// What the trainer has no option for; empty: nothing.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
@@ -73,7 +77,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
 
 Software trainer_software() {
   Software s;
-  s.head_rows = 1024;  // model/head.cpp
+  s.head_rows = kHeadRows;
   return s;
 }
 

@@ -13,20 +13,21 @@ namespace {
 
 GivenOptions given_in(PlanCommand& command, const Options& options) {
   GivenOptions given{.config_file = options.config_file(), .words = run_words(options)};
-  const auto add = [&](auto& config) {
-    for (const Field& field : fields_of(config)) {
-      if (options.given(field.name)) given.anywhere.insert(field.name);
-      if (options.on_command_line(field.name)) given.on_command_line.insert(field.name);
-    }
-  };
-  add(command.plan);
-  add(command.model);
-  add(command.parallel);
-  add(command.train);
+  given.add(fields_of(command.plan), options);
+  given.add(fields_of(command.model), options);
+  given.add(fields_of(command.parallel), options);
+  given.add(fields_of(command.train), options);
   return given;
 }
 
 }  // namespace
+
+void GivenOptions::add(const std::vector<Field>& fields, const Options& options) {
+  for (const Field& field : fields) {
+    if (options.given(field.name)) anywhere.insert(field.name);
+    if (options.on_command_line(field.name)) on_command_line.insert(field.name);
+  }
+}
 
 void PlanCommand::add_to(Options& options) {
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
@@ -52,6 +53,7 @@ void PlanCommand::check(Options& options, std::vector<std::string> groups) {
                   {"Model", "Training", "Parallelism"});
   groups.insert(groups.end(), {"Planning", "Model", "Tokenizer"});
   options.check(groups);
+  options.tell_ignored();
   train.finish();
   given = given_in(*this, options);
 }

@@ -26,6 +26,9 @@ struct GivenOptions {
   Names anywhere = {}, on_command_line = {};
   std::string config_file = {};  // the file of --config
   RunWords words = {};           // of those that no plan changes
+
+  /// Adds those of `fields` that were given to `options`, which has them all.
+  void add(const std::vector<Field>& fields, const Options& options);
 };
 
 /// Everything that determines a plan: all options of a training command, so that its script runs with only

@@ -161,6 +161,17 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
 }
 
 // An evaluation alone takes no training steps, whatever number of epochs the line gives.
+// The checkpoint that PaddleNLP's names give has its own sizes, as one of --load does.
+TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
+  ASSERT_EQ(pretrain("--output_dir out").code, 0);
+  const std::string sizeless =
+      std::regex_replace(kLine, std::regex("--model_name_or_path facebook/llama-7b "), "");
+  for (const char* from : {"--output_dir out", "--resume_from_checkpoint out"}) {
+    const CommandResult result = run(sizeless + "--use-checkpoint-args " + from);
+    EXPECT_EQ(result.code, 0) << from << result.all();
+  }
+}
+
 TEST_F(PaddleApp, EvaluatesOnALineOfEpochs) {
   const std::string line = std::regex_replace(kLine, std::regex("--max_steps 6|--do_train --do_eval"), "");
   const CommandResult result =

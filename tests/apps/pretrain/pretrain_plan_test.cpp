@@ -42,6 +42,28 @@ TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
   EXPECT_EQ(planned.out, asked.out);
 }
 
+/// "--num-layers 48 …" as a config file.
+std::string as_file(const std::string& options) {
+  return std::regex_replace(options, std::regex("--([a-z-]+) (\\S+) ?"), "$1: $2\n");
+}
+
+TEST(PretrainPlan, AnswersTheSameHoweverAnOptionIsGiven) {
+  const test::TempDir folder;
+  const std::string planners = " --attention-backend unfused --device-memory-gb 60 --top 3";
+  write_file(folder / "run.yaml", as_file(kGpt22b + planners));
+  const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b + planners);
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_NE(asked.out.find(" --attention-backend unfused "), std::string::npos) << asked.out;
+  const std::string sizes = std::regex_replace(kGpt22b + planners, std::regex("--device-memory-gb 60"), "");
+  for (const std::string& command :
+       {app("pretrain") + " " + kGpt22b + planners, app("pretrain") + " --config " + (folder / "run.yaml"),
+        "DEVICE_MEMORY_GB=60 " + app("pretrain") + " " + sizes}) {
+    const CommandResult planned = run_command(command);
+    EXPECT_EQ(planned.code, 0) << planned.err;
+    EXPECT_EQ(planned.out, asked.out) << command;
+  }
+}
+
 TEST(PretrainPlan, RefusesDlcsOtherModels) {
   const std::string bert = std::regex_replace(kGpt22b, std::regex("GPT "), "BERT ");
   for (const char* program : {"pretrain", "autoplan"}) {
@@ -94,7 +116,60 @@ TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   }
 }
 
-// The planner and the trainer read the same words; only the trainer reports on them.
+TEST_F(PretrainPlanApp, PlansTheSameHoweverAnOptionIsGiven) {
+  const std::string sizes =
+      "--nproc 2 --tensor-model-parallel-size 2 --micro-batch-size 1 --gpu h100 --bf16 ";
+  write_file(dir_ / "run.yaml",
+             "nproc: 2\ntensor-model-parallel-size: 2\nmicro-batch-size: 1\ngpu: h100\nbf16: true\n");
+  const CommandResult words = run(open() + sizes), file = run(open() + "--config run.yaml");
+  ASSERT_EQ(words.code, 0) << words.all();
+  ASSERT_EQ(file.code, 0) << file.all();
+  const auto plan = [](const std::string& log) {
+    std::string lines;
+    for (const std::string& line : split(log, '\n'))
+      if (line.starts_with("planned for ") || line.starts_with(" > ")) lines += line + '\n';
+    return lines;
+  };
+  EXPECT_NE(plan(words.out).find(" > why: of "), std::string::npos) << words.out;
+  EXPECT_EQ(plan(file.out), plan(words.out));
+}
+
+// A run ignores how Megatron computes attention; its plan for a GPU depends on it.
+TEST_F(PretrainPlanApp, PlansWithOptionsThatTheRunIgnores) {
+  const auto needed = [this](const std::string& options) {
+    const CommandResult result = run(open() + "--gpu h100 --bf16 " + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("fits[^\n]* a step expected"))) << result.out;
+    return found.str();
+  };
+  write_file(dir_ / "run.yaml", "attention-backend: unfused\n");
+  const std::string kept = needed("--attention-backend unfused");
+  EXPECT_NE(kept, needed(""));
+  EXPECT_EQ(kept, needed("--config run.yaml"));
+  EXPECT_EQ(kept, needed("--no-use-flash-attn"));
+  const CommandResult refused = run(open() + "--attention-backend fast");
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_NE(refused.err.find("--attention-backend \"fast\": wanted one of auto, flash"), std::string::npos)
+      << refused.err;
+}
+
+// The sizes that a checkpoint gives a run are the planner's, too.
+TEST_F(PretrainPlanApp, PlansTheModelOfACheckpoint) {
+  ASSERT_EQ(train("--save saved --swiglu --ffn-hidden-size 32 --train-iters 20").code, 0);
+  const std::string without_model =
+      std::regex_replace(open(), std::regex("--num-layers 2 --hidden-size 16 --num-attention-heads 2 "), "");
+  const CommandResult result =
+      run(without_model + "--load saved --finetune --use-checkpoint-args --gpu h100 --nproc 2");
+  ASSERT_EQ(result.code, 0) << result.all();
+  const CommandResult given =
+      run(open() + "--swiglu --ffn-hidden-size 32 --gpu h100 --nproc 2 --load saved --finetune");
+  ASSERT_EQ(given.code, 0) << given.all();
+  EXPECT_NE(decided(result.out), "");
+  EXPECT_EQ(decided(result.out), decided(given.out));
+}
+
+// The planner uses options that the run has read and reported on; it does not report on them again.
 TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
   const auto times = [](const std::string& log, const std::string& part) {
     size_t count = 0;
