@@ -90,7 +90,7 @@ void complete_config(ModelConfig& config, int64_t vocabulary, const std::string&
   config.finish();
   Problems problems;
   config.validate(problems);
-  if (!problems.empty()) refuse(where, join(problems.list(), "; "));
+  if (!problems.empty()) refuse(where, problems.text("; "));
 }
 
 RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,

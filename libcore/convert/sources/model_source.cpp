@@ -96,7 +96,7 @@ ModelConfig config_of(const CheckpointReader& reader) {
   config.finish();
   Problems problems;
   config.validate(problems);
-  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", join(problems.list(), "; "));
+  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", problems.text("; "));
   return config;
 }
 

@@ -300,7 +300,7 @@ std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& 
   const ParallelConfig parallel = parallel_config(layout);
   parallel.validate(problems);
   parallel.validate(config, problems);
-  return join(problems.list(), "; ");
+  return problems.text("; ");
 }
 
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout) {
