@@ -49,10 +49,7 @@ void ConvertConfig::validate(Problems& problems) const {
 }
 
 SourceOptions ConvertConfig::source_options() const {
-  return {.vocab_size = vocab_size,
-          .heads = heads,
-          .tokenizer = tokenizer,
-          .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
+  return {.vocab_size = vocab_size, .heads = heads, .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
 }
 
 }  // namespace megalith
