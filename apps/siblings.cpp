@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/shell_word.h"
 
 namespace megalith {
 namespace {
@@ -16,12 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "megalith-";
-
-std::string shell_word(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 std::string read_all(FILE* file) {
   std::string text;

@@ -85,8 +85,8 @@ void prepare_output(const std::string& output, const PlanCommand& plan, const Op
 
 void ProfileCommand::refuse_alone() const {
   Problems problems;
-  if (seconds) problems.add("--seconds ", *seconds, " is for megalith-autoplan profile");
-  if (!output.empty()) problems.add("--output ", output, " is for megalith-autoplan profile");
+  if (seconds) problems.add(Opt{"seconds"}, ' ', *seconds, " is for megalith-autoplan profile");
+  if (!output.empty()) problems.add(Opt{"output"}, ' ', output, " is for megalith-autoplan profile");
   problems.throw_if_any();
 }
 

@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
         .environment(tokenizer_variables());
     options.rule([&](Problems& problems) {
       if (config.prompt.sequences > 1 && config.sampling.temperature == 0)
-        problems.add("--num-return-sequences ", config.prompt.sequences,
-                     " would all be the same at --temperature 0; give a higher temperature, such as 1");
+        problems.add(Opt{"num-return-sequences"}, ' ', config.prompt.sequences, " would all be the same at ",
+                     Opt{"temperature"}, " 0; give a higher temperature, such as 1");
     });
     if (!parse_options(options, argc, argv)) return 0;
     run_generate(config);

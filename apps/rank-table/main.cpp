@@ -37,9 +37,11 @@ struct RankTableOptions {
     if (merges && makes)
       problems.add("merge takes files only; make each server's table first, then merge them");
     if (!merges && devices.empty() && visible.empty())
-      problems.add("--device-num is missing, such as --device-num \"[0,8)\" (or: merge FILE FILE ...)");
+      problems.missing({"device-num"}, ", such as ", Opt{"device-num"},
+                       " \"[0,8)\" (or: merge FILE FILE ...)");
     if (!devices.empty() && !visible.empty())
-      problems.add("--device-num and --visible-devices contradict each other; give one of them");
+      problems.add(Opt{"device-num"}, " and ", Opt{"visible-devices"},
+                   " contradict each other; give one of them");
   }
 };
 

@@ -60,13 +60,13 @@ struct TokenizerAppConfig {
     constexpr int kMin = 257;
     require_possible_threads(workers, "workers", problems);
     if (command == "train") {
-      if (input.empty()) problems.add("train needs --input FILE");
-      if (output.empty()) problems.add("train needs --output DIR");
+      if (input.empty()) problems.add("train needs ", Opt{"input"}, " FILE");
+      if (output.empty()) problems.add("train needs ", Opt{"output"}, " DIR");
       if (vocab_size && *vocab_size < kMin)
-        problems.add(concat("--vocab-size ", *vocab_size, ", wanted at least ", kMin, " to train"));
-      if (json) problems.add("--json is for encode and decode");
+        problems.add(Opt{"vocab-size"}, ' ', *vocab_size, ", wanted at least ", kMin, " to train");
+      if (json) problems.add(Opt{"json"}, " is for encode and decode");
     } else if (!output.empty() || text) {
-      problems.add(concat(output.empty() ? "--text" : "--output", " is for train"));
+      problems.add(Opt{output.empty() ? "text" : "output"}, " is for train");
     }
   }
 };

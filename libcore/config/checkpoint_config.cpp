@@ -23,29 +23,33 @@ void CheckpointConfig::finish() {
 }
 
 void CheckpointConfig::validate(Problems& problems) const {
-  if (save_interval && save.empty()) problems.add("--save-interval ", *save_interval, " needs --save DIR");
-  if (keep_last && save.empty()) problems.add("--keep-last ", *keep_last, " needs --save DIR");
+  if (save_interval && save.empty())
+    problems.add(Opt{"save-interval"}, ' ', *save_interval, " needs ", Opt{"save"}, " DIR");
+  if (keep_last && save.empty())
+    problems.add(Opt{"keep-last"}, ' ', *keep_last, " needs ", Opt{"save"}, " DIR");
   if (async_save.value_or(false) && !traits_of(format).native)
-    problems.add("--async-save: --ckpt-format ", enum_name(format),
+    problems.add(Opt{"async-save"}, ": ", Opt{"ckpt-format"}, ' ', enum_name(format),
                  " is written while training waits; leave one of them out");
   if (keep_last && !traits_of(format).tracked)
-    problems.add("--keep-last ", *keep_last, ": files of --ckpt-format ", enum_name(format),
+    problems.add(Opt{"keep-last"}, ' ', *keep_last, ": files of ", Opt{"ckpt-format"}, ' ', enum_name(format),
                  " are all kept; leave one of them out");
   if (const char* const refusal = traits_of(format).refusal)
-    problems.add("--ckpt-format ", enum_name(format), " is not written: ", refusal);
-  if (dist_format == "zarr") problems.add("--dist-ckpt-format zarr is not written; give torch_dist");
+    problems.add(Opt{"ckpt-format"}, ' ', enum_name(format), " is not written: ", refusal);
+  if (dist_format == "zarr") problems.add(Opt{"dist-ckpt-format"}, " zarr is not written; give torch_dist");
   if ((dist || !dist_format.empty()) && format != CheckpointFormat::kTorchDist)
-    problems.add(dist ? "--use-dist-ckpt" : "--dist-ckpt-format " + dist_format, " and --ckpt-format ",
-                 enum_name(format), " contradict each other; give one of them");
+    problems.add(dist ? Phrase(Opt{"use-dist-ckpt"}) : Phrase(Opt{"dist-ckpt-format"}, ' ', dist_format),
+                 " and ", Opt{"ckpt-format"}, ' ', enum_name(format),
+                 " contradict each other; give one of them");
   if (override_scheduler && use_checkpoint_scheduler)
-    problems.add(
-        "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other; give "
-        "one of them");
+    problems.add(Opt{"override-opt_param-scheduler"}, " and ", Opt{"use-checkpoint-opt_param-scheduler"},
+                 " contradict each other; give one of them");
   if (number && save.empty())
-    problems.add("--checkpoint ", *number, " needs --save DIR, where it is read from");
+    problems.add(Opt{"checkpoint"}, ' ', *number, " needs ", Opt{"save"}, " DIR, where it is read from");
   if (number && !load.empty())
-    problems.add("--checkpoint ", *number, " and --load ", load, " contradict each other; give one of them");
-  if (exit_on_missing && load.empty()) problems.add("--exit-on-missing-checkpoint needs --load DIR");
+    problems.add(Opt{"checkpoint"}, ' ', *number, " and ", Opt{"load"}, ' ', load,
+                 " contradict each other; give one of them");
+  if (exit_on_missing && load.empty())
+    problems.add(Opt{"exit-on-missing-checkpoint"}, " needs ", Opt{"load"}, " DIR");
 }
 
 }  // namespace megalith

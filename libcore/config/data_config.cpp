@@ -37,22 +37,25 @@ void DataConfig::validate(Problems& problems) const {
     sum += weight.value_or(0);
   }
   if (!numbers || !(sum > 0))
-    problems.add("--split ", quote(split), ": wanted up to three weights, such as \"969,30,1\"");
+    problems.add(Opt{"split"}, ' ', quote(split), ": wanted up to three weights, such as \"969,30,1\"");
   if (reads_texts() && !valid_path.empty() && !names_text(valid_path))
-    problems.add("--valid-data-path ", join(valid_path, " "), " is not text, although --train-data-path ",
-                 train_path[0], " is; wanted one folder of texts, or one text file");
+    problems.add(Opt{"valid-data-path"}, ' ', join(valid_path, " "), " is not text, although ",
+                 Opt{"train-data-path"}, ' ', train_path[0],
+                 " is; wanted one folder of texts, or one text file");
   if (reads_texts() && !test_path.empty())
-    problems.add("--test-data-path is not supported with texts; give them to --valid-data-path");
+    problems.add(Opt{"test-data-path"}, " is not supported with texts; give them to ",
+                 Opt{"valid-data-path"});
   if (stride && !reads_texts())
-    problems.add("--stride ", *stride, " needs --train-data-path DIR, a folder of texts or a text file",
+    problems.add(Opt{"stride"}, ' ', *stride, " needs ", Opt{"train-data-path"},
+                 " DIR, a folder of texts or a text file",
                  train_path.empty() ? std::string() : ", which " + quote(join(train_path, " ")) + " is not");
   const bool one_path = !data_path.empty();
   if (one_path + has_own_paths() + mock > 1)
-    problems.add(
-        "--data-path, --train-data-path (with --valid-data-path and --test-data-path) and --mock-data "
-        "contradict each other; give one of them");
+    problems.add(Opt{"data-path"}, ", ", Opt{"train-data-path"}, " (with ", Opt{"valid-data-path"}, " and ",
+                 Opt{"test-data-path"}, ") and ", Opt{"mock-data"},
+                 " contradict each other; give one of them");
   if (has_own_paths() && train_path.empty())
-    problems.add("--valid-data-path and --test-data-path need --train-data-path");
+    problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"});
 }
 
 }  // namespace megalith

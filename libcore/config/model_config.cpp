@@ -27,53 +27,57 @@ int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
 namespace {
 void refuse_unsupported(const ModelConfig& m, Problems& problems) {
   if (m.layernorm_1p)
-    problems.add("--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
+    problems.add(Opt{"apply-layernorm-1p"}, " is not supported; train with plain ", Opt{"normalization"},
+                 " LayerNorm");
   if (m.sliding_window > 0 && m.seq_length > m.sliding_window)
-    problems.add("--sliding-window ", m.sliding_window, " is less than --seq-length ", m.seq_length,
+    problems.add(Opt{"sliding-window"}, ' ', m.sliding_window, " is less than ", Opt{"seq-length"}, ' ',
+                 m.seq_length,
                  "; training within a window is not supported: use sequences no longer than it");
-  if (m.squared_relu) problems.add("--squared-relu is not supported; use GELU (the default) or --swiglu");
-  if (m.qk_layernorm) problems.add("--qk-layernorm is not supported; leave it out");
+  if (m.squared_relu)
+    problems.add(Opt{"squared-relu"}, " is not supported; use GELU (the default) or ", Opt{"swiglu"});
+  if (m.qk_layernorm) problems.add(Opt{"qk-layernorm"}, " is not supported; leave it out");
   if (m.rotary_interleaved)
-    problems.add("--rotary-interleaved is not supported; leave it out: halves are rotated");
+    problems.add(Opt{"rotary-interleaved"}, " is not supported; leave it out: halves are rotated");
   if (m.experts)
-    problems.add("--num-experts ", *m.experts,
+    problems.add(Opt{"num-experts"}, ' ', *m.experts,
                  " is not supported; leave it out: the feed-forward block is dense (megalith-autoplan plans "
                  "mixtures of experts for Megatron-LM)");
 }
 
 void require(int value, const char* option, Problems& problems) {
-  if (value == 0) problems.add("--", option, " is missing");
+  if (value == 0) problems.missing({option});
 }
 
 void check_widths(const ModelConfig& m, Problems& problems) {
   if (m.heads > 0 && m.hidden > 0 && m.kv_channels == m.hidden / m.heads && m.hidden % m.heads != 0)
-    problems.add("--hidden-size ", m.hidden, " is not a multiple of --num-attention-heads ", m.heads,
-                 nearest_multiples(m.hidden, m.heads), "; or give --kv-channels");
+    problems.add(Opt{"hidden-size"}, ' ', m.hidden, " is not a multiple of ", Opt{"num-attention-heads"}, ' ',
+                 m.heads, nearest_multiples(m.hidden, m.heads), "; or give ", Opt{"kv-channels"});
   if (m.group_query && m.heads % m.query_groups != 0)
-    problems.add("--num-attention-heads ", m.heads, " is not a multiple of --num-query-groups ",
-                 m.query_groups, nearest_multiples(m.heads, m.query_groups));
+    problems.add(Opt{"num-attention-heads"}, ' ', m.heads, " is not a multiple of ", Opt{"num-query-groups"},
+                 ' ', m.query_groups, nearest_multiples(m.heads, m.query_groups));
   if (m.swiglu && m.hidden > 0 && m.ffn_hidden == 0)
-    problems.add(
-        "--swiglu with --hidden-size ", m.hidden,
-        " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give --ffn-hidden-size");
+    problems.add(Opt{"swiglu"}, " with ", Opt{"hidden-size"}, ' ', m.hidden,
+                 " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give ",
+                 Opt{"ffn-hidden-size"});
 }
 
 void check_positions(const ModelConfig& m, Problems& problems) {
   if (m.max_positions < m.seq_length)
-    problems.add("--max-position-embeddings ", m.max_positions, " is less than --seq-length ", m.seq_length,
-                 "; raise the first or lower the second");
+    problems.add(Opt{"max-position-embeddings"}, ' ', m.max_positions, " is less than ", Opt{"seq-length"},
+                 ' ', m.seq_length, "; raise the first or lower the second");
   if (m.rope_scaling && m.rope_high_freq <= m.rope_low_freq)
-    problems.add("--rope-scaling-high-freq-factor ", m.rope_high_freq,
-                 " is not above --rope-scaling-low-freq-factor ", m.rope_low_freq);
+    problems.add(Opt{"rope-scaling-high-freq-factor"}, ' ', m.rope_high_freq, " is not above ",
+                 Opt{"rope-scaling-low-freq-factor"}, ' ', m.rope_low_freq);
   if (m.position == PositionEmbedding::kRope && m.rotary_channels() % 2 != 0)
-    problems.add("--kv-channels ", m.kv_channels, " times --rotary-percent ", m.rotary_percent, " gives ",
-                 m.rotary_channels(), " rotated channels; wanted an even number");
+    problems.add(Opt{"kv-channels"}, ' ', m.kv_channels, " times ", Opt{"rotary-percent"}, ' ',
+                 m.rotary_percent, " gives ", m.rotary_channels(),
+                 " rotated channels; wanted an even number");
 }
 
 // The elements kept are divided by 1 - p.
 void require_below_one(double probability, const char* option, Problems& problems) {
   if (probability >= 1)
-    problems.add("--", option, " is ", probability, ", wanted less than 1: nothing would be left");
+    problems.add(Opt{option}, " is ", probability, ", wanted less than 1: nothing would be left");
 }
 }  // namespace
 
@@ -87,7 +91,7 @@ void ModelConfig::validate(Problems& problems) const {
   require_below_one(attention_dropout, "attention-dropout", problems);
   require_below_one(hidden_dropout, "hidden-dropout", problems);
   if (swiglu && openai_gelu)
-    problems.add("--swiglu and --openai-gelu contradict each other; give one of them");
+    problems.add(Opt{"swiglu"}, " and ", Opt{"openai-gelu"}, " contradict each other; give one of them");
   refuse_unsupported(*this, problems);
 }
 

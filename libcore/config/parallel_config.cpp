@@ -13,11 +13,11 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kTensor = "--tensor-model-parallel-size";
-constexpr const char* kPipeline = "--pipeline-model-parallel-size";
-constexpr const char* kFirstLayers = "--decoder-first-pipeline-num-layers";
-constexpr const char* kLastLayers = "--decoder-last-pipeline-num-layers";
-constexpr const char* kChunkLayers = "--num-layers-per-virtual-pipeline-stage";
+constexpr Opt kTensor{"tensor-model-parallel-size"};
+constexpr Opt kPipeline{"pipeline-model-parallel-size"};
+constexpr Opt kFirstLayers{"decoder-first-pipeline-num-layers"};
+constexpr Opt kLastLayers{"decoder-last-pipeline-num-layers"};
+constexpr Opt kChunkLayers{"num-layers-per-virtual-pipeline-stage"};
 
 /// The words between the commas of --pipeline-layers, which may also be several words of the command line.
 std::vector<std::string> list_entries(const ParallelConfig& config) {
@@ -33,7 +33,7 @@ std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems)
   for (const std::string& entry : list_entries(config)) {
     const auto count = parse_int(trim(entry));
     if (!count || *count < 1 || *count > std::numeric_limits<int>::max()) {
-      problems.add("--pipeline-layers ", quote(join(config.pipeline_layers, " ")), ": ", quote(entry),
+      problems.add(Opt{"pipeline-layers"}, ' ', quote(join(config.pipeline_layers, " ")), ": ", quote(entry),
                    " is not a number of layers; wanted at least 1 for each part, such as 10,12,12,10");
       return {};
     }
@@ -44,7 +44,7 @@ std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems)
 
 std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problems& problems) {
   const size_t before = problems.list().size();
-  const std::string option = "--pipeline-layers " + join(config.pipeline_layers, " ");
+  const Phrase option(Opt{"pipeline-layers"}, ' ', join(config.pipeline_layers, " "));
   for (const auto& [name, given] : {std::pair{kFirstLayers, config.first_layers.has_value()},
                                     {kLastLayers, config.last_layers.has_value()},
                                     {kChunkLayers, config.layers_per_chunk.has_value()}})
@@ -58,7 +58,7 @@ std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problem
   else if (config.pipeline == 1 && parts > 1)
     problems.add(option, " needs ", kPipeline, " > 1");
   if (!counts.empty() && sum != layers)
-    problems.add(option, " adds up to ", sum, " layers, not to --num-layers ", layers, "; ",
+    problems.add(option, " adds up to ", sum, " layers, not to ", Opt{"num-layers"}, ' ', layers, "; ",
                  sum < layers ? "give the parts " : "take from the parts ",
                  sum < layers ? layers - sum : sum - layers, sum < layers ? " more" : "");
   if (problems.list().size() > before) counts.clear();
@@ -67,26 +67,27 @@ std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problem
 
 /// The first and the last rank's layers as given, the others' distributed evenly.
 std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problems& problems) {
-  std::string given;
+  Phrase given;
   for (const auto& [name, value] :
        {std::pair{kFirstLayers, config.first_layers}, {kLastLayers, config.last_layers}})
-    if (value) given += concat(given.empty() ? "" : " and ", name, ' ', *value);
+    if (value) given.append(Phrase(given.empty() ? "" : " and ", name, ' ', *value));
   if (config.pipeline == 1) {
     problems.add(given, config.first_layers && config.last_layers ? " need " : " needs ", kPipeline, " > 1");
     return {};
   }
   if (config.layers_per_chunk) {
-    problems.add(given, " cannot be combined with ", kChunkLayers, "; give --pipeline-layers instead");
+    problems.add(given, " cannot be combined with ", kChunkLayers, "; give ", Opt{"pipeline-layers"},
+                 " instead");
     return {};
   }
   const int64_t rest = int64_t{layers} - config.first_layers.value_or(0) - config.last_layers.value_or(0);
   const int others = config.pipeline - (config.first_layers ? 1 : 0) - (config.last_layers ? 1 : 0);
   if (others == 0 ? rest != 0 : rest < others || rest % others != 0) {
     if (others == 0)
-      problems.add(given, " add up to ", layers - rest, " layers, not to --num-layers ", layers,
+      problems.add(given, " add up to ", layers - rest, " layers, not to ", Opt{"num-layers"}, ' ', layers,
                    "; leave one of them out");
     else
-      problems.add(given, " of --num-layers ", layers, ": ", std::max<int64_t>(rest, 0),
+      problems.add(given, " of ", Opt{"num-layers"}, ' ', layers, ": ", std::max<int64_t>(rest, 0),
                    " layers are left for the ", others, " other pipeline ranks, not a multiple of ", others,
                    nearest_multiples(std::max<int64_t>(rest, 0), others));
     return {};
@@ -101,13 +102,14 @@ std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problem
 std::vector<int> even_layers(const ParallelConfig& config, int layers, Problems& problems) {
   const int ranks = config.pipeline;
   if (layers % ranks != 0) {
-    problems.add("--num-layers ", layers, " is not a multiple of ", kPipeline, ' ', ranks,
-                 nearest_multiples(layers, ranks), layers > ranks ? "; or give --pipeline-layers" : "");
+    problems.add(Opt{"num-layers"}, ' ', layers, " is not a multiple of ", kPipeline, ' ', ranks,
+                 nearest_multiples(layers, ranks),
+                 layers > ranks ? Phrase("; or give ", Opt{"pipeline-layers"}) : Phrase());
     return {};
   }
   const int share = layers / ranks, per_chunk = config.layers_per_chunk.value_or(share);
   if (share % per_chunk != 0) {
-    problems.add("--num-layers ", layers, " gives ", share, " layers to each of ", ranks,
+    problems.add(Opt{"num-layers"}, ' ', layers, " gives ", share, " layers to each of ", ranks,
                  " pipeline ranks, not a multiple of ", kChunkLayers, ' ', per_chunk);
     return {};
   }
@@ -145,55 +147,55 @@ void ParallelConfig::finish() {
 }
 
 void ParallelConfig::validate(Problems& problems) const {
-  const std::string product =
-      concat(kTensor, ' ', tensor, " * ", kPipeline, ' ', pipeline,
-             context > 1 ? concat(" * --context-parallel-size ", context) : std::string());
+  const Phrase product(kTensor, ' ', tensor, " * ", kPipeline, ' ', pipeline,
+                       context > 1 ? Phrase(" * ", Opt{"context-parallel-size"}, ' ', context) : Phrase());
   if (world % model_ranks() != 0)
     problems.add(product, " = ", model_ranks(), " does not divide the ", world, " ranks",
                  nearest_multiples(world, model_ranks()));
   else if (int64_t{data} * model_ranks() != world)
-    problems.add(product, " * --data-parallel-size ", data, " = ", int64_t{data} * model_ranks(),
-                 " is not the number of ranks, ", world, "; leave --data-parallel-size out, or give ",
-                 world / model_ranks());
+    problems.add(product, " * ", Opt{"data-parallel-size"}, ' ', data, " = ", int64_t{data} * model_ranks(),
+                 " is not the number of ranks, ", world, "; leave ", Opt{"data-parallel-size"},
+                 " out, or give ", world / model_ranks());
   if (world % local_world != 0)
-    problems.add("--world-size ", world, " is not a multiple of --local-world-size ", local_world,
-                 nearest_multiples(world, local_world));
+    problems.add(Opt{"world-size"}, ' ', world, " is not a multiple of ", Opt{"local-world-size"}, ' ',
+                 local_world, nearest_multiples(world, local_world));
   if (layers_per_chunk && pipeline == 1)
     problems.add(kChunkLayers, ' ', *layers_per_chunk, " needs ", kPipeline, " > 1");
   if (bucket_size && bucket_count)
-    problems.add("--ddp-bucket-size ", *bucket_size, " and --ddp-num-buckets ", *bucket_count,
-                 " contradict each other; give one of them");
+    problems.add(Opt{"ddp-bucket-size"}, ' ', *bucket_size, " and ", Opt{"ddp-num-buckets"}, ' ',
+                 *bucket_count, " contradict each other; give one of them");
   if (sharding == Sharding::kGradients && pipeline > 1)
-    problems.add("--sharding stage2 needs ", kPipeline, " 1, not ", pipeline,
-                 ": each micro-batch's gradients are cut as soon as it is done; give --sharding stage1");
+    problems.add(Opt{"sharding"}, " stage2 needs ", kPipeline, " 1, not ", pipeline,
+                 ": each micro-batch's gradients are cut as soon as it is done; give ", Opt{"sharding"},
+                 " stage1");
   if (sharding == Sharding::kParameters)
-    problems.add(
-        "--sharding stage3 is not supported: parameters are not cut over the data-parallel ranks; give "
-        "--sharding stage2 or stage1, or cut them with ",
-        kTensor);
+    problems.add(Opt{"sharding"},
+                 " stage3 is not supported: parameters are not cut over the data-parallel ranks; give ",
+                 Opt{"sharding"}, " stage2 or stage1, or cut them with ", kTensor);
 }
 
 void ParallelConfig::validate(const ModelConfig& model, Problems& problems) const {
-  const auto divides = [&](const char* what, int64_t value, const std::string& by, int64_t divisor) {
+  const Phrase tensor_size(kTensor);
+  const auto divides = [&](const Opt& what, int64_t value, const Phrase& by, int64_t divisor) {
     if (value > 0 && value % divisor != 0)
       problems.add(what, ' ', value, " is not a multiple of ", by, ' ', divisor,
                    nearest_multiples(value, divisor));
   };
-  divides("--num-attention-heads", model.heads, kTensor, tensor);
-  if (model.group_query) divides("--num-query-groups", model.query_groups, kTensor, tensor);
-  divides("--ffn-hidden-size", model.ffn_hidden, kTensor, tensor);
+  divides({"num-attention-heads"}, model.heads, tensor_size, tensor);
+  if (model.group_query) divides({"num-query-groups"}, model.query_groups, tensor_size, tensor);
+  divides({"ffn-hidden-size"}, model.ffn_hidden, tensor_size, tensor);
   if (context > 1 && sequence)
-    divides("--seq-length", model.seq_length,
-            concat("2 * --context-parallel-size ", context, " * ", kTensor, ' ', tensor, " ="),
+    divides({"seq-length"}, model.seq_length,
+            Phrase("2 * ", Opt{"context-parallel-size"}, ' ', context, " * ", kTensor, ' ', tensor, " ="),
             int64_t{2} * context * tensor);
   else if (context > 1)
-    divides("--seq-length", model.seq_length, concat("2 * --context-parallel-size ", context, " ="),
-            int64_t{2} * context);
+    divides({"seq-length"}, model.seq_length,
+            Phrase("2 * ", Opt{"context-parallel-size"}, ' ', context, " ="), int64_t{2} * context);
   else if (sequence)
-    divides("--seq-length", model.seq_length, kTensor, tensor);
+    divides({"seq-length"}, model.seq_length, tensor_size, tensor);
   if (model.layers > 0) layer_counts(model.layers, problems);
   if (expert > 1 && !model.experts)
-    problems.add("--expert-model-parallel-size ", expert, " needs --num-experts");
+    problems.add(Opt{"expert-model-parallel-size"}, ' ', expert, " needs ", Opt{"num-experts"});
 }
 
 int ParallelConfig::chunks(int layers) const {

@@ -27,13 +27,6 @@ const std::vector<Rule>& rules() {
   return kList;
 }
 
-/// Whether a config file sets the option, rather than a checkpoint or a plan, which were made for this
-/// command line.
-bool in_file(const Options& options, const char* option) {
-  return options.given(option) && !options.on_command_line(option) &&
-         !options.source(option).starts_with("checkpoint ");
-}
-
 /// An option of the run, and its value when it is not given.
 struct OwnOption {
   Field field;
@@ -59,10 +52,11 @@ void set_aside_contradicted(TrainConfig& train, const Options& options) {
     if (!options.on_command_line(rule.option) || !option_of(train, rule.option).says_something()) continue;
     for (const char* other : rule.others) {
       const OwnOption own = option_of(train, other);
-      if (!in_file(options, other) || !own.says_something()) continue;
+      // A checkpoint or a plan was made for this command line; a file was not.
+      if (!options.in_config_file(other) || !own.says_something()) continue;
       log("--", rule.option, " on the command line comes before --", other, ' ', field_text(own.field), " (",
           options.source(other), ')');
-      set_field(own.field, own.plain, other, problems);
+      set_field(own.field, own.plain, {{}, other}, problems);
       changed = true;
     }
   }

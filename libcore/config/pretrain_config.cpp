@@ -15,13 +15,14 @@ void check_interleaving(const PretrainConfig& config, Problems& problems) {
   if (const auto ramp = config.train.ramp())
     for (const int64_t part : {ramp->start, ramp->increment})
       if (part % step == 0 && part / step % parallel.pipeline != 0)
-        problems.add("--rampup-batch-size: ", part, " gives each rank ", part / step,
-                     " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
-                     ", as an interleaved pipeline requires");
+        problems.add(Opt{"rampup-batch-size"}, ": ", part, " gives each rank ", part / step,
+                     " micro-batches, not a multiple of ", Opt{"pipeline-model-parallel-size"}, ' ',
+                     parallel.pipeline, ", as an interleaved pipeline requires");
   if (batch / step % parallel.pipeline != 0)
-    problems.add("--global-batch-size ", batch, " gives each rank ", batch / step,
-                 " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
-                 ", as an interleaved pipeline requires", nearest_multiples(batch, step * parallel.pipeline));
+    problems.add(Opt{"global-batch-size"}, ' ', batch, " gives each rank ", batch / step,
+                 " micro-batches, not a multiple of ", Opt{"pipeline-model-parallel-size"}, ' ',
+                 parallel.pipeline, ", as an interleaved pipeline requires",
+                 nearest_multiples(batch, step * parallel.pipeline));
 }
 
 }  // namespace

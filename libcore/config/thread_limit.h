@@ -8,7 +8,7 @@ namespace megalith {
 constexpr int kMaxThreads = 4096;
 
 inline void require_possible_threads(int threads, const char* option, Problems& problems) {
-  if (threads > kMaxThreads) problems.add("--", option, " is ", threads, ", wanted at most ", kMaxThreads);
+  if (threads > kMaxThreads) problems.add(Opt{option}, " is ", threads, ", wanted at most ", kMaxThreads);
 }
 
 }  // namespace megalith

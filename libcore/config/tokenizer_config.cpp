@@ -34,10 +34,12 @@ void TokenizerConfig::take(const TokenizerFiles& found) {
 }
 
 void TokenizerConfig::validate(Problems& problems) const {
-  if (!unreadable_.empty()) problems.add("--tokenizer-model ", unreadable_);
+  if (!unreadable_.empty()) problems.add(Opt{"tokenizer-model"}, ' ', unreadable_);
   if (type != "GPT2BPETokenizer") return;
-  if (vocab.empty()) problems.add("--tokenizer-type GPT2BPETokenizer needs --vocab-file FILE (vocab.json)");
-  if (merges.empty()) problems.add("--tokenizer-type GPT2BPETokenizer needs --merge-file FILE (merges.txt)");
+  if (vocab.empty())
+    problems.add(Opt{"tokenizer-type"}, " GPT2BPETokenizer needs ", Opt{"vocab-file"}, " FILE (vocab.json)");
+  if (merges.empty())
+    problems.add(Opt{"tokenizer-type"}, " GPT2BPETokenizer needs ", Opt{"merge-file"}, " FILE (merges.txt)");
 }
 
 TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t vocab_size) {

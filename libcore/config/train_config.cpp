@@ -142,92 +142,97 @@ namespace {
 /// As in Megatron, a run and its whole schedule are counted either in steps or in samples.
 void validate_length(const TrainConfig& t, Problems& problems) {
   if (!t.iters && !t.samples && !t.epochs)
-    problems.add("--train-iters is missing (or --train-samples, or --num-epochs)");
+    problems.missing({"train-iters"}, " (or ", Opt{"train-samples"}, ", or ", Opt{"num-epochs"}, ")");
   if (t.epochs && (t.iters || t.samples))
-    problems.add(
-        "--num-epochs ", *t.epochs, " and --train-",
-        t.samples ? "samples " : "iters ",  // with samples, iters was not given but derived from them
-        t.samples ? *t.samples : *t.iters, " contradict each other; give one of them");
+    problems.add(Opt{"num-epochs"}, ' ', *t.epochs, " and ",
+                 // With samples, iters was not given but derived from them.
+                 Opt{t.samples ? "train-samples" : "train-iters"}, ' ', t.samples ? *t.samples : *t.iters,
+                 " contradict each other; give one of them");
   if (t.iters && t.samples && t.global_batch > 0 &&
       *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
-    problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,
+    problems.add(Opt{"train-iters"}, ' ', *t.iters, " and ", Opt{"train-samples"}, ' ', *t.samples,
                  " contradict each other; give one of them");
-  const auto refuse = [&](bool given, const char* option, const char* other) {
-    if (given) problems.add(option, " does not go with ", other, ": a run is counted in steps or in samples");
+  const Opt length{t.samples ? "train-samples" : "train-iters"};
+  const auto refuse = [&](bool given, const Opt& option, const Opt& other) {
+    if (given)
+      problems.add(option, " does not go with ", length, "; give ", other,
+                   ": a run is counted in steps or in samples");
   };
-  refuse(t.samples && t.decay_iters, "--lr-decay-iters", "--train-samples; give --lr-decay-samples");
-  refuse(t.samples && t.warmup_iters > 0, "--lr-warmup-iters", "--train-samples; give --lr-warmup-samples");
-  refuse(!t.samples && t.decay_samples, "--lr-decay-samples", "--train-iters; give --lr-decay-iters");
-  refuse(!t.samples && t.warmup_samples > 0, "--lr-warmup-samples", "--train-iters; give --lr-warmup-iters");
+  refuse(t.samples && t.decay_iters, {"lr-decay-iters"}, {"lr-decay-samples"});
+  refuse(t.samples && t.warmup_iters > 0, {"lr-warmup-iters"}, {"lr-warmup-samples"});
+  refuse(!t.samples && t.decay_samples, {"lr-decay-samples"}, {"lr-decay-iters"});
+  refuse(!t.samples && t.warmup_samples > 0, {"lr-warmup-samples"}, {"lr-warmup-iters"});
 }
 
 void validate_schedule(const TrainConfig& t, Problems& problems) {
   if (t.eval_only) return;
-  if (t.lr == 0) problems.add("--lr is missing");
-  if (t.min_lr > t.lr) problems.add("--min-lr ", t.min_lr, " is greater than --lr ", t.lr);
-  if (t.warmup_init > t.lr) problems.add("--lr-warmup-init ", t.warmup_init, " is greater than --lr ", t.lr);
+  if (t.lr == 0) problems.missing({"lr"});
+  if (t.min_lr > t.lr) problems.add(Opt{"min-lr"}, ' ', t.min_lr, " is greater than ", Opt{"lr"}, ' ', t.lr);
+  if (t.warmup_init > t.lr)
+    problems.add(Opt{"lr-warmup-init"}, ' ', t.warmup_init, " is greater than ", Opt{"lr"}, ' ', t.lr);
   const bool twice = t.warmup_fraction && (t.warmup_iters > 0 || t.warmup_samples > 0);
   if (twice)
-    problems.add(t.warmup_iters > 0 ? concat("--lr-warmup-iters ", t.warmup_iters)
-                                    : concat("--lr-warmup-samples ", t.warmup_samples),
-                 " and --lr-warmup-fraction ", *t.warmup_fraction,
-                 " contradict each other; give one of them");
+    problems.add(Opt{t.warmup_iters > 0 ? "lr-warmup-iters" : "lr-warmup-samples"}, ' ',
+                 t.warmup_iters > 0 ? t.warmup_iters : t.warmup_samples, " and ", Opt{"lr-warmup-fraction"},
+                 ' ', *t.warmup_fraction, " contradict each other; give one of them");
   else if (t.decay_samples && t.warmup_in_samples() >= static_cast<double>(*t.decay_samples))
-    problems.add("the warm-up takes ", t.warmup_in_samples(), " samples, but --lr-decay-samples is ",
-                 *t.decay_samples, "; shorten --lr-warmup-samples");
+    problems.add("the warm-up takes ", t.warmup_in_samples(), " samples, but ", Opt{"lr-decay-samples"},
+                 " is ", *t.decay_samples, "; shorten ", Opt{"lr-warmup-samples"});
   else if (t.decay_iters && t.global_batch > 0 &&
            t.warmup_in_samples() >= static_cast<double>(*t.decay_iters) * t.global_batch)
-    problems.add("the warm-up takes ", t.warmup_in_samples() / t.global_batch,
-                 " steps, but --lr-decay-iters is ", *t.decay_iters, "; shorten --lr-warmup-iters");
+    problems.add("the warm-up takes ", t.warmup_in_samples() / t.global_batch, " steps, but ",
+                 Opt{"lr-decay-iters"}, " is ", *t.decay_iters, "; shorten ", Opt{"lr-warmup-iters"});
 }
 
 /// Megatron accepts a fixed loss scale with --bf16 too, and reads the options of a dynamic one only with
 /// --fp16.
 void validate_loss_scale(const TrainConfig& t, Problems& problems) {
-  if (t.fp16 && t.bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
+  if (t.fp16 && t.bf16)
+    problems.add(Opt{"fp16"}, " and ", Opt{"bf16"}, " contradict each other; give one of them");
   if (t.fixed_loss_scale() && !t.fp16 && !t.bf16)
-    problems.add("--loss-scale ", *t.loss_scale, " needs --fp16 or --bf16: fp32 is trained without one");
+    problems.add(Opt{"loss-scale"}, ' ', *t.loss_scale, " needs ", Opt{"fp16"}, " or ", Opt{"bf16"},
+                 ": fp32 is trained without one");
   const TrainConfig plain;
-  const auto check = [&](const char* option, auto value, auto otherwise) {
+  const auto check = [&](const Opt& option, auto value, auto otherwise) {
     if (value == otherwise) return;
     if (!t.fp16)
-      problems.add(option, ' ', value,
-                   " needs --fp16: other precisions have no dynamic loss scale; leave it out");
+      problems.add(option, ' ', value, " needs ", Opt{"fp16"},
+                   ": other precisions have no dynamic loss scale; leave it out");
     else if (t.fixed_loss_scale())
-      problems.add(option, ' ', value, " is of a dynamic loss scale, --loss-scale ", *t.loss_scale,
+      problems.add(option, ' ', value, " is of a dynamic loss scale, ", Opt{"loss-scale"}, ' ', *t.loss_scale,
                    " of a fixed one; give one of them");
   };
-  check("--initial-loss-scale", t.initial_loss_scale, plain.initial_loss_scale);
-  check("--min-loss-scale", t.min_loss_scale, plain.min_loss_scale);
-  check("--loss-scale-window", t.loss_scale_window, plain.loss_scale_window);
-  check("--hysteresis", t.hysteresis, plain.hysteresis);
+  check({"initial-loss-scale"}, t.initial_loss_scale, plain.initial_loss_scale);
+  check({"min-loss-scale"}, t.min_loss_scale, plain.min_loss_scale);
+  check({"loss-scale-window"}, t.loss_scale_window, plain.loss_scale_window);
+  check({"hysteresis"}, t.hysteresis, plain.hysteresis);
   if (t.fp16 && t.min_loss_scale > t.initial_loss_scale)
-    problems.add("--min-loss-scale ", t.min_loss_scale, " is greater than --initial-loss-scale ",
-                 t.initial_loss_scale);
+    problems.add(Opt{"min-loss-scale"}, ' ', t.min_loss_scale, " is greater than ", Opt{"initial-loss-scale"},
+                 ' ', t.initial_loss_scale);
 }
 
 void validate_recompute(const TrainConfig& t, Problems& problems) {
   if (t.recompute == Recompute::kFull && !t.recompute_method)
-    problems.add("--recompute-granularity full needs --recompute-method uniform or block");
+    problems.add(Opt{"recompute-granularity"}, " full needs ", Opt{"recompute-method"}, " uniform or block");
   if (t.recompute != Recompute::kFull && (t.recompute_method || t.recompute_layers))
-    problems.add("--recompute-method and --recompute-num-layers need --recompute-granularity full");
+    problems.add(Opt{"recompute-method"}, " and ", Opt{"recompute-num-layers"}, " need ",
+                 Opt{"recompute-granularity"}, " full");
 }
 }  // namespace
 
 void TrainConfig::validate(Problems& problems) const {
-  if (micro_batch == 0) problems.add("--micro-batch-size is missing");
+  if (micro_batch == 0) problems.missing({"micro-batch-size"});
   require_possible_threads(threads, "threads", problems);
   validate_length(*this, problems);
   validate_schedule(*this, problems);
   validate_loss_scale(*this, problems);
   validate_recompute(*this, problems);
   if (!trace.empty() && trace_end <= trace_begin)
-    problems.add("--profile-step-end ", trace_end, " is not after --profile-step-start ", trace_begin,
-                 ", so that --trace ", trace, " would hold no step");
+    problems.add(Opt{"profile-step-end"}, ' ', trace_end, " is not after ", Opt{"profile-step-start"}, ' ',
+                 trace_begin, ", so that ", Opt{"trace"}, ' ', trace, " would hold no step");
   if (!exit_at_signal)
-    problems.add(
-        "--no-exit-signal-handler: a signal always ends a run after its step, with what was done saved; "
-        "leave it out");
+    problems.add(Opt{"no-exit-signal-handler"},
+                 ": a signal always ends a run after its step, with what was done saved; leave it out");
 }
 
 namespace {
@@ -236,18 +241,18 @@ void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
   if (t.rampup.empty()) return;
   const auto ramp = t.ramp();
   if (!ramp) {
-    problems.add("--rampup-batch-size ", join(t.rampup, " "),
+    problems.add(Opt{"rampup-batch-size"}, ' ', join(t.rampup, " "),
                  ": wanted three numbers: the first batch, the increment, the samples of the growth");
     return;
   }
   if (ramp->start > t.global_batch || (t.global_batch - ramp->start) % ramp->increment != 0)
-    problems.add("--rampup-batch-size ", join(t.rampup, " "), ": ", t.global_batch,
-                 " (--global-batch-size) is not reached from ", ramp->start, " in steps of ",
+    problems.add(Opt{"rampup-batch-size"}, ' ', join(t.rampup, " "), ": ", t.global_batch, " (",
+                 Opt{"global-batch-size"}, ") is not reached from ", ramp->start, " in steps of ",
                  ramp->increment);
   for (const int64_t batch : {ramp->start, ramp->increment})
     if (step > 0 && batch % step != 0) {
-      problems.add("--rampup-batch-size ", join(t.rampup, " "), ": ", batch,
-                   " is not a multiple of --micro-batch-size ", t.micro_batch, " * data-parallel size ",
+      problems.add(Opt{"rampup-batch-size"}, ' ', join(t.rampup, " "), ": ", batch, " is not a multiple of ",
+                   Opt{"micro-batch-size"}, ' ', t.micro_batch, " * data-parallel size ",
                    step / t.micro_batch, nearest_multiples(batch, step));
       return;
     }
@@ -258,11 +263,12 @@ void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) c
   const int64_t step = int64_t{micro_batch} * parallel.data;
   validate_ramp(*this, step, problems);
   if (step > 0 && global_batch % step != 0)
-    problems.add("--global-batch-size ", global_batch, " is not a multiple of --micro-batch-size ",
-                 micro_batch, " * data-parallel size ", parallel.data, nearest_multiples(global_batch, step));
+    problems.add(Opt{"global-batch-size"}, ' ', global_batch, " is not a multiple of ",
+                 Opt{"micro-batch-size"}, ' ', micro_batch, " * data-parallel size ", parallel.data,
+                 nearest_multiples(global_batch, step));
   else if (accumulation && step > 0 && global_batch != step * *accumulation)
-    problems.add("--global-batch-size ", global_batch, " and --gradient-accumulation-steps ", *accumulation,
-                 " contradict each other; give one of them");
+    problems.add(Opt{"global-batch-size"}, ' ', global_batch, " and ", Opt{"gradient-accumulation-steps"},
+                 ' ', *accumulation, " contradict each other; give one of them");
 }
 
 }  // namespace megalith

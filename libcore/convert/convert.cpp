@@ -186,96 +186,54 @@ std::string convert_adapter(const ConvertConfig& config) {
                          [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
+bool has_usual_names(const std::string& folder) {
+  const auto found = find_tokenizer(folder);
+  return found && (found->model.empty() || fs::is_directory(found->model) ||
+                   is_tokenizer_file(fs::path(found->model).filename().string()));
 }
 
-// A tokenizer that the user named, as a folder with the usual names that all other code expects. Copies that
-// this required are removed at the end.
-class TokenizerFolder {
- public:
-  explicit TokenizerFolder(const ConvertConfig& config) {
-    if (!config.vocab_file.empty())
-      copy_gpt2(config.vocab_file, config.merge_file);
-    else if (!config.tokenizer.empty())
-      take("--tokenizer", config.tokenizer);
-    else if (!config.tokenizer_model.empty())
-      take("--tokenizer-model", config.tokenizer_model);
-  }
-  const std::string& path() const { return path_; }  // empty: no tokenizer was named
+TokenizerFolder gpt2_folder(const std::string& vocab, const std::string& merges) {
+  return TokenizerFolder({{"vocab.json", vocab}, {"merges.txt", merges}});
+}
 
-  /// Returns the result of `run`. An error about a copy names the user's file instead: the copy is gone when
-  /// the message is read.
-  template <class Run>
-  auto name_files_in(const Run& run) const {
-    try {
-      return run();
-    } catch (const Error& error) {
-      std::string said = error.what();
-      for (const auto& [copied, file] : copies_) said = replaced(std::move(said), copied, file);
-      if (!copies_.empty()) said = replaced(std::move(said), path_, copies_.front().second);
-      throw Error(error.kind(), said);
-    }
-  }
+TokenizerFolder folder_of(const std::string& name) {
+  const std::string named = path_or_snapshot(name);
+  for (const std::string& folder : {named, named + "/" + kTokenizerFolder})
+    if (fs::is_directory(folder) && has_usual_names(folder)) return folder;
+  const auto found = recognize_tokenizer(named);
+  if (!found) fail(ErrorKind::kNoInput, name, ": there is no such file or folder", hub_remedy(name));
+  if (!found->vocab.empty()) return gpt2_folder(found->vocab, found->merges);
+  const bool json = found->type == "HuggingFaceTokenizer";
+  return TokenizerFolder({{json ? "tokenizer.json" : "tokenizer.model", found->model}});
+}
 
- private:
-  void take(const char* option, const std::string& name) {
-    try {
-      take(name);
-    } catch (const Error& error) {
-      fail(error.kind(), option, " ", error.what());
-    }
+TokenizerFolder folder_of(const Opt& option, const std::string& name) {
+  try {
+    return folder_of(name);
+  } catch (const Error& error) {
+    fail(error.kind(), Phrase(option, ' ', error.what()).text());
   }
+}
 
-  void take(const std::string& name) {
-    const std::string named = path_or_snapshot(name);
-    for (const std::string& folder : {named, named + "/" + kTokenizerFolder})
-      if (fs::is_directory(folder) && has_usual_names(folder)) {
-        path_ = folder;
-        return;
-      }
-    const auto found = recognize_tokenizer(named);
-    if (!found) fail(ErrorKind::kNoInput, name, ": there is no such file or folder", hub_remedy(name));
-    if (!found->vocab.empty())
-      copy_gpt2(found->vocab, found->merges);
-    else
-      copy(found->model, found->type == "HuggingFaceTokenizer" ? "tokenizer.json" : "tokenizer.model");
-  }
-
-  static bool has_usual_names(const std::string& folder) {
-    const auto found = find_tokenizer(folder);
-    return found && (found->model.empty() || fs::is_directory(found->model) ||
-                     is_tokenizer_file(fs::path(found->model).filename().string()));
-  }
-
-  void copy_gpt2(const std::string& vocab, const std::string& merges) {
-    copy(vocab, "vocab.json");
-    copy(merges, "merges.txt");
-  }
-
-  void copy(const std::string& file, const char* name) {
-    if (!folder_) folder_.emplace(fs::temp_directory_path() / "megalith-tokenizer");
-    path_ = folder_->path().string();
-    copies_.emplace_back(path_ + "/" + name, file);
-    write_file(copies_.back().first, read_file(file));
-  }
-
-  std::optional<AtomicDirectory> folder_;
-  std::string path_;
-  std::vector<std::pair<std::string, std::string>> copies_;  // a copy, and the file that the user named
-};
+/// The tokenizer that the options name; empty: they name none.
+TokenizerFolder named_tokenizer(const ConvertConfig& config) {
+  if (!config.vocab_file.empty()) return gpt2_folder(config.vocab_file, config.merge_file);
+  if (!config.tokenizer.empty()) return folder_of(Opt{"tokenizer"}, config.tokenizer);
+  if (!config.tokenizer_model.empty()) return folder_of(Opt{"tokenizer-model"}, config.tokenizer_model);
+  return {};
+}
 
 std::string convert_model(const ConvertConfig& config) {
-  const ModelSource source(config.path(), config.source_options());
+  SourceOptions options = config.source_options();
+  options.tokenizer = named_tokenizer(config);
+  const ModelSource source(config.path(), options);
   std::optional<Adapter> adapter;
   std::unique_ptr<TensorFile> merged;
   if (!config.adapter.empty())
     merged = merge_adapter(source.tensors(), source.config(), adapter.emplace(config.adapter));
   const Conversion conversion{
       .source = source,
-      .tokenizer_folder = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer,
+      .tokenizer_folder = options.tokenizer.empty() ? source.tokenizer_folder() : options.tokenizer,
       .dtype = dtype_of(config),
       .tensors = merged.get(),
       .check = config.check};
@@ -286,17 +244,12 @@ std::string convert_model(const ConvertConfig& config) {
 
 std::string run_convert(const ConvertConfig& config) {
   if (config.inspects()) {
-    const TokenizerFolder named(config);
     SourceOptions options = config.source_options();
-    options.tokenizer = named.path();
-    const Json inspected = named.name_files_in([&] { return inspect(config.path(), options); });
+    options.tokenizer = named_tokenizer(config);
+    const Json inspected = inspect(config.path(), options);
     return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected, table_columns());
   }
-  if (is_adapter(config.path())) return convert_adapter(config);
-  const TokenizerFolder named(config);
-  ConvertConfig model = config;
-  model.tokenizer = named.path();
-  return named.name_files_in([&] { return convert_model(model); });
+  return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
 }
 
 }  // namespace megalith

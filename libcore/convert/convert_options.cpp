@@ -34,22 +34,22 @@ void ConvertConfig::validate(Problems& problems) const {
   if (input.size() == 1 && input[0] == "inspect")
     problems.add("inspect needs a path; wanted: inspect PATH, a model's file or folder");
   if (!parse_size(max_shard_size))
-    problems.add("--max-shard-size ", quote(max_shard_size),
+    problems.add(Opt{"max-shard-size"}, ' ', quote(max_shard_size),
                  " is not a size; wanted a number with MB, GB, MiB or GiB, such as 5GB");
   if (vocab_file.empty() != merge_file.empty())
-    problems.add(vocab_file.empty() ? "--merge-file needs --vocab-file" : "--vocab-file needs --merge-file");
+    problems.add(Opt{vocab_file.empty() ? "merge-file" : "vocab-file"}, " needs ",
+                 Opt{vocab_file.empty() ? "vocab-file" : "merge-file"});
   if (!tokenizer.empty() + !tokenizer_model.empty() + !vocab_file.empty() > 1)
-    problems.add("--tokenizer, --tokenizer-model and --vocab-file name a tokenizer each; give one");
-  if (dtype == "q8_0" && to != "gguf") problems.add("--dtype q8_0 needs --to gguf");
+    problems.add(Opt{"tokenizer"}, ", ", Opt{"tokenizer-model"}, " and ", Opt{"vocab-file"},
+                 " name a tokenizer each; give one");
+  if (dtype == "q8_0" && to != "gguf") problems.add(Opt{"dtype"}, " q8_0 needs ", Opt{"to"}, " gguf");
   if (to != "megatron" && (tensor > 1 || pipeline > 1))
-    problems.add("--tp and --pp need --to megatron; the other formats have no parallel layout");
+    problems.add(Opt{"tp"}, " and ", Opt{"pp"}, " need ", Opt{"to"},
+                 " megatron; the other formats have no parallel layout");
 }
 
 SourceOptions ConvertConfig::source_options() const {
-  return {.vocab_size = vocab_size,
-          .heads = heads,
-          .tokenizer = tokenizer,
-          .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
+  return {.vocab_size = vocab_size, .heads = heads, .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
 }
 
 }  // namespace megalith

@@ -6,12 +6,21 @@
 namespace megalith {
 namespace {
 
-std::string rendered(const ChatTemplate& chat, const ChatTokens& tokens, Json::Array messages, bool prompt) {
-  return chat.render({{"messages", Json(std::move(messages))},
-                      {"bos_token", tokens.bos_token},
-                      {"eos_token", tokens.eos_token},
-                      {"add_generation_prompt", prompt}});
-}
+/// A template and the tokens that it names. Its errors begin with `where`.
+struct Renderer {
+  const ChatTemplate& chat;
+  const ChatTokens& tokens;
+  const std::string& where;
+
+  std::string operator()(Json::Array messages, bool prompt) const try {
+    return chat.render({{"messages", Json(std::move(messages))},
+                        {"bos_token", tokens.bos_token},
+                        {"eos_token", tokens.eos_token},
+                        {"add_generation_prompt", prompt}});
+  } catch (const Error& error) {
+    fail(error.kind(), where, ": ", error.what());
+  }
+};
 
 /// Appends the part of `whole` beyond `done`.
 void append(std::vector<Segment>& out, std::string& done, const std::string& whole, bool answer,
@@ -27,19 +36,17 @@ void append(std::vector<Segment>& out, std::string& done, const std::string& who
 }  // namespace
 
 std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens& tokens,
-                                   const Json::Array& messages, const std::string& where) try {
+                                   const Json::Array& messages, const std::string& where) {
+  const Renderer rendered{chat, tokens, where};
   std::vector<Segment> out;
   std::string done;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i]["role"] != Json("assistant")) continue;
     const auto end = messages.begin() + static_cast<std::ptrdiff_t>(i);
-    append(out, done, rendered(chat, tokens, {messages.begin(), end}, true), false, where);
-    append(out, done, rendered(chat, tokens, {messages.begin(), end + 1}, false), true, where);
+    append(out, done, rendered({messages.begin(), end}, true), false, where);
+    append(out, done, rendered({messages.begin(), end + 1}, false), true, where);
   }
   return out;
-} catch (const Error& error) {
-  if (std::string_view(error.what()).starts_with(where)) throw;
-  throw Error(error.kind(), concat(where, ": ", error.what()));
 }
 
 }  // namespace megalith

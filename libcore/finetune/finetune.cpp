@@ -127,18 +127,16 @@ void check_complete(FinetuneConfig& config) {
   config.run.validate(problems);
   check_ranks(config.run.parallel, problems);
   if ((config.schedule.best || config.schedule.patience > 0) && config.run.train.eval_iters == 0)
-    problems.add(
-        "--load-best-model-at-end and --early-stopping-patience need records to evaluate on; give "
-        "--eval-data, or a dev.json next to train.json");
+    problems.add(Opt{"load-best-model-at-end"}, " and ", Opt{"early-stopping-patience"},
+                 " need records to evaluate on; give ", Opt{"eval-data"},
+                 ", or a dev.json next to train.json");
   if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted) {
     if (config.schedule.do_eval)
-      problems.add(
-          "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
-          "dev.json next to train.json");
+      problems.add(Opt{"no-do-train"}, " leaves nothing to do: there are no records to evaluate on; give ",
+                   Opt{"eval-data"}, ", or a dev.json next to train.json");
     else
-      problems.add(
-          "--no-do-train and --no-do-eval leave nothing to do; leave out one of them, or give "
-          "--do-generation");
+      problems.add(Opt{"no-do-train"}, " and ", Opt{"no-do-eval"},
+                   " leave nothing to do; leave out one of them, or give ", Opt{"do-generation"});
   }
   problems.throw_if_any();
 }

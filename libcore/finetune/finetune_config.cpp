@@ -72,47 +72,54 @@ void MethodOptions::finish() {
 }
 
 void MethodOptions::validate(Problems& problems) const {
-  if (lora && prefix) problems.add("--lora and --prefix-tuning contradict each other; give one of them");
+  if (lora && prefix)
+    problems.add(Opt{"lora"}, " and ", Opt{"prefix-tuning"}, " contradict each other; give one of them");
   for (const auto& [given, kind, option] :
-       {std::tuple(lora, "lora", "--lora"), std::tuple(prefix, "prefix", "--prefix-tuning")})
+       {std::tuple(lora, "lora", Opt{"lora"}), std::tuple(prefix, "prefix", Opt{"prefix-tuning"})})
     if (given && type && *type != kind)
-      problems.add("--finetuning-type ", *type, " and ", option, " contradict each other; give one of them");
+      problems.add(Opt{"finetuning-type"}, ' ', *type, " and ", option,
+                   " contradict each other; give one of them");
   check_adapter(problems);
-  const std::pair<bool, const char*> of_lora[] = {{rank.has_value(), "--lora-rank"},
-                                                  {alpha.has_value(), "--lora-alpha"},
-                                                  {dropout.has_value(), "--lora-dropout"},
-                                                  {rslora.has_value(), "--use-rslora"},
-                                                  {!modules.empty(), "--target-modules"}};
+  const std::pair<bool, Opt> of_lora[] = {{rank.has_value(), {"lora-rank"}},
+                                          {alpha.has_value(), {"lora-alpha"}},
+                                          {dropout.has_value(), {"lora-dropout"}},
+                                          {rslora.has_value(), {"use-rslora"}},
+                                          {!modules.empty(), {"target-modules"}}};
   for (const auto& [given, name] : of_lora)
-    if (given && !is_lora()) problems.add(name, " needs --lora");
-  if (prefix_positions && !is_prefix()) problems.add("--num-prefix-tokens needs --prefix-tuning");
+    if (given && !is_lora()) problems.add(name, " needs ", Opt{"lora"});
+  if (prefix_positions && !is_prefix())
+    problems.add(Opt{"num-prefix-tokens"}, " needs ", Opt{"prefix-tuning"});
   if (merge && !is_lora())
-    problems.add("--merge-weights needs --lora: without an adapter there is nothing to add");
-  if (loraplus_ratio != 1 && !is_lora()) problems.add("--loraplus-lr-ratio needs --lora");
-  if (qlora && !is_lora()) problems.add("--qlora needs --lora: what is kept in 8 bits is not trained");
+    problems.add(Opt{"merge-weights"}, " needs ", Opt{"lora"},
+                 ": without an adapter there is nothing to add");
+  if (loraplus_ratio != 1 && !is_lora()) problems.add(Opt{"loraplus-lr-ratio"}, " needs ", Opt{"lora"});
+  if (qlora && !is_lora())
+    problems.add(Opt{"qlora"}, " needs ", Opt{"lora"}, ": what is kept in 8 bits is not trained");
 }
 
 void MethodOptions::check_adapter(Problems& problems) const {
   if (adapter.empty()) return;
   if (method == "full")
-    problems.add("--finetuning-type full and --adapter ", adapter,
+    problems.add(Opt{"finetuning-type"}, " full and ", Opt{"adapter"}, ' ', adapter,
                  " contradict each other; leave out one of them, or add the adapter to the model first: "
-                 "megalith-convert --merge-adapter ",
-                 adapter);
+                 "megalith-convert ",
+                 Opt{"merge-adapter"}, ' ', adapter);
   if (begin_.name == kPeftLora && is_prefix())
-    problems.add("--adapter ", adapter,
+    problems.add(Opt{"adapter"}, ' ', adapter,
                  " is one of LoRA, and a prefix is to be trained; leave out one of them");
   if (begin_.name == kPeftPrefix && is_lora())
-    problems.add("--adapter ", adapter, " is a prefix, and LoRA is to be trained; leave out one of them");
+    problems.add(Opt{"adapter"}, ' ', adapter,
+                 " is a prefix, and LoRA is to be trained; leave out one of them");
   if (is_prefix() && begin_.positions > 0 && prefix_positions != begin_.positions)
-    problems.add("--num-prefix-tokens ", *prefix_positions, ": --adapter ", adapter, " has ",
-                 begin_.positions, "; leave it out");
+    problems.add(Opt{"num-prefix-tokens"}, ' ', *prefix_positions, ": ", Opt{"adapter"}, ' ', adapter,
+                 " has ", begin_.positions, "; leave it out");
 }
 
 void ScheduleOptions::validate(Problems& problems) const {
   if ((best || patience > 0) && (!do_eval || evaluate == Moments::kNo))
-    problems.add(best ? "--load-best-model-at-end" : "--early-stopping-patience",
-                 " needs evaluations; give --do-eval and --eval-strategy steps or epoch");
+    problems.add(Opt{best ? "load-best-model-at-end" : "early-stopping-patience"},
+                 " needs evaluations; give ", Opt{"do-eval"}, " and ", Opt{"eval-strategy"},
+                 " steps or epoch");
   static const std::vector<std::string> kKnown = {"disable_p2p_cache_shape", "disable_partial_send_recv",
                                                   "enable_delay_scale_loss", "enable_release_grads",
                                                   "enable_dp_comm_overlap",  "enable_timer",
@@ -120,7 +127,7 @@ void ScheduleOptions::validate(Problems& problems) const {
   for (const std::string& words : pipeline_config)
     for (const std::string& word : split(words, ' '))
       if (!word.empty() && std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end())
-        problems.add("--pipeline-parallel-config ", quote(word), " is not known; wanted one of ",
+        problems.add(Opt{"pipeline-parallel-config"}, ' ', quote(word), " is not known; wanted one of ",
                      join(kKnown, ", "));
 }
 
@@ -172,62 +179,63 @@ FinetuneConfig::Resume FinetuneConfig::resume() const {
 }
 
 void FinetuneConfig::check_folders(Problems& problems) const {
-  if (run.checkpoint.save.empty()) problems.add("--output-dir (--save) is missing");
+  if (run.checkpoint.save.empty()) problems.add(Opt{"output-dir"}, " (", Opt{"save"}, ") is missing");
   if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
-    problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
+    problems.add(Opt{"output-dir"}, ' ', schedule.output, " and ", Opt{"save"}, ' ', run.checkpoint.save,
                  " contradict each other; give one of them");
   check_replaced(problems);
   if (schedule.overwrite && resume().wanted)
-    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", schedule.resume_from,
-                 " contradict each other; give one of them");
+    problems.add(Opt{"overwrite-output-dir"}, " and ", Opt{"resume-from-checkpoint"}, ' ',
+                 schedule.resume_from, " contradict each other; give one of them");
   if (!traits_of(run.checkpoint.format).native)
-    problems.add(
-        "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
-        "written for peft or as a Hugging Face folder");
+    problems.add(Opt{"ckpt-format"},
+                 " torch and pth are for megalith-pretrain; leave it out: the result is written for peft or "
+                 "as a Hugging Face folder");
 }
 
 // At its end, the run would replace its own starting point with its result.
 void FinetuneConfig::check_replaced(Problems& problems) const {
   struct Begin {
-    const char* option;
+    Opt option;
     const std::string& path;
     const char* result;  // in --output-dir
     bool written;
   };
   const bool trains = schedule.do_train;
   for (const auto& [option, path, result, written] :
-       {Begin{"--adapter", method.adapter, "", trains},
-        {"--model", data.model, "/hf", trains && method.method == "full" && method.export_model},
-        {"--model", data.model, "/merged", trains && method.merge},
-        {"--data", data.data, "/generated_predictions.jsonl", generation.wanted},
-        {"--eval-data", data.eval_data, "/generated_predictions.jsonl", generation.wanted}})
+       {Begin{{"adapter"}, method.adapter, "", trains},
+        {{"model"}, data.model, "/hf", trains && method.method == "full" && method.export_model},
+        {{"model"}, data.model, "/merged", trains && method.merge},
+        {{"data"}, data.data, "/generated_predictions.jsonl", generation.wanted},
+        {{"eval-data"}, data.eval_data, "/generated_predictions.jsonl", generation.wanted}})
     if (written && !path.empty() && real_path(path) == real_path(run.checkpoint.save + result))
-      problems.add(option, ' ', quote(path), " would be replaced by the result of the run in --output-dir ",
-                   quote(run.checkpoint.save), "; give another folder");
+      problems.add(option, ' ', quote(path), " would be replaced by the result of the run in ",
+                   Opt{"output-dir"}, ' ', quote(run.checkpoint.save), "; give another folder");
 }
 
 void FinetuneConfig::check_combinations(Problems& problems) const {
   if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
-    problems.add("--context-parallel-size ", run.parallel.context,
-                 " goes with neither --prefix-tuning nor --packing; leave it at 1");
+    problems.add(Opt{"context-parallel-size"}, ' ', run.parallel.context, " goes with neither ",
+                 Opt{"prefix-tuning"}, " nor ", Opt{"packing"}, "; leave it at 1");
   if (method.is_prefix() && data.packing)
-    problems.add(
-        "--packing and --prefix-tuning contradict each other: a prefix precedes a single record; leave out "
-        "--packing");
+    problems.add(Opt{"packing"}, " and ", Opt{"prefix-tuning"},
+                 " contradict each other: a prefix precedes a single record; leave out ", Opt{"packing"});
   if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
-    problems.add(
-        "--device cuda can train all parameters of padded batches only, by answers; give --device cpu");
+    problems.add(Opt{"device"}, " cuda can train all parameters of padded batches only, by answers; give ",
+                 Opt{"device"}, " cpu");
 }
 
 void FinetuneConfig::check_preferences(Problems& problems) const {
   if (method.is_prefix())
-    problems.add("--dpo goes with all parameters or --lora: a prefix cannot be left out of the reference");
+    problems.add(Opt{"dpo"}, " goes with all parameters or ", Opt{"lora"},
+                 ": a prefix cannot be left out of the reference");
   if (data.packing)
-    problems.add(
-        "--packing and --dpo contradict each other: each answer has its own loss; leave out --packing");
+    problems.add(Opt{"packing"}, " and ", Opt{"dpo"},
+                 " contradict each other: each answer has its own loss; leave out ", Opt{"packing"});
   if (method.dropout.value_or(0) > 0 || method.attention_dropout.value_or(0) > 0 ||
       method.hidden_dropout.value_or(0) > 0)
-    problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
+    problems.add(Opt{"dpo"},
+                 " is without dropout, which would blur what an answer's probability is; leave it at 0");
 }
 
 void check_files(const FinetuneConfig& config, RunFiles files) {

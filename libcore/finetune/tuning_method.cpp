@@ -159,7 +159,7 @@ void TuningMethod::set_prefix() {
   tuning_.adapters = adapters_.get();
 }
 
-std::string TuningMethod::tokenizer_folder(const ModelSource& result) const {
+const TokenizerFolder& TuningMethod::tokenizer_folder(const ModelSource& result) const {
   // The model's own folder may hold more than a checkpoint keeps, such as a chat template.
   const TokenizerConfig& used = config_.run.tokenizer;
   const TokenizerFiles& own = model_.tokenizer();

@@ -44,7 +44,7 @@ class TuningMethod {
   void log_method(const std::string& what) const;
   void take_adapter_settings();
   std::string checkpoint(int64_t iteration) const;
-  std::string tokenizer_folder(const ModelSource& result) const;
+  const TokenizerFolder& tokenizer_folder(const ModelSource& result) const;
   void write_merged(const std::string& output) const;
 
   const FinetuneConfig& config_;

@@ -62,14 +62,14 @@ std::string template_text(const Json* value) {
 GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tokenizer) {
   GenerationFiles out;
   out.end = end_ids(source, tokenizer);
-  const std::string& folder = source.tokenizer_folder();
+  const TokenizerFolder& folder = source.tokenizer_folder();
   if (folder.empty()) return out;
-  const Json config = load_if_there(folder + "/tokenizer_config.json");
+  const Json config = load_if_there(folder.file("tokenizer_config.json"));
   out.bos_token = token_text(config, "bos_token");
   out.eos_token = token_text(config, "eos_token");
-  out.template_file = folder + "/tokenizer_config.json";
+  out.template_file = folder.file("tokenizer_config.json");
   out.chat_template = template_text(config.find("chat_template"));
-  if (const std::string file = folder + "/chat_template.jinja"; file_exists(file)) {
+  if (const std::string file = folder.file("chat_template.jinja"); file_exists(file)) {
     out.chat_template = read_own_file(file);
     out.template_file = file;
   }

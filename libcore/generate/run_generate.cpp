@@ -87,12 +87,15 @@ void report(const Generator& generator) {
 
 void PromptOptions::validate(Problems& problems) const {
   const int given = int{!prompts.empty()} + int{!prompts_file.empty()} + int{!chat.empty()};
-  if (given > 1) problems.add("--prompt, --prompts-file and --chat exclude each other; give one of them");
+  if (given > 1)
+    problems.add(Opt{"prompt"}, ", ", Opt{"prompts-file"}, " and ", Opt{"chat"},
+                 " exclude each other; give one of them");
 }
 
 void EndOptions::validate(Problems& problems) const {
   if (std::find(stop.begin(), stop.end(), "") != stop.end())
-    problems.add("--stop is an empty text, which ends everything at once; give at least one character");
+    problems.add(Opt{"stop"},
+                 " is an empty text, which ends everything at once; give at least one character");
 }
 
 void run_generate(const GenerateConfig& config) {

@@ -1,7 +1,6 @@
 #include "libcore/options/cli.h"
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 
 #include <unistd.h>
@@ -17,10 +16,6 @@
 namespace megalith {
 
 namespace {
-constexpr const char* kDefault = "default";
-constexpr const char* kDerived = "derived";
-constexpr const char* kCommandLine = "command line";
-constexpr const char* kCheckpoint = "checkpoint ";
 constexpr const char* kGeneralGroup = "General";
 
 /// The options that every app has.
@@ -46,18 +41,24 @@ struct General {
   }
 };
 
+/// Where an option has its value from.
+enum class Giver { kDefault, kDerived, kFile, kAdopted, kCommandLine };
+struct Source {
+  Giver giver = Giver::kDefault;
+  std::string text = "default";  // for messages: "run.yaml:3", "checkpoint FROM"
+};
+const Source kDerived = {Giver::kDerived, "derived"};
+const Source kCommandLine = {Giver::kCommandLine, "command line"};
+
 struct Entry {
   Field field;
   size_t group;
-  std::string source, default_value;
+  Source source = {};
+  std::string default_value;
   const char* remedy = nullptr;  // of a withdrawn option
-};
 
-/// Whether a value's source is a --config file.
-bool is_place(const std::string& source) {
-  return source != kDefault && source != kDerived && source != kCommandLine &&
-         !source.starts_with(kCheckpoint);
-}
+  bool given_by(Giver giver) const { return source.giver == giver; }
+};
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
@@ -93,12 +94,14 @@ struct Options::State {
     if (!match) fail(ErrorKind::kInternal, "no option is called --", option);
     return match->field;
   }
+  const Entry& entry(const std::string& option) const { return entries[index(option)]; }
 
   std::vector<FileOption> translated_file(const std::string& path);
   void take_config_file(const std::string& path);
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  const std::string* name_in(const Problem& problem, const Entry& entry) const;
   Problems with_places(const Problems& all) const;
   AppDoc document() const;
   /// Includes the words that a shell may offer, which only completion needs: collecting them may read a file.
@@ -122,10 +125,8 @@ Options::~Options() = default;
 void Options::add_group(Group group) {
   for (Field& field : group.fields) {
     std::string text = field_text(field);
-    state_->entries.push_back({.field = std::move(field),
-                               .group = state_->groups.size(),
-                               .source = kDefault,
-                               .default_value = std::move(text)});
+    state_->entries.push_back(
+        {.field = std::move(field), .group = state_->groups.size(), .default_value = std::move(text)});
     state_->table.add(state_->entries.back().field);
   }
   group.fields.clear();
@@ -199,30 +200,30 @@ void Options::State::take_config_file(const std::string& path) {
     const OptionMatch* match = table.find(option.key);
     const OptionFate* fate = match ? nullptr : table.find_fate(option.key);
     if (!match && !fate)
-      problems.add(option.where, ": unknown option ", quote(option.key),
-                   ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
+      problems.add_at(option.where, "unknown option ", quote(option.key),
+                      ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
     if (option.is_null) continue;  // a key without a value counts as not given
     if (fate && refuses(*fate, option.words))
-      problems.add(option.where, ": ", option.key, " is not supported; ", fate->remedy);
+      problems.add_at(option.where, option.key, " is not supported; ", fate->remedy);
     else if (fate)
       ignored.push_back(
           {.name = option.key, .words = option.words, .where = concat(option.where, ": ", option.key)});
     if (!match) continue;
     if (is_general(entries[match->field])) {
-      problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
+      problems.add_at(option.where, quote(option.key), " belongs on the command line");
       continue;
     }
     Entry& entry = entries[match->field];
     if (entry.remedy) {
-      problems.add(option.where, ": ", option.key, " is not supported; ", entry.remedy);
+      problems.add_at(option.where, option.key, " is not supported; ", entry.remedy);
       continue;
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
-    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is already set at ", first->second);
+    if (!fresh) problems.add_at(option.where, quote(option.key), " is already set at ", first->second);
     if (match->negated)
       for (std::string& word : option.words) word = negate_word(word);
-    set_field(entry.field, option.words, option.where + ": " + option.key, problems);
-    entry.source = option.where;
+    set_field(entry.field, option.words, {option.where, option.key}, problems);
+    entry.source = {Giver::kFile, option.where};
   }
 }
 
@@ -232,7 +233,7 @@ void Options::State::take_command_line(const CommandLine& line) {
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
     if (entry.remedy) {
-      problems.add("--", entry.field.name, " is not supported; ", entry.remedy);
+      problems.add(Opt{entry.field.name}, " is not supported; ", entry.remedy);
       continue;
     }
     const std::vector<std::string>* words = &given.words;
@@ -241,7 +242,7 @@ void Options::State::take_command_line(const CommandLine& line) {
       all.insert(all.end(), given.words.begin(), given.words.end());
       words = &all;
     }
-    set_field(entry.field, *words, "--" + entry.field.name, problems);
+    set_field(entry.field, *words, {{}, entry.field.name}, problems);
     entry.source = kCommandLine;
   }
 }
@@ -252,7 +253,7 @@ std::optional<std::string> Options::read(const std::vector<std::string>& argumen
   for (const GivenOption& given : line.options) {
     const Entry& entry = state_->entries[given.field];
     if (state_->is_general(entry))
-      set_field(entry.field, given.words, "--" + entry.field.name, state_->problems);
+      set_field(entry.field, given.words, {{}, entry.field.name}, state_->problems);
   }
   if (general.help) return help(static_cast<int>(columns_of(STDOUT_FILENO)));
   if (general.version) return state_->app + " " MEGALITH_VERSION "\n";
@@ -270,8 +271,9 @@ std::optional<std::string> Options::read(const std::vector<std::string>& argumen
 
 void Options::adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups) {
   for (Entry& entry : state_->entries) {
-    if (!state_->in(entry, groups) || entry.source == kCommandLine) continue;
-    if (from_json({entry.field}, args, from, state_->problems) > 0) entry.source = kCheckpoint + from;
+    if (!state_->in(entry, groups) || entry.given_by(Giver::kCommandLine)) continue;
+    if (from_json({entry.field}, args, from, state_->problems) > 0)
+      entry.source = {Giver::kAdopted, "checkpoint " + from};
   }
 }
 
@@ -283,65 +285,64 @@ void Options::State::finish(const std::vector<std::string>& names) {
   if (names.empty())
     for (const auto& step : steps) step();
   for (size_t i = 0; i < entries.size(); ++i)
-    if (entries[i].source == kDefault && field_value(entries[i].field) != before[i])
+    if (entries[i].given_by(Giver::kDefault) && field_value(entries[i].field) != before[i])
       entries[i].source = kDerived;
 }
 
 void Options::State::find_missing(const std::vector<std::string>& names, Problems& found) const {
-  for (const Entry& entry : entries)
-    if (entry.field.required && entry.source == kDefault && in(entry, names))
-      found.add(
-          entry.field.positional ? megalith::document(entry.field, {}).spelling : "--" + entry.field.name,
-          " is missing");
+  for (const Entry& entry : entries) {
+    if (!entry.field.required || !entry.given_by(Giver::kDefault) || !in(entry, names)) continue;
+    if (entry.field.positional)
+      found.add(megalith::document(entry.field, {}).spelling, " is missing");
+    else
+      found.missing({entry.field.name});
+  }
 }
 
 namespace {
-/// Drops "--num-layers is missing" where "--num-layers "four": wanted an integer" gives the reason: one
-/// mistake needs one complaint.
+/// Leaves out that an option is missing where another complaint refuses its value: one mistake needs one
+/// complaint.
 Problems without_echoes(const Problems& all) {
   Problems out;
-  for (const std::string& text : all.list()) {
-    const size_t at = text.find(" is missing");
-    const auto tells_more = [&](const std::string& other) {
-      return other.starts_with(text.substr(0, at) + " \"");
+  for (const Problem& problem : all.list()) {
+    const auto tells_more = [&](const Problem& other) {
+      return other.option == problem.option && !other.found.empty();
     };
-    if (at == std::string::npos || std::none_of(all.list().begin(), all.list().end(), tells_more))
-      out.add(text);
+    if (!problem.missing || std::none_of(all.list().begin(), all.list().end(), tells_more)) out.add(problem);
   }
   return out;
 }
 }  // namespace
 
-namespace {
-/// Whether a complaint names this option, and not one whose name only begins alike.
-bool speaks_of(const std::string& complaint, const std::string& option) {
-  const std::string name = "--" + option;
-  for (size_t at = complaint.find(name); at != std::string::npos; at = complaint.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    const char next = end < complaint.size() ? complaint[end] : ' ';
-    if (next != '-' && next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
-  }
-  return false;
-}
-}  // namespace
-
-/// Adds to each complaint, unless it is about the file, where its options are set in the file, since the
-/// command line does not show that: "... (run.yaml:3: parallel_config.micro_batch_num gives
-/// --gradient-accumulation-steps)".
+/// Notes on each complaint, unless it is about a line of the file, which lines of the file give the options
+/// that it names, since the command line does not show that: "... (run.yaml:3:
+/// parallel_config.micro_batch_num gives --gradient-accumulation-steps)".
 Problems Options::State::with_places(const Problems& all) const {
   Problems out;
-  for (const std::string& text : all.list()) {
-    std::map<std::string, std::string> places;  // and the options that each sets
-    for (const Entry& entry : entries)
-      if (is_place(entry.source) && !text.starts_with(general.config) && speaks_of(text, entry.field.name)) {
-        std::string& names = places[entry.source];
-        names += (names.empty() ? "--" : ", --") + entry.field.name;
-      }
+  for (Problem problem : all.list()) {
+    std::map<std::string, std::string> places;  // and the options that each gives
+    for (const Entry& entry : entries) {
+      if (!problem.place.empty() || !entry.given_by(Giver::kFile)) continue;
+      const std::string* const name = name_in(problem, entry);
+      if (!name) continue;
+      std::string& options = places[entry.source.text];
+      options += (options.empty() ? "--" : ", --") + *name;
+    }
     std::vector<std::string> notes;
-    for (const auto& [place, names] : places) notes.push_back(concat(place, " gives ", names));
-    out.add(text, notes.empty() ? "" : concat(" (", join(notes, "; "), ')'));
+    for (const auto& [place, options] : places) notes.push_back(concat(place, " gives ", options));
+    problem.note = join(notes, "; ");
+    out.add(std::move(problem));
   }
   return out;
+}
+
+/// The name that the complaint has for the option: its own, an alias or --no-NAME; null: it does not name it.
+const std::string* Options::State::name_in(const Problem& problem, const Entry& entry) const {
+  for (const std::string& name : problem.options)
+    if (const OptionMatch* const match = table.find(name);
+        match && table.fields[match->field] == &entry.field)
+      return &name;
+  return nullptr;
 }
 
 void Options::check(const std::vector<std::string>& groups) {
@@ -393,16 +394,20 @@ std::optional<std::string> Options::parse(int argc, const char* const* argv) {
 }
 
 const std::string& Options::source(const std::string& option) const {
-  return state_->entries[state_->index(option)].source;
+  return state_->entry(option).source.text;
 }
 
 bool Options::given(const std::string& option) const {
-  const std::string& from = source(option);
-  return from != kDefault && from != kDerived;
+  const Entry& entry = state_->entry(option);
+  return !entry.given_by(Giver::kDefault) && !entry.given_by(Giver::kDerived);
 }
 
 bool Options::on_command_line(const std::string& option) const {
-  return source(option) == kCommandLine;
+  return state_->entry(option).given_by(Giver::kCommandLine);
+}
+
+bool Options::in_config_file(const std::string& option) const {
+  return state_->entry(option).given_by(Giver::kFile);
 }
 
 std::vector<std::vector<std::string>> Options::given_words(const std::vector<std::string>& groups) const {
@@ -438,7 +443,7 @@ std::vector<std::string> Options::describe() const {
     if (state_->is_general(entry) || entry.field.unlisted) continue;
     const std::string name = json_key(entry.field.name), value = field_text(entry.field);
     const std::string dots(name.size() + 2 < kValueColumn ? kValueColumn - name.size() - 2 : 3, '.');
-    const std::string from = entry.source == kDefault ? "" : concat(" (", entry.source, ')');
+    const std::string from = entry.given_by(Giver::kDefault) ? "" : concat(" (", entry.source.text, ')');
     lines.push_back(concat("  ", name, ' ', dots, ' ', value.empty() ? "none" : value, from));
   }
   return lines;

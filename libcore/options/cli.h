@@ -102,6 +102,7 @@ class Options {
   const std::string& source(const std::string& option) const;
   bool given(const std::string& option) const;  // its source is neither default nor derived
   bool on_command_line(const std::string& option) const;
+  bool in_config_file(const std::string& option) const;
   /// The options of these groups that were given, each as the words of a command line: {"--lr", "1e-3"},
   /// {"--no-load-optim"}.
   std::vector<std::vector<std::string>> given_words(const std::vector<std::string>& groups) const;

@@ -179,7 +179,7 @@ class OptionTaker {
     }
     if (!option.value.empty()) return {option};
     problems_.add(
-        "--", name, " needs a value",
+        Opt{name}, " needs a value",
         args.empty() || !looks_short(args.front())
             ? std::string()
             : concat("; one that begins with \"-\" is given as ", quote("--" + name + "=" + args.front())));
@@ -197,8 +197,8 @@ class OptionTaker {
       if (args.empty() || is_option(args.front()) || args.front() == "--" || looks_short(args.front())) break;
       if (number) unglue(name, args);
       if (takes_texts(field) && begins_with_dash(args.front())) {
-        problems_.add("unknown option ", quote(args.front()), "; as a value of --", name, " it is given as ",
-                      quote("--" + name + "=" + args.front()));
+        problems_.add("unknown option ", quote(args.front()), "; as a value of ", Opt{name},
+                      " it is given as ", quote("--" + name + "=" + args.front()));
         refused_ = true;
       } else {
         words.push_back(args.front());
@@ -243,7 +243,7 @@ class OptionTaker {
     else
       words = fate.remedy.empty() ? take_ignored(name, fate.values, args) : skip_values(args);
     if (refuses(fate, words))
-      problems_.add("--", name, " is not supported; ", fate.remedy);
+      problems_.add(Opt{name}, " is not supported; ", fate.remedy);
     else
       out_.ignored.push_back({.name = "--" + name, .words = std::move(words), .where = "--" + name});
     return {};

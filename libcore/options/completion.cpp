@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 
@@ -93,12 +94,6 @@ std::string bash_commands(const Commands& commands) {
 
 // zsh.
 
-std::string zsh_quoted(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return "'" + out + "'";
-}
-
 std::string zsh_action(const OptionDoc& option) {
   switch (offer_of(option)) {
     case Offer::kWords:
@@ -119,7 +114,7 @@ std::string zsh_option(const OptionDoc& option) {
     std::string spec = concat(option.several ? "*" : "", option_key(flag), option.metavar.empty() ? "" : "=",
                               '[', escaped(summary(option), "[]:\\"), ']');
     if (!option.metavar.empty()) spec += concat(':', escaped(option.metavar, ":"), ':', zsh_action(option));
-    out += " \\\n    " + zsh_quoted(spec);
+    out += " \\\n    " + single_quoted(spec);
   }
   return out;
 }
@@ -183,8 +178,8 @@ std::string render_zsh_completion(const AppDoc& app) {
   for (const OptionDoc* option : options_of(app, false)) specs += zsh_option(*option);
   if (const auto [words, or_file] = commands_of(app); !words.empty())
     specs +=
-        " \\\n    " + zsh_quoted("1:command:" + (or_file ? "{compadd -- " + join(words, " ") + "; _files}"
-                                                         : "(" + join(words, " ") + ")"));
+        " \\\n    " + single_quoted("1:command:" + (or_file ? "{compadd -- " + join(words, " ") + "; _files}"
+                                                            : "(" + join(words, " ") + ")"));
   specs += " \\\n    '*:file:_files'";
   const std::string function = "_" + app.name;
   return concat("#compdef ", app.name, "\n# Source it after compinit, or install it in a folder of $fpath.\n",

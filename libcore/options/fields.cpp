@@ -92,12 +92,19 @@ std::string json_key(std::string_view name) {
 }
 
 namespace {
-/// How a complaint begins and where it goes.
+/// The subject of a complaint, and where the complaint goes.
 struct Report {
-  const std::string& where;
+  const Field& field;
+  const Spot& where;
   Problems& problems;
   bool refuse(const std::string& found, const std::string& wanted) const {
-    problems.add(where, ' ', found, ": wanted ", wanted);
+    const std::string head = where.place.empty() ? "--" : where.place + ": ";
+    problems.add(Problem{.text = concat(head, where.name, ' ', found, ": wanted ", wanted),
+                         .option = field.name,
+                         .found = found,
+                         .wanted = wanted,
+                         .place = where.place,
+                         .options = {field.name}});
     return false;
   }
 };
@@ -183,9 +190,9 @@ std::optional<std::string> json_word(const Json& value) {
 }
 }  // namespace
 
-void set_field(const Field& field, const std::vector<std::string>& words, const std::string& where,
+void set_field(const Field& field, const std::vector<std::string>& words, const Spot& where,
                Problems& problems) {
-  const Report report{where, problems};
+  const Report report{field, where, problems};
   if (const auto* list = std::get_if<std::vector<std::string>*>(&field.slot)) {
     for (const std::string& word : words)
       if (!satisfies(field, word, report)) return;
@@ -206,7 +213,7 @@ void set_field(const Field& field, const std::vector<std::string>& words, const 
              field.slot);
 }
 
-void set_field(const Field& field, const Json& value, const std::string& where, Problems& problems) {
+void set_field(const Field& field, const Json& value, const Spot& where, Problems& problems) {
   if (value.is_null()) {
     std::visit(Overload{[]<class T>(std::optional<T>* slot) { slot->reset(); }, [](const auto&) {}},
                field.slot);
@@ -221,8 +228,8 @@ void set_field(const Field& field, const Json& value, const std::string& where, 
     words.push_back(*word);
   }
   if (words.empty() && !(value.is_array() && value.as_array().empty() && takes_several(field)))
-    problems.add(where, ' ', value.dump(), ": wanted ",
-                 takes_several(field) ? "a list of words" : "one value");
+    Report{field, where, problems}.refuse(value.dump(),
+                                          takes_several(field) ? "a list of words" : "one value");
   else
     set_field(field, words, where, problems);
 }
@@ -283,7 +290,7 @@ Json to_json(const std::vector<Field>& fields) {
   return args;
 }
 
-size_t from_json(const std::vector<Field>& fields, const Json& args, const std::string& where,
+size_t from_json(const std::vector<Field>& fields, const Json& args, const std::string& place,
                  Problems& problems) {
   size_t found = 0;
   for (const Field& field : fields) {
@@ -292,7 +299,7 @@ size_t from_json(const std::vector<Field>& fields, const Json& args, const std::
     ++found;
     if (same_value(*value, field_value(field)))
       continue;  // a declared default need not satisfy the constraints
-    set_field(field, *value, where + ": " + json_key(field.name), problems);
+    set_field(field, *value, {place, json_key(field.name)}, problems);
   }
   return found;
 }

@@ -137,9 +137,14 @@ std::vector<Field> fields_of(Config& config) {
   return list.take();
 }
 
-/// Lower-level operations on one field. `where` begins a complaint: "--num-layers", "run.yaml:3: num-layers".
-void set_field(const Field&, const std::vector<std::string>& words, const std::string& where, Problems&);
-void set_field(const Field&, const Json& value, const std::string& where, Problems&);
+/// Where a value was given. Complaints begin with it: "--num-layers", "run.yaml:3: num_layers".
+struct Spot {
+  std::string place;  // "run.yaml:3"; empty: the command line
+  std::string name;   // of the option, as spelled there
+};
+/// Lower-level operations on one field.
+void set_field(const Field&, const std::vector<std::string>& words, const Spot& where, Problems&);
+void set_field(const Field&, const Json& value, const Spot& where, Problems&);
 Json field_value(const Field&);            // null when unset
 std::string field_text(const Field&);      // as written on the command line; empty when unset
 bool is_flag(const Field&);                // needs no value
@@ -153,7 +158,7 @@ struct Difference {
 };
 
 Json to_json(const std::vector<Field>&);
-size_t from_json(const std::vector<Field>&, const Json&, const std::string& where,
+size_t from_json(const std::vector<Field>&, const Json&, const std::string& place,
                  Problems&);  // returns how many of the fields are members
 /// Fields missing in `theirs` (in the form of to_json) do not differ.
 std::vector<Difference> differences(const std::vector<Field>& ours, const Json& theirs);

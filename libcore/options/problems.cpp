@@ -1,11 +1,33 @@
 #include "libcore/options/problems.h"
 
-#include "libcore/base/text.h"
-
 namespace megalith {
 
+void Phrase::append(const Opt& option) {
+  text_.append("--").append(option.name);
+  options_.emplace_back(option.name);
+}
+
+void Phrase::append(const Phrase& phrase) {
+  text_ += phrase.text_;
+  options_.insert(options_.end(), phrase.options_.begin(), phrase.options_.end());
+}
+
+std::string Problem::message() const {
+  return note.empty() ? text : concat(text, " (", note, ')');
+}
+
+void Problems::append(const std::string& place, const Phrase& phrase) {
+  list_.push_back({.text = phrase.text(), .place = place, .options = phrase.options()});
+}
+
+std::string Problems::text(std::string_view between) const {
+  std::string all;
+  for (const Problem& problem : list_) all.append(all.empty() ? "" : between).append(problem.message());
+  return all;
+}
+
 void Problems::throw_if_any(ErrorKind kind) const {
-  if (!list_.empty()) throw Error(kind, join(list_, "\n"));
+  if (!list_.empty()) throw Error(kind, text());
 }
 
 }  // namespace megalith

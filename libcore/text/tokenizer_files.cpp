@@ -169,23 +169,38 @@ std::span<const char* const> tokenizer_file_names() {
   return kTokenizerFiles;
 }
 
-std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const std::string& type) {
-  const auto in_folder = [&](const char* name) { return (fs::path(folder) / name).string(); };
+TokenizerFolder::TokenizerFolder(std::vector<std::pair<std::string, std::string>> files)
+    : path(files.front().second), named(files.begin(), files.end()) {}
+
+bool TokenizerFolder::has(const std::string& name) const {
+  return named.empty() ? file_exists(file(name)) : named.contains(name);
+}
+
+std::string TokenizerFolder::file(const std::string& name) const {
+  const auto at = named.find(name);
+  return at == named.end() ? (fs::path(path) / name).string() : at->second;
+}
+
+std::optional<TokenizerFiles> find_tokenizer(const TokenizerFolder& folder, const std::string& type) {
   const auto has = [&](const char* name) {
-    const std::string path = in_folder(name);
-    if (!file_exists(path)) return false;
+    const std::string path = folder.file(name);
+    if (!folder.has(name)) return false;
     // Nobody would write to a FIFO there.
     if (!fs::is_regular_file(path)) fail(ErrorKind::kNoInput, path, ": is not a regular file");
     return true;
   };
   const bool whole = has("tokenizer.json"), gpt2_files = has("vocab.json") && has("merges.txt");
-  if (gpt2_files && (!whole || type == kGpt2)) return gpt2(in_folder("vocab.json"), in_folder("merges.txt"));
+  if (gpt2_files && (!whole || type == kGpt2))
+    return gpt2(folder.file("vocab.json"), folder.file("merges.txt"));
   for (const char* name : kModelNames) {
     if (!has(name) || (whole && !is_of_model_file(type))) continue;
-    return recognize_file(in_folder(name), type);
+    return recognize_file(folder.file(name), type);
   }
   if (!whole) return std::nullopt;
-  return TokenizerFiles{.type = kHuggingFace, .vocab = {}, .merges = {}, .model = folder};
+  return TokenizerFiles{.type = kHuggingFace,
+                        .vocab = {},
+                        .merges = {},
+                        .model = folder.named.empty() ? folder.path : folder.file("tokenizer.json")};
 }
 
 std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type) {

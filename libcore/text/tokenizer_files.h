@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libcore/json/json.h"
@@ -26,6 +28,24 @@ struct TokenizerFiles {
   std::string eod = {};
 };
 
+/// A tokenizer's files by their usual names ("vocab.json"): those in a folder, or files elsewhere with names
+/// of their own.
+struct TokenizerFolder {
+  TokenizerFolder() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a folder is one
+  TokenizerFolder(const std::string& folder) : path(folder) {}
+  /// Usual names, each with a file; at least one.
+  explicit TokenizerFolder(std::vector<std::pair<std::string, std::string>> files);
+
+  bool empty() const { return path.empty(); }
+  bool has(const std::string& name) const;
+  /// The path of the file with this usual name, whether it is there or not.
+  std::string file(const std::string& name) const;
+
+  std::string path;                          // the folder, or the first file; errors name it
+  std::map<std::string, std::string> named;  // empty: the files of the folder
+};
+
 /// Whether a file of this name belongs to a tokenizer; and all such names.
 bool is_tokenizer_file(std::string_view name);
 std::span<const char* const> tokenizer_file_names();
@@ -34,7 +54,7 @@ std::span<const char* const> tokenizer_file_names();
 /// decides, the one that was requested or used in training (empty: not known). Otherwise tokenizer.json takes
 /// precedence, as in transformers: it alone says how its texts are split. kData for a tokenizer.model that is
 /// not one.
-std::optional<TokenizerFiles> find_tokenizer(const std::string& folder, const std::string& type = {});
+std::optional<TokenizerFiles> find_tokenizer(const TokenizerFolder& folder, const std::string& type = {});
 
 /// The tokenizer in a file or folder, recognized by its content and not by its name: GPT-2's vocab.json (with
 /// merges.txt next to it, or the reverse) and a folder of both, a tokenizer.json or its folder,

@@ -1,5 +1,6 @@
 #include "libcore/options/cli.h"
 
+#include <functional>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ struct Paint {
     v("colour", colour, "Colour of the paint.");
   }
   void validate(Problems& problems) const {
-    if (dry && coats > 5) problems.add("--dry-run with --coats ", coats, " is odd");
+    if (dry && coats > 5) problems.add(Opt{"dry-run"}, " with ", Opt{"coats"}, ' ', coats, " is odd");
   }
 };
 
@@ -302,6 +303,51 @@ TEST(Options, ReportEveryComplaintAtOnce) {
             "--dry-run with --coats 9 is odd");
 }
 
+/// The complaints about `arguments` with this config file, under a rule.
+std::string complaint_with_file(const std::string& file, const std::vector<std::string>& arguments,
+                                const std::function<void(Problems&)>& rule) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).rule(rule);
+  std::vector<std::string> words = {"--config", file, "w"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  EXPECT_FALSE(options.read(words));
+  try {
+    options.check();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Options, NoteWhichLinesOfTheFileGiveThoseThatAComplaintNames) {
+  const test::TempDir folder;
+  const std::string file = folder / "run.yaml";
+  write_file(file, "coats: 9\nprimer: false\ndrops: 3\nthickness: 1\n");
+  const auto rule = [](Problems& problems) {
+    problems.add(Opt{"layers_of_paint"}, " need ", Opt{"no-primer"}, ", and --thickness is only a word here");
+    problems.add(Opt{"drops"}, " of the command line");
+    problems.add_at("run.yaml:1", Opt{"coats"}, " has its place");
+  };
+  EXPECT_EQ(complaint_with_file(file, {"--dry-run", "--drops", "4"}, rule),
+            "--dry-run with --coats 9 is odd (" + file + ":1 gives --coats)\n" +
+                "--layers_of_paint need --no-primer, and --thickness is only a word here (" + file +
+                ":1 gives --layers_of_paint; " + file + ":2 gives --no-primer)\n" +
+                "--drops of the command line\nrun.yaml:1: --coats has its place");
+}
+
+TEST(Options, ThatHaveARefusedValueAreNotCalledMissing) {
+  const test::TempDir folder;
+  const std::string file = folder / "run.yaml";
+  write_file(file, "coats: many\n");
+  const auto rule = [](Problems& problems) {
+    for (const char* name : {"coats", "drops", "thickness"}) problems.missing({name});
+  };
+  EXPECT_EQ(complaint_with_file(file, {"--drops", "-1"}, rule),
+            file + ":1: coats \"many\": wanted an integer\n--drops -1: wanted at least 0\n" +
+                "--thickness is missing");
+}
+
 TEST(Options, RefuseWhatDoesNotFit) {
   EXPECT_EQ(complaint({"w", "--coats"}), "--coats needs a value");
   EXPECT_EQ(complaint({"w", "--coats", "--dry-run"}), "--coats needs a value");
@@ -476,6 +522,9 @@ TEST(Options, KnowWhereAValueComesFrom) {
   EXPECT_EQ(options.source("keys"), "default");
   EXPECT_TRUE(options.given("coats"));
   EXPECT_FALSE(options.given("keys"));
+  EXPECT_TRUE(options.in_config_file("coats"));
+  for (const char* other : {"thickness", "drops", "keys"})
+    EXPECT_FALSE(options.in_config_file(other)) << other;
   EXPECT_EQ(paint.coats, 4);
   EXPECT_EQ(paint.thickness, 2);
   EXPECT_EQ(paint.drops, 9);

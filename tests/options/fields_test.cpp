@@ -69,18 +69,24 @@ TEST(Fields, TakeAWordForANumber) {
   Count c;
   Problems problems;
   const Field field = fields_of(c)[0];
-  set_field(field, std::vector<std::string>{"half"}, "--count", problems);
+  set_field(field, std::vector<std::string>{"half"}, {{}, "count"}, problems);
   EXPECT_EQ(c.count, -2);
-  set_field(field, std::vector<std::string>{"3"}, "--count", problems);
+  set_field(field, std::vector<std::string>{"3"}, {{}, "count"}, problems);
   EXPECT_EQ(c.count, 3);
-  set_field(field, Json("all"), "args.json: count", problems);
+  set_field(field, Json("all"), {"args.json", "count"}, problems);
   EXPECT_EQ(c.count, -1);
   EXPECT_TRUE(problems.empty());
-  set_field(field, std::vector<std::string>{"-1"}, "--count", problems);
-  set_field(field, std::vector<std::string>{"most"}, "--count", problems);
-  EXPECT_EQ(problems.list(),
-            (std::vector<std::string>{"--count -1: wanted between 1 and 8",
-                                      "--count \"most\": wanted an integer or all or half"}));
+  set_field(field, std::vector<std::string>{"-1"}, {{}, "count"}, problems);
+  set_field(field, std::vector<std::string>{"most"}, {"args.json", "count"}, problems);
+  EXPECT_EQ(problems.text(),
+            "--count -1: wanted between 1 and 8\n"
+            "args.json: count \"most\": wanted an integer or all or half");
+  const Problem& in_file = problems.list().back();
+  EXPECT_EQ(in_file.option, "count");
+  EXPECT_EQ(in_file.found, "\"most\"");
+  EXPECT_EQ(in_file.wanted, "an integer or all or half");
+  EXPECT_EQ(in_file.place, "args.json");
+  EXPECT_EQ(in_file.options, (std::vector<std::string>{"count"}));
 }
 
 TEST(Fields, RefuseJsonThatDoesNotFit) {

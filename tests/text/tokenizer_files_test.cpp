@@ -1,6 +1,7 @@
 #include "libcore/text/tokenizer_files.h"
 
 #include <filesystem>
+#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -36,11 +37,11 @@ std::string contents_of(const std::string& name) {
   return read_file(test::test_data("text/goldens/pieces.model"));
 }
 
-using Find = std::optional<TokenizerFiles> (*)(const std::string&, const std::string&);
+using Find = std::function<std::optional<TokenizerFiles>(const std::string&, const std::string&)>;
 
 /// The answer for a folder: "none", the type and the files as they are named in the folder (".": the folder
 /// itself), or the message.
-std::string answer(Find find, const fs::path& folder, const std::string& type) {
+std::string answer(const Find& find, const fs::path& folder, const std::string& type) {
   try {
     const auto found = find(folder.string(), type);
     if (!found) return "none";
@@ -151,6 +152,28 @@ TEST(TokenizerFiles, OfGpt2AreTwoAndEitherNamesBoth) {
       EXPECT_EQ(found->model, "");
     }
   }
+}
+
+TEST(TokenizerFiles, MayHaveOtherNamesThanTheUsual) {
+  const test::TempDir dir;
+  write_file(dir / "words", kVocab);
+  write_file(dir / "pairs", kMerges);
+  write_file(dir / "whole", "{}");
+  write_file(dir / "tokenizer.json", "{}");  // not named, so not one of them
+  const TokenizerFolder gpt2({{"vocab.json", dir / "words"}, {"merges.txt", dir / "pairs"}});
+  EXPECT_EQ(gpt2.path, dir / "words");
+  EXPECT_TRUE(gpt2.has("merges.txt"));
+  EXPECT_FALSE(gpt2.has("tokenizer.json"));
+  EXPECT_EQ(gpt2.file("merges.txt"), dir / "pairs");
+  const auto found = find_tokenizer(gpt2);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->type, kGpt2);
+  EXPECT_EQ(found->vocab, dir / "words");
+  EXPECT_EQ(found->merges, dir / "pairs");
+  const auto whole = find_tokenizer(TokenizerFolder({{"tokenizer.json", dir / "whole"}}));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->type, kHuggingFace);
+  EXPECT_EQ(whole->model, dir / "whole");
 }
 
 TEST(TokenizerFiles, SayWhatIsWanted) {

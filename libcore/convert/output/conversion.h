@@ -12,12 +12,12 @@ namespace megalith {
 /// What a target writes, and from what.
 struct Conversion {
   const ModelSource& source;
-  std::string tokenizer_folder = {};    // empty: none
-  std::optional<DType> dtype = {};      // of all parameters; empty: each as it is stored
-  const TensorFile* tensors = nullptr;  // under our names; null: the source's own
-  Json generation = {};                 // generation_config.json; null: the source's
-  std::string eod = {};                 // the token that ends a document; empty: the source's
-  bool check = false;                   // run the model on both sides before the output appears
+  TokenizerFolder tokenizer_folder = {};  // empty: none
+  std::optional<DType> dtype = {};        // of all parameters; empty: each as it is stored
+  const TensorFile* tensors = nullptr;    // under our names; null: the source's own
+  Json generation = {};                   // generation_config.json; null: the source's
+  std::string eod = {};                   // the token that ends a document; empty: the source's
+  bool check = false;                     // run the model on both sides before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
   /// Whether parameters lose bits in the conversion.

@@ -90,7 +90,7 @@ void complete_config(ModelConfig& config, int64_t vocabulary, const std::string&
   config.finish();
   Problems problems;
   config.validate(problems);
-  if (!problems.empty()) refuse(where, join(problems.list(), "; "));
+  if (!problems.empty()) refuse(where, problems.text("; "));
 }
 
 RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
@@ -151,7 +151,7 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   const int64_t ids = make_tokenizer(files)->vocab_size();
   if (given != 0 && given < ids)
     fail(ErrorKind::kUsage, "--vocab-size ", given, " is less than the ", ids, " ids of the tokenizer in ",
-         options.tokenizer);
+         options.tokenizer.path);
   const Json* const said = options.beside ? args.find("vocab_size") : nullptr;
   const bool known = given == 0 && said != nullptr && said->is_int() && said->as_int() <= rows;
   return std::max(known ? said->as_int() : given, ids);

@@ -8,15 +8,16 @@
 #include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 
 /// What the user says about a checkpoint that does not say it itself.
 struct SourceOptions {
-  int64_t vocab_size = 0;      // without padding; 0: not given
-  int heads = 0;               // attention heads, for a checkpoint without args; 0: not given
-  std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
-  bool beside = false;         // it is next to the checkpoint, whose args then also say the vocabulary
+  int64_t vocab_size = 0;          // without padding; 0: not given
+  int heads = 0;                   // attention heads, for a checkpoint without args; 0: not given
+  TokenizerFolder tokenizer = {};  // empty: not given
+  bool beside = false;             // it is next to the checkpoint, whose args then also say the vocabulary
   CrcCheck crc = CrcCheck::kYes;
   PendingFiles* writing = nullptr;  // see ReadableFile; for a folder of ranks or a Hugging Face folder
   bool optimizer = false;  // also open Adam's state, as "optim.m.NAME", "optim.v.NAME", "optim.master.NAME"

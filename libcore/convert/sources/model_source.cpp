@@ -96,7 +96,7 @@ ModelConfig config_of(const CheckpointReader& reader) {
   config.finish();
   Problems problems;
   config.validate(problems);
-  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", join(problems.list(), "; "));
+  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", problems.text("; "));
   return config;
 }
 
@@ -209,7 +209,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   check_tokenizer_files(path_, reader->index().files);
   tokenizer_ = find_tokenizer(tokenizer_folder_, type).value_or(TokenizerFiles{});
-  if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (tokenizer_.type.empty()) tokenizer_folder_ = {};
   tokenizer_.eod = eod_of(args_);
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;

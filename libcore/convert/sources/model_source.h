@@ -35,7 +35,7 @@ class ModelSource {
   const ModelConfig& config() const { return config_; }  // after finish(); vocab_size is the true vocabulary
   const TokenizerFiles& tokenizer() const { return tokenizer_; }  // an empty type: the model came without one
   /// The folder of the tokenizer's files; empty: none.
-  const std::string& tokenizer_folder() const { return tokenizer_folder_; }
+  const TokenizerFolder& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
 
   /// Its tensors in the order of the files.
@@ -62,7 +62,7 @@ class ModelSource {
   std::string path_;
   ModelConfig config_;
   TokenizerFiles tokenizer_;
-  std::string tokenizer_folder_;
+  TokenizerFolder tokenizer_folder_;
   DType dtype_ = DType::kF32;
   int64_t iteration_ = kRelease;
   Json args_;

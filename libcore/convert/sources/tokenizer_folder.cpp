@@ -26,16 +26,16 @@ namespace fs = std::filesystem;
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 // The files of a tokenizer's folder: name to contents, and the parsed JSON ones. Messages name them by their
-// paths in the folder.
+// paths.
 struct Folder {
-  std::string path;
+  TokenizerFolder from;
   std::map<std::string, std::string> files;
   std::map<std::string, Json> parsed;
 
   bool has(const char* name) const { return files.contains(name); }
-  std::string name(const char* file) const { return path + "/" + file; }
+  std::string name(const char* file) const { return from.file(file); }
   bool is_gpt2() const {
-    const auto found = find_tokenizer(path);
+    const auto found = find_tokenizer(from);
     return found && found->type == "GPT2BPETokenizer";
   }
 };
@@ -311,15 +311,15 @@ void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
   make_tokenizer(*recognize_tokenizer(folder.name("tokenizer.model")));
 }
 
-Folder read_folder(const std::string& path) {
-  Folder folder{.path = path, .files = {}, .parsed = {}};
-  check_saved_tokenizer(path);
+Folder read_folder(const TokenizerFolder& from) {
+  Folder folder{.from = from, .files = {}, .parsed = {}};
+  check_saved_tokenizer(from.path);
   for (const char* const name : tokenizer_file_names()) {
     const std::string file = folder.name(name);
-    if (!file_exists(file)) continue;
-    check_link(path, file);
+    if (!from.has(name)) continue;
+    if (from.named.empty()) check_link(from.path, file);  // a link that somebody named is meant
     const std::string& text = folder.files[name] = read_own_file(file);
-    if (!file.ends_with(".json")) continue;
+    if (!std::string_view(name).ends_with(".json")) continue;
     if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
       fail(ErrorKind::kData, file, ": is not a JSON object, so it is not a tokenizer file");
   }
@@ -331,8 +331,8 @@ struct Checked {
   Folder folder;
   Ids ids;
 };
-Checked checked_folder(const std::string& path, int64_t vocab_size) {
-  Checked out{.folder = read_folder(path), .ids = {}};
+Checked checked_folder(const TokenizerFolder& from, int64_t vocab_size) {
+  Checked out{.folder = read_folder(from), .ids = {}};
   out.ids = ids_of(out.folder);
   check_agreement(out.folder, out.ids);
   check_contents(out.folder, out.ids, vocab_size);
@@ -341,7 +341,7 @@ Checked checked_folder(const std::string& path, int64_t vocab_size) {
 
 }  // namespace
 
-std::map<std::string, std::string> tokenizer_files_of(const std::string& folder, int64_t vocab_size) {
+std::map<std::string, std::string> tokenizer_files_of(const TokenizerFolder& folder, int64_t vocab_size) {
   return checked_folder(folder, vocab_size).folder.files;
 }
 
@@ -350,7 +350,7 @@ std::string eod_of(const Json& args) {
   return end && end->is_string() ? end->as_string() : std::string();
 }
 
-HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config,
+HfTokenizerFiles hf_tokenizer_files(const TokenizerFolder& folder, const ModelConfig& config,
                                     const std::string& eod) {
   auto [given, ids] = checked_folder(folder, config.vocab_size);
   if (given.files.empty()) return {};
@@ -362,7 +362,7 @@ HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig
   name_special_tokens_for_both(out.files);
   if (!eod.empty()) {
     if (!ids.contains(eod))
-      fail(ErrorKind::kData, folder, ": has no token ", quote(eod),
+      fail(ErrorKind::kData, folder.path, ": has no token ", quote(eod),
            ", which ended the documents that the model was trained with; give its tokenizer");
     name_end(out.files, eod);
   }

@@ -7,6 +7,7 @@
 
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/json/json.h"
+#include "libcore/text/tokenizer_files.h"
 
 namespace megalith {
 
@@ -19,7 +20,7 @@ std::string eod_of(const Json& args);
 /// tokenizer's, ids beyond the vocabulary or of two tokens, merges of unknown tokens, GPT-2's files and a
 /// tokenizer.model that this library cannot read, files that contradict each other or, in a checkpoint of
 /// ours, were changed since they were saved (text/saved_tokenizer.h), and a link to somewhere else.
-std::map<std::string, std::string> tokenizer_files_of(const std::string& folder, int64_t vocab_size);
+std::map<std::string, std::string> tokenizer_files_of(const TokenizerFolder& folder, int64_t vocab_size);
 
 /// The tokenizer of a Hugging Face folder.
 struct HfTokenizerFiles {
@@ -32,7 +33,7 @@ struct HfTokenizerFiles {
 /// "<|endoftext|>". `eod`, if not empty, is the token that ends a document instead, and the files then say
 /// so. kData as above, for a byte-level BPE whose ids leave out a number, and for an `eod` that is not a
 /// token.
-HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config,
+HfTokenizerFiles hf_tokenizer_files(const TokenizerFolder& folder, const ModelConfig& config,
                                     const std::string& eod = {});
 
 }  // namespace megalith

@@ -114,21 +114,21 @@ void add_sentencepiece(GgufMetadata& metadata, const Table& table, const std::st
 
 }  // namespace
 
-void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer, const std::string& where,
-                        int64_t vocabulary) {
+void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer,
+                        const TokenizerFolder& from, int64_t vocabulary) {
   const auto& files = tokenizer.files;
   const bool sentencepiece = files.contains("tokenizer.model");
   bool adds_bos = sentencepiece;  // LLaMA's rule if tokenizer_config.json does not say
   if (sentencepiece) {
-    const std::string name = where + "/tokenizer.model";
-    add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), where,
+    const std::string name = from.file("tokenizer.model");
+    add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), from.path,
                       vocabulary);
   } else if (files.contains("tokenizer.json")) {
     const Json json = Json::parse(files.at("tokenizer.json"), "tokenizer.json");
-    const JsonNames names(json, where + "/tokenizer.json");
-    add_bpe(metadata, json, where, vocabulary);
+    const JsonNames names(json, from.file("tokenizer.json"));
+    add_bpe(metadata, json, from.path, vocabulary);
   } else {
-    fail(ErrorKind::kData, where,
+    fail(ErrorKind::kData, from.path,
          ": holds neither tokenizer.json nor tokenizer.model, which llama.cpp's file needs");
   }
   if (const auto file = files.find("tokenizer_config.json"); file != files.end()) {

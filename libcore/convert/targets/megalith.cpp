@@ -64,7 +64,7 @@ std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::s
 void export_checkpoint(const Conversion& conversion, const std::string& output) {
   refuse_used(output);
   const ModelSource& source = conversion.source;
-  const std::string& tokenizer_folder = conversion.tokenizer_folder;
+  const TokenizerFolder& tokenizer_folder = conversion.tokenizer_folder;
   OutputCheck check(conversion);
   AtomicDirectory root(output);
   CheckpointWriter writer(root.path().string(), kRelease);

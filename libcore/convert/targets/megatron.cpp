@@ -286,7 +286,7 @@ std::vector<std::string> pickles_of(const std::vector<MegatronRankFile>& ranks, 
 }
 
 void write_tokenizer(const Conversion& conversion, const fs::path& root) {
-  const std::string& from = conversion.tokenizer_folder;
+  const TokenizerFolder& from = conversion.tokenizer_folder;
   if (from.empty()) return;
   make_directories(root / kTokenizerFolder);
   for (const auto& [name, contents] : tokenizer_files_of(from, conversion.source.config().vocab_size))
@@ -300,7 +300,7 @@ std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& 
   const ParallelConfig parallel = parallel_config(layout);
   parallel.validate(problems);
   parallel.validate(config, problems);
-  return join(problems.list(), "; ");
+  return problems.text("; ");
 }
 
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout) {

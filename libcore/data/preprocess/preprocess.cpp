@@ -210,19 +210,23 @@ void PreprocessConfig::finish() {
 
 void PreprocessConfig::validate(Problems& problems) const {
   require_possible_threads(workers, "workers", problems);
-  if (!rejects.empty() && on_error == OnError::kStrict) problems.add("--rejects needs --on-error skip");
+  if (!rejects.empty() && on_error == OnError::kStrict)
+    problems.add(Opt{"rejects"}, " needs ", Opt{"on-error"}, " skip");
   std::set<std::string> seen;
   for (const std::string& key : json_keys) {
-    if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
+    if (!seen.insert(key).second) problems.add(Opt{"json-keys"}, " names ", quote(key), " twice");
     if (!rejects.empty() && real_path(rejects) == real_path(prefix_of(key)))
-      problems.add("--rejects ", quote(rejects), " is the prefix of the datasets' names; give another name");
+      problems.add(Opt{"rejects"}, ' ', quote(rejects),
+                   " is the prefix of the datasets' names; give another name");
     if (key.find('/') != std::string::npos)
-      problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
+      problems.add(Opt{"json-keys"}, ' ', quote(key),
+                   " cannot be part of a file name; wanted a key without \"/\"");
   }
-  if (json_keys.empty()) problems.add("--json-keys names no key");
+  if (json_keys.empty()) problems.add(Opt{"json-keys"}, " names no key");
   if (resume && std::count(inputs.begin(), inputs.end(), "-") > 0)
-    problems.add("--resume: stdin (\"-\") cannot be read a second time; wanted files");
-  if (std::count(inputs.begin(), inputs.end(), "-") > 1) problems.add("--input names stdin (\"-\") twice");
+    problems.add(Opt{"resume"}, ": stdin (\"-\") cannot be read a second time; wanted files");
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1)
+    problems.add(Opt{"input"}, " names stdin (\"-\") twice");
 }
 
 int64_t PreprocessSummary::skipped() const {

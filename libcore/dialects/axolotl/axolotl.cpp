@@ -145,7 +145,7 @@ void take_value(FileTranslation& file, const FileOption& option, const std::stri
       return file.ignored.push_back(path);
     }
   if (const char* const remedy = option_of(kRemedies, path))
-    file.problems.add(option.where, ": ", path, " is ", quote(word), ", which is not supported; ", remedy);
+    file.problems.add_at(option.where, path, " is ", quote(word), ", which is not supported; ", remedy);
   else
     file.options.push_back(option);
 }
@@ -169,7 +169,7 @@ void translate_axolotl(FileTranslation& file) {
   std::vector<FileOption> read;
   std::swap(read, file.options);
   if (std::count_if(read.begin(), read.end(), is("datasets.path")) > 1)
-    file.problems.add(read.front().where, ": datasets has several entries; put their records into one file");
+    file.problems.add_at(read.front().where, "datasets has several entries; put their records into one file");
   // "All linear layers" includes any that are named in addition.
   const bool all = std::any_of(read.begin(), read.end(), [&](const FileOption& option) {
     return is("lora_target_linear")(option) && option.words == std::vector<std::string>{"true"};

@@ -57,8 +57,8 @@ class Translator {
   void check(const FileOption& option, const RunKey& key) {
     const std::string path = option.path();
     if (!option.is_empty() && refuses(key, option.words) && trains_)
-      file_.problems.add(option.where, ": ", path, " is ", quote(join(option.words, " ")),
-                         ", which is not supported; ", key.remedy);
+      file_.problems.add_at(option.where, path, " is ", quote(join(option.words, " ")),
+                            ", which is not supported; ", key.remedy);
     else if (!is_combined(&key))
       name(path);
     else if (trains_)
@@ -66,8 +66,8 @@ class Translator {
   }
 
   void refuse(const FileOption& option, const char* wanted) {
-    file_.problems.add(option.where, ": ", option.path(), " is ", quote(join(option.words, " ")), ", wanted ",
-                       wanted);
+    file_.problems.add_at(option.where, option.path(), " is ", quote(join(option.words, " ")), ", wanted ",
+                          wanted);
   }
   static bool is(const FileOption* option, const std::string& value) {
     if (!option || option->words.size() != 1) return false;
@@ -160,8 +160,8 @@ class Translator {
       if ((option.key == "tensor-model-parallel-size" || option.key == "pipeline-model-parallel-size" ||
            option.key == "context-parallel-size") &&
           !is(&option, "1"))
-        file_.problems.add(option.where, ": --", option.key, ' ', join(option.words, " "),
-                           " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
+        file_.problems.add_at(option.where, Opt{option.key}, ' ', join(option.words, " "),
+                              " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
   }
 
   void batch() {
@@ -222,8 +222,8 @@ class Translator {
                                       {"constant", "constant"}})
       if (course.starts_with(word)) return put("lr-decay-style", *type, {style});
     if (trains_)
-      file_.problems.add(type->where, ": lr_schedule.type is ", quote(type->words[0]),
-                         ", wanted one of Cosine, Linear, Constant or polynomial, with warm-up");
+      file_.problems.add_at(type->where, "lr_schedule.type is ", quote(type->words[0]),
+                            ", wanted one of Cosine, Linear, Constant or polynomial, with warm-up");
   }
 
   void precision() {
@@ -323,8 +323,8 @@ class Translator {
     if (parse_double(trim(amount)).value_or(0) > 0)
       put("device-memory-gb", *most, {std::string(trim(amount))});
     else
-      file_.problems.add(most->where, ": context.max_device_memory is ", quote(word),
-                         ", wanted gigabytes, such as \"31GB\" or 0.5GB");
+      file_.problems.add_at(most->where, "context.max_device_memory is ", quote(word),
+                            ", wanted gigabytes, such as \"31GB\" or 0.5GB");
   }
 
   void device() {
@@ -332,8 +332,8 @@ class Translator {
     const FileOption* const target = key("context.device_target");
     if (!target) return;
     if (!is(target, "CPU") && !is(target, "GPU") && !is(target, "Ascend")) {
-      file_.problems.add(target->where, ": device_target is ", quote(target->words[0]),
-                         ", wanted CPU, GPU or Ascend");
+      file_.problems.add_at(target->where, "device_target is ", quote(target->words[0]),
+                            ", wanted CPU, GPU or Ascend");
       return;
     }
     int64_t ranks = 1;  // several ranks compute on the CPU
@@ -360,9 +360,8 @@ void translate_mindformers(FileTranslation& file) {
 
 void MindFormersRun::validate(Problems& problems) const {
   if (mode && *mode != "train" && *mode != "finetune")
-    problems.add(
-        "run_mode is ", quote(*mode),
-        "; this program does train, megalith-generate predict; give --run-mode train to train anyway");
+    problems.add("run_mode is ", quote(*mode), "; this program does train, megalith-generate predict; give ",
+                 Opt{"run-mode"}, " train to train anyway");
 }
 
 }  // namespace megalith

@@ -24,29 +24,30 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
 void PaddleNames::validate(Problems& problems) const {
   for (const std::string& name : reporters(*this))
     if (name == "wandb")
-      problems.add("--report-to wandb is not supported; give tensorboard, and `wandb sync` its folder");
+      problems.add(Opt{"report-to"},
+                   " wandb is not supported; give tensorboard, and `wandb sync` its folder");
     else if (!among({"tensorboard", "visualdl", "all", "none"}, name))
-      problems.add("--report-to ", quote(name), ": wanted tensorboard, visualdl, all or none");
+      problems.add(Opt{"report-to"}, ' ', quote(name), ": wanted tensorboard, visualdl, all or none");
   if (data_degree && *data_degree > 1)
-    problems.add("--data-parallel-degree ", *data_degree,
-                 " is not supported: --sharding cuts over all data-parallel ranks; leave it out");
+    problems.add(Opt{"data-parallel-degree"}, ' ', *data_degree, " is not supported: ", Opt{"sharding"},
+                 " cuts over all data-parallel ranks; leave it out");
 }
 
 void PaddleNames::check_sharding(int data_ranks, Problems& problems) const {
   if (sharding_degree && *sharding_degree > 0 && *sharding_degree != data_ranks)
-    problems.add("--sharding-parallel-degree ", *sharding_degree, ": --sharding cuts over all ", data_ranks,
-                 " data-parallel ranks; leave it out");
+    problems.add(Opt{"sharding-parallel-degree"}, ' ', *sharding_degree, ": ", Opt{"sharding"},
+                 " cuts over all ", data_ranks, " data-parallel ranks; leave it out");
 }
 
 void PaddleConfig::validate(Problems& problems) const {
   PaddleNames::validate(problems);
   if (continue_training.value_or(false) && model.empty())
-    problems.add("--continue-training needs --model-name-or-path DIR");
+    problems.add(Opt{"continue-training"}, " needs ", Opt{"model-name-or-path"}, " DIR");
   if (overwrite && !resume_from.empty())
-    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", resume_from,
+    problems.add(Opt{"overwrite-output-dir"}, " and ", Opt{"resume-from-checkpoint"}, ' ', resume_from,
                  " contradict each other; give one of them");
   if (do_train && !*do_train && !do_eval.value_or(false))
-    problems.add("--do-train false without --do-eval leaves nothing to do");
+    problems.add(Opt{"do-train"}, " false without ", Opt{"do-eval"}, " leaves nothing to do");
 }
 
 std::string PaddleNames::tensorboard(const std::string& output) const {

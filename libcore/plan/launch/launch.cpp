@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
+#include "libcore/base/shell_word.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/shape/model_options.h"
@@ -56,9 +57,8 @@ class Start {
   }
   /// A shell that passes the program its rank from the launcher's variables.
   std::string in_shell(const char* ranks) const {
-    std::string quoted;  // between single quotes
-    for (const char sign : program()) sign == '\'' ? quoted += "'\\''" : quoted += sign;
-    return concat(" bash -c '", ranks, environment(), "exec ", ours_ ? "" : "python ", quoted, "'");
+    return " bash -c " +
+           single_quoted(concat(ranks, environment(), "exec ", ours_ ? "" : "python ", program()));
   }
 
   const PlanProblem& p_;

@@ -17,8 +17,7 @@ void take_experts(const LogArguments& in, ModelShape& m, Problems& problems) {
     if (!name.starts_with("moe_") || !in.has(name)) continue;
     if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;  // none is dropped
     const bool pattern = name == "moe_layer_freq";  // has brackets of its own
-    set_field(field, pattern ? std::vector{in.word(name)} : in.words(name), in.path() + ": " + name,
-              problems);
+    set_field(field, pattern ? std::vector{in.word(name)} : in.words(name), {in.path(), name}, problems);
   }
 }
 
@@ -63,7 +62,7 @@ ModelShape logged_shape(const LogArguments& in, ModelShape base) {
   unread.throw_if_any(ErrorKind::kData);
   base.finish();
   base.validate(problems);
-  if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", join(problems.list(), "\n"));
+  if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", problems.text());
   return base;
 }
 

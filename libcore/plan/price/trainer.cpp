@@ -93,7 +93,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   config.parallel.validate(config.model, problems);
   check_run(config, problems);
   if (!problems.empty()) {
-    answer.refusal = problems.list().front();
+    answer.refusal = problems.list().front().message();
     return answer;
   }
   try {

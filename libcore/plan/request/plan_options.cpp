@@ -4,11 +4,11 @@ namespace megalith {
 
 void PlanOptions::validate(Problems& problems) const {
   if (optimizer_instances > 1)
-    problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
-                 " is not planned; leave it out, or give --sharding");
-  if (budget && gpu_hour <= 0) problems.add("--budget ", *budget, " needs --gpu-hour-price");
+    problems.add(Opt{"num-distributed-optimizer-instances"}, ' ', optimizer_instances,
+                 " is not planned; leave it out, or give ", Opt{"sharding"});
+  if (budget && gpu_hour <= 0) problems.add(Opt{"budget"}, ' ', *budget, " needs ", Opt{"gpu-hour-price"});
   if (!fp8_recipe.empty() && fp8_format.empty())
-    problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
+    problems.add(Opt{"fp8-recipe"}, ' ', fp8_recipe, " needs ", Opt{"fp8-format"});
 }
 
 }  // namespace megalith

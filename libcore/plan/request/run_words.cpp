@@ -1,10 +1,10 @@
 #include "libcore/plan/request/run_words.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/shell_word.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -50,20 +50,6 @@ bool has_flag(std::string_view option) {
 }
 
 }  // namespace
-
-std::string shell_word(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) ||
-           std::string_view("_./:,=+@%-").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string quoted = "\"";
-  for (const char c : word) {
-    if (std::string_view("\"\\$`").find(c) != std::string_view::npos) quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 RunWords run_words(const Options& given) {
   RunWords out;

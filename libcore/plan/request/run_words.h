@@ -16,7 +16,4 @@ struct RunWords {
 /// The given options of the groups Training, Data, Checkpoint and Tokenizer, without what a plan decides.
 RunWords run_words(const Options& given);
 
-/// The word in a form for the shell: unchanged, or between double quotes.
-std::string shell_word(const std::string& word);
-
 }  // namespace megalith

@@ -83,57 +83,64 @@ void check_groups(const ModelShape& m, Problems& problems) {
   const int experts = m.expert_count(), groups = m.router_groups.value_or(1),
             chosen = m.group_topk.value_or(1);
   if (m.group_topk && !m.router_groups)
-    problems.add("--moe-router-group-topk ", chosen, " needs --moe-router-num-groups");
+    problems.add(Opt{"moe-router-group-topk"}, ' ', chosen, " needs ", Opt{"moe-router-num-groups"});
   else if (experts % groups != 0)
-    problems.add("--num-experts ", experts, " is not a multiple of --moe-router-num-groups ", groups);
+    problems.add(Opt{"num-experts"}, ' ', experts, " is not a multiple of ", Opt{"moe-router-num-groups"},
+                 ' ', groups);
   else if (chosen > groups)
-    problems.add("--moe-router-group-topk ", chosen, " is more than --moe-router-num-groups ", groups);
+    problems.add(Opt{"moe-router-group-topk"}, ' ', chosen, " is more than ", Opt{"moe-router-num-groups"},
+                 ' ', groups);
   else if (m.group_topk && m.router_topk > chosen * (experts / groups))
-    problems.add("--moe-router-topk ", m.router_topk, " is more than the ", chosen * (experts / groups),
-                 " experts of --moe-router-group-topk ", chosen);
+    problems.add(Opt{"moe-router-topk"}, ' ', m.router_topk, " is more than the ",
+                 chosen * (experts / groups), " experts of ", Opt{"moe-router-group-topk"}, ' ', chosen);
 }
 
 void check_balance(const ModelShape& m, Problems& problems) {
   for (const std::string& word : m.loss_coeffs)
-    if (!parse_double(word)) problems.add("--moe-aux-loss-coeff ", quote(word), " is not a number");
+    if (!parse_double(word)) problems.add(Opt{"moe-aux-loss-coeff"}, ' ', quote(word), " is not a number");
   const size_t types = std::max<size_t>(m.balance.size(), 1);
   if (!m.loss_coeffs.empty() && m.loss_coeffs.size() != types)
-    problems.add("--moe-aux-loss-coeff has ", m.loss_coeffs.size(), " numbers for ", types,
-                 " of --moe-router-load-balancing-type");
+    problems.add(Opt{"moe-aux-loss-coeff"}, " has ", m.loss_coeffs.size(), " numbers for ", types, " of ",
+                 Opt{"moe-router-load-balancing-type"});
   if (m.has_balance_loss() || m.expert_bias || m.forced_balance || m.capacity) return;
   const std::string held = m.balance.empty() ? "aux_loss" : join(m.balance, " ");
-  problems.add("--moe-router-load-balancing-type ", held,
-               m.loss_coeffs.empty() ? "" : concat(" with --moe-aux-loss-coeff ", join(m.loss_coeffs, " ")),
-               ": how unevenly tokens would then spread is not known; give --moe-router-enable-expert-bias, "
-               "--moe-expert-capacity-factor or --moe-router-force-load-balancing");
+  problems.add(
+      Opt{"moe-router-load-balancing-type"}, ' ', held,
+      m.loss_coeffs.empty() ? Phrase()
+                            : Phrase(" with ", Opt{"moe-aux-loss-coeff"}, ' ', join(m.loss_coeffs, " ")),
+      ": how unevenly tokens would then spread is not known; give ", Opt{"moe-router-enable-expert-bias"},
+      ", ", Opt{"moe-expert-capacity-factor"}, " or ", Opt{"moe-router-force-load-balancing"});
 }
 
 void check_experts(const ModelShape& m, Problems& problems) {
   const int experts = m.expert_count();
   if (m.router_topk > experts)
-    problems.add("--moe-router-topk ", m.router_topk, " is more than --num-experts ", experts);
+    problems.add(Opt{"moe-router-topk"}, ' ', m.router_topk, " is more than ", Opt{"num-experts"}, ' ',
+                 experts);
   if (m.shared_ffn == 0 && m.shared_gate)
-    problems.add("--moe-shared-expert-gate needs --moe-shared-expert-intermediate-size");
+    problems.add(Opt{"moe-shared-expert-gate"}, " needs ", Opt{"moe-shared-expert-intermediate-size"});
   if (m.shared_ffn == 0 && m.shared_overlap)
-    problems.add("--moe-shared-expert-overlap needs --moe-shared-expert-intermediate-size");
+    problems.add(Opt{"moe-shared-expert-overlap"}, " needs ", Opt{"moe-shared-expert-intermediate-size"});
   if (m.deepep && m.dispatcher != Dispatcher::kFlex)
-    problems.add("--moe-enable-deepep needs --moe-token-dispatcher-type flex");
+    problems.add(Opt{"moe-enable-deepep"}, " needs ", Opt{"moe-token-dispatcher-type"}, " flex");
   check_groups(m, problems);
   check_balance(m, problems);
   if (parse_layer_pattern(m.layer_freq).empty())
-    problems.add("--moe-layer-freq ", quote(m.layer_freq),
+    problems.add(Opt{"moe-layer-freq"}, ' ', quote(m.layer_freq),
                  " is neither a number from 1 nor a list of 0 and 1 such as ([0]*3+[1]*58)");
   else if (m.layer_freq.find('[') != std::string::npos &&
            parse_layer_pattern(m.layer_freq).size() != static_cast<size_t>(m.layers))
-    problems.add("--moe-layer-freq ", quote(m.layer_freq), " has ", parse_layer_pattern(m.layer_freq).size(),
-                 " layers, --num-layers says ", m.layers);
+    problems.add(Opt{"moe-layer-freq"}, ' ', quote(m.layer_freq), " has ",
+                 parse_layer_pattern(m.layer_freq).size(), " layers, ", Opt{"num-layers"}, " says ",
+                 m.layers);
   else if (m.plain_layers(m.layers) == m.layers)
-    problems.add("--moe-layer-freq ", quote(m.layer_freq), " leaves no layer for --num-experts ", experts);
+    problems.add(Opt{"moe-layer-freq"}, ' ', quote(m.layer_freq), " leaves no layer for ", Opt{"num-experts"},
+                 ' ', experts);
 }
 
 /// Complains about a size that has a meaning only together with something else that is missing.
 void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
-  if (value != otherwise) problems.add("--", option, ' ', value, " needs --", what);
+  if (value != otherwise) problems.add(Opt{option}, ' ', value, " needs ", Opt{what});
 }
 
 void check_dense(const ModelShape& m, Problems& problems) {
@@ -143,10 +150,12 @@ void check_dense(const ModelShape& m, Problems& problems) {
   needs("moe-ffn-hidden-size", m.expert_ffn, 0, experts, problems);
   needs("moe-shared-expert-intermediate-size", m.shared_ffn, 0, experts, problems);
   if (m.layer_freq != plain.layer_freq)
-    problems.add("--moe-layer-freq ", quote(m.layer_freq), " needs --num-experts");
-  if (m.capacity) problems.add("--moe-expert-capacity-factor ", *m.capacity, " needs --num-experts");
+    problems.add(Opt{"moe-layer-freq"}, ' ', quote(m.layer_freq), " needs ", Opt{"num-experts"});
+  if (m.capacity)
+    problems.add(Opt{"moe-expert-capacity-factor"}, ' ', *m.capacity, " needs ", Opt{"num-experts"});
   if (m.dispatcher != plain.dispatcher)
-    problems.add("--moe-token-dispatcher-type ", enum_name(m.dispatcher), " needs --num-experts");
+    problems.add(Opt{"moe-token-dispatcher-type"}, ' ', enum_name(m.dispatcher), " needs ",
+                 Opt{"num-experts"});
   const std::pair<const char*, bool> given[] = {{"moe-shared-expert-gate", m.shared_gate},
                                                 {"moe-shared-expert-overlap", m.shared_overlap},
                                                 {"moe-router-force-load-balancing", m.forced_balance},
@@ -158,12 +167,13 @@ void check_dense(const ModelShape& m, Problems& problems) {
                                                 {"moe-router-group-topk", m.group_topk.has_value()},
                                                 {"moe-enable-deepep", m.deepep}};
   for (const auto& [option, is_given] : given)
-    if (is_given) problems.add("--", option, " needs --num-experts");
+    if (is_given) problems.add(Opt{option}, " needs ", Opt{"num-experts"});
 }
 
 void check_attention(const ModelShape& m, Problems& problems) {
   if (m.latent_attention && m.group_query)
-    problems.add("--multi-latent-attention and --group-query-attention exclude each other; give one of them");
+    problems.add(Opt{"multi-latent-attention"}, " and ", Opt{"group-query-attention"},
+                 " exclude each other; give one of them");
   if (m.latent_attention) return;
   const ModelShape plain;
   const char* const latent = "multi-latent-attention";
@@ -224,12 +234,12 @@ void ModelShape::validate(Problems& problems) const {
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);
-  if (layers > kMostLayers) problems.add("--num-layers ", layers, " is more than ", kMostLayers);
+  if (layers > kMostLayers) problems.add(Opt{"num-layers"}, ' ', layers, " is more than ", kMostLayers);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
   check_attention(*this, problems);
   if (unused_channels_ > 0)
-    problems.add("--kv-channels ", unused_channels_,
-                 " has no effect with --multi-latent-attention; leave it out, or give --v-head-dim");
+    problems.add(Opt{"kv-channels"}, ' ', unused_channels_, " has no effect with ",
+                 Opt{"multi-latent-attention"}, "; leave it out, or give ", Opt{"v-head-dim"});
 }
 
 int ModelShape::plain_layers(int count) const {

@@ -14,7 +14,8 @@ namespace megalith {
 
 void check_ranks(const ParallelConfig& parallel, Problems& problems) {
   if (parallel.expert > 1)
-    problems.add("--expert-model-parallel-size ", parallel.expert, " is not supported yet; leave it at 1");
+    problems.add(Opt{"expert-model-parallel-size"}, ' ', parallel.expert,
+                 " is not supported yet; leave it at 1");
   const int given = std::max({parallel.processes, parallel.nproc, 1});
   const bool legal = int64_t{parallel.data} * parallel.model_ranks() == parallel.world;
   const std::string needs = concat(
@@ -24,62 +25,62 @@ void check_ranks(const ParallelConfig& parallel, Problems& problems) {
   if (legal && parallel.world != given && parallel.processes > 0)
     problems.add(needs, given, " processes were started; start ", parallel.world);
   else if (legal && parallel.world != given)
-    problems.add(needs, "--nproc gives ", given, "; give --nproc ", parallel.world);
+    problems.add(needs, Opt{"nproc"}, " gives ", given, "; give ", Opt{"nproc"}, ' ', parallel.world);
   else if (legal && parallel.processes == 0 && parallel.local_world != parallel.world)
-    problems.add("--local-world-size ", parallel.local_world, ": all ", parallel.world,
+    problems.add(Opt{"local-world-size"}, ' ', parallel.local_world, ": all ", parallel.world,
                  " ranks are threads of this process; leave it out");
 }
 
 void check_run(const PretrainConfig& config, Problems& problems) {
   check_ranks(config.parallel, problems);
   if (config.parallel.nproc > 1 && config.train.device == "cuda")
-    problems.add("--nproc ", config.parallel.nproc,
-                 " and --device cuda contradict each other: the ranks of "
-                 "one process compute on the CPU; give --device cpu");
+    problems.add(Opt{"nproc"}, ' ', config.parallel.nproc, " and ", Opt{"device"},
+                 " cuda contradict each other: the ranks of one process compute on the CPU; give ",
+                 Opt{"device"}, " cpu");
   if (config.parallel.processes > 1 && config.train.device == "cuda")
-    problems.add(config.parallel.processes,
-                 " processes and --device cuda contradict each other: messages between processes are in host "
-                 "memory; give --device cpu");
+    problems.add(config.parallel.processes, " processes and ", Opt{"device"},
+                 " cuda contradict each other: messages between processes are in host memory; give ",
+                 Opt{"device"}, " cpu");
   if (config.train.fp16 && config.train.device == "cuda")
-    problems.add(
-        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU only; give --bf16");
+    problems.add(Opt{"fp16"}, " and ", Opt{"device"},
+                 " cuda contradict each other: fp16 is computed on the CPU only; give ", Opt{"bf16"});
   const CheckpointConfig& checkpoint = config.checkpoint;
   if (!checkpoint.save.empty() && !traits_of(checkpoint.format).refusal)
     if (const std::string why = store_of(checkpoint.format).refusal(config.model, config.parallel);
         !why.empty())
-      problems.add("--ckpt-format ", enum_name(checkpoint.format), ": ", why);
+      problems.add(Opt{"ckpt-format"}, ' ', enum_name(checkpoint.format), ": ", why);
   if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
-    problems.add("--data-path is missing (or --train-data-path)");
+    problems.missing({"data-path"}, " (or ", Opt{"train-data-path"}, ")");
   if (config.data.mock && config.train.epochs)
-    problems.add("--num-epochs ", *config.train.epochs,
-                 " and --mock-data, which has no end; give --train-iters");
+    problems.add(Opt{"num-epochs"}, ' ', *config.train.epochs, " and ", Opt{"mock-data"},
+                 ", which has no end; give ", Opt{"train-iters"});
   if (config.train.eval_only && config.train.eval_iters == 0)
-    problems.add("--eval-only and --eval-iters 0 leave nothing to do; leave one of them out");
+    problems.add(Opt{"eval-only"}, " and ", Opt{"eval-iters"},
+                 " 0 leave nothing to do; leave one of them out");
   const bool tokenizer = !config.tokenizer.type.empty();
   if (config.data.reads_texts() && !tokenizer)
-    problems.add("--train-data-path ", config.data.train_path.front(), " needs a tokenizer for its texts");
+    problems.add(Opt{"train-data-path"}, ' ', config.data.train_path.front(),
+                 " needs a tokenizer for its texts");
   if (!tokenizer && config.model.vocab_size == 0)
-    problems.add(
-        "the vocabulary's size is not known; give a tokenizer (--vocab-file and --merge-file, or "
-        "--tokenizer-model), or "
-        "--vocab-size");
+    problems.add("the vocabulary's size is not known; give a tokenizer (", Opt{"vocab-file"}, " and ",
+                 Opt{"merge-file"}, ", or ", Opt{"tokenizer-model"}, "), or ", Opt{"vocab-size"});
   if (!tokenizer && config.data.marks_documents())
-    problems.add(
-        "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need a tokenizer, which knows the "
-        "token that ends a document");
+    problems.add(Opt{"reset-position-ids"}, ", ", Opt{"reset-attention-mask"}, " and ", Opt{"eod-mask-loss"},
+                 " need a tokenizer, which knows the token that ends a document");
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
-    problems.add(
-        "--reset-position-ids and --reset-attention-mask need a whole sample on one rank; leave "
-        "--context-parallel-size at 1");
+    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
+                 " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
   if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
-    problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
+    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"}, " are for the CPU; give ",
+                 Opt{"device"}, " cpu");
   const std::string& prompt = config.train.sample_prompt;
-  if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  if (!tokenizer && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)
-    problems.add("--sample-prompt needs the whole model on one rank, not on ", config.parallel.model_ranks(),
+    problems.add(Opt{"sample-prompt"}, " needs the whole model on one rank, not on ",
+                 config.parallel.model_ranks(),
                  "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
-    problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
+    problems.add(Opt{"sample-prompt"}, ' ', quote(prompt), " is not valid UTF-8");
 }
 
 void check_files(const PretrainConfig& config, RunFiles files) {

@@ -134,7 +134,7 @@ class FoundForeign final : public FoundCheckpoint {
     const ModelSource source(path_, {.padded = true});
     ModelConfig model = source.config();
     model.vocab_size = 0;  // comes from the tokenizer
-    const std::string& tokenizer = source.tokenizer_folder();
+    const std::string& tokenizer = source.tokenizer_folder().path;
     Json args = to_json(model);
     if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
     return SavedArgs{.args = std::move(args),

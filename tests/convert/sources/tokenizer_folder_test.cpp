@@ -123,6 +123,21 @@ TEST_F(TokenizerFolderTest, RefusesGpt2FilesThatAreNoTokenizer) {
   EXPECT_EQ(refused(), "");
 }
 
+TEST_F(TokenizerFolderTest, NamesFilesByTheNamesThatTheyWereGivenBy) {
+  const std::string words = dir_ / "words.txt", pairs = dir_ / "pairs.txt";
+  fs::rename(dir_ / "vocab.json", words);
+  fs::rename(dir_ / "merges.txt", pairs);
+  const TokenizerFolder named({{"vocab.json", words}, {"merges.txt", pairs}});
+  EXPECT_EQ(tokenizer_files_of(named, kVocabulary),
+            (std::map<std::string, std::string>{{"vocab.json", read_file(words)},
+                                                {"merges.txt", read_file(pairs)}}));
+  const auto refused = [&] { return refusal([&] { tokenizer_files_of(named, kVocabulary); }); };
+  write_file(pairs, "#version: 0.2\n! never-heard\n");
+  EXPECT_EQ(refused().find(pairs + ":2"), 0U) << refused();
+  write_file(words, R"({"a": 1.5})");
+  EXPECT_EQ(refused().find(words + ": a is not an integer"), 0U) << refused();
+}
+
 TEST_F(TokenizerFolderTest, RefusesADamagedSentencePieceModel) {
   for (const char* const name : {"tokenizer.json", "vocab.json", "merges.txt"}) fs::remove(dir_ / name);
   const std::string good = read_file(test::test_data("text/goldens/pieces.model"));

@@ -633,7 +633,7 @@ TEST_F(PreprocessTest, WantsAnotherNameForTheRejectsThanTheDatasets) {
     Problems problems;
     config_.validate(problems);
     ASSERT_EQ(problems.list().size(), 1U) << name;
-    EXPECT_EQ(problems.list()[0].find("--rejects "), 0U) << problems.list()[0];
+    EXPECT_EQ(problems.text().find("--rejects "), 0U) << problems.text();
   }
 }
 

@@ -25,9 +25,7 @@ std::string complaints(ModelShape m) {
   m.finish();
   Problems problems;
   m.validate(problems);
-  std::string out;
-  for (const std::string& problem : problems.list()) out += problem + '\n';
-  return out;
+  return problems.empty() ? "" : problems.text() + '\n';
 }
 
 TEST(LayerPattern, IsANumberOrAListAsInMegatron) {

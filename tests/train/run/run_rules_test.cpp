@@ -20,9 +20,7 @@ class CheckRun : public testing::Test {
     config_.parallel.finish();
     Problems problems;
     check_run(config_, problems);
-    std::string lines;
-    for (const std::string& line : problems.list()) lines += (lines.empty() ? "" : "\n") + line;
-    return lines;
+    return problems.text();
   }
 };
 

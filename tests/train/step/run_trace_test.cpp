@@ -119,9 +119,9 @@ TEST(RunTrace, OfNoStepIsRefusedBeforeTheRun) {
   config.train.trace_end = 5;
   Problems problems;
   config.train.validate(problems);
-  EXPECT_EQ(problems.list(),
-            (std::vector<std::string>{"--profile-step-end 5 is not after --profile-step-start 5, "
-                                      "so that --trace trace.json would hold no step"}));
+  EXPECT_EQ(problems.text(),
+            "--profile-step-end 5 is not after --profile-step-start 5, "
+            "so that --trace trace.json would hold no step");
 }
 
 }  // namespace

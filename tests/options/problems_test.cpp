@@ -1,0 +1,52 @@
+#include "libcore/options/problems.h"
+
+#include <gtest/gtest.h>
+
+namespace megalith {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(Phrase, KeepsTheOptionsOfItsParts) {
+  const Phrase empty;
+  EXPECT_TRUE(empty.empty());
+  const Phrase product(Opt{"tensor"}, ' ', 2, " * ", Opt{"pipeline"}, ' ', 4);
+  const Phrase whole(product, " is not ", Opt{"world-size"}, " 9, a word such as --depth aside");
+  EXPECT_EQ(whole.text(), "--tensor 2 * --pipeline 4 is not --world-size 9, a word such as --depth aside");
+  EXPECT_EQ(whole.options(), (Names{"tensor", "pipeline", "world-size"}));
+}
+
+TEST(Problems, SayWhatTheyAreAbout) {
+  Problems problems;
+  problems.add(Opt{"a"}, " and ", Opt{"b"}, " contradict each other");
+  problems.add_at("run.yaml:3", "unknown option \"c\"");
+  problems.missing({"d"}, " (or ", Opt{"e"}, ')');
+  ASSERT_EQ(problems.list().size(), 3U);
+  const Problem &both = problems.list()[0], &in_file = problems.list()[1], &missing = problems.list()[2];
+  EXPECT_EQ(both.option, "");
+  EXPECT_EQ(both.options, (Names{"a", "b"}));
+  EXPECT_EQ(in_file.place, "run.yaml:3");
+  EXPECT_EQ(in_file.message(), "run.yaml:3: unknown option \"c\"");
+  EXPECT_TRUE(missing.missing);
+  EXPECT_EQ(missing.option, "d");
+  EXPECT_EQ(missing.message(), "--d is missing (or --e)");
+  EXPECT_FALSE(both.missing);
+}
+
+TEST(Problems, AreOneErrorWithALineForEach) {
+  Problems problems;
+  EXPECT_NO_THROW(problems.throw_if_any());
+  problems.add("one");
+  problems.add(Problem{.text = "two", .note = "run.yaml:3 gives --b"});
+  try {
+    problems.throw_if_any(ErrorKind::kData);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_STREQ(error.what(), "one\ntwo (run.yaml:3 gives --b)");
+  }
+  EXPECT_EQ(problems.text("; "), "one; two (run.yaml:3 gives --b)");
+}
+
+}  // namespace
+}  // namespace megalith
