@@ -206,8 +206,7 @@ void Options::State::take_config_file(const std::string& path) {
     if (fate && refuses(*fate, option.words))
       problems.add_at(option.where, option.key, " is not supported; ", fate->remedy);
     else if (fate)
-      ignored.push_back(
-          {.name = option.key, .words = option.words, .where = concat(option.where, ": ", option.key)});
+      ignored.push_back({.name = option.key, .words = option.words, .where = {option.where, option.key}});
     if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add_at(option.where, quote(option.key), " belongs on the command line");
@@ -372,16 +371,17 @@ void Options::take_ignored(const std::vector<Field>& fields, Problems& problems)
   OptionTable table;
   for (const Field& field : fields) table.add(field);
   for (const IgnoredOption& option : state_->ignored) {
-    const bool dashes = option.name.starts_with("--");
-    const OptionMatch* match = table.find(option.name.substr(dashes ? 2 : 0));
+    const OptionMatch* match = table.find(option.where.name);
     if (!match) continue;
     const Field& field = fields[match->field];
     std::vector<std::string> words = option.words;
     if (words.empty() && is_flag(field)) words = {"true"};
     if (match->negated)
       for (std::string& word : words) word = negate_word(word);
-    if (words.empty())
-      problems.add(option.where, " needs a value");
+    if (words.empty() && option.where.place.empty())
+      problems.add(Opt{option.where.name}, " needs a value");
+    else if (words.empty())
+      problems.add_at(option.where.place, option.where.name, " needs a value");
     else
       set_field(field, words, option.where, problems);
   }

@@ -245,7 +245,7 @@ class OptionTaker {
     if (refuses(fate, words))
       problems_.add(Opt{name}, " is not supported; ", fate.remedy);
     else
-      out_.ignored.push_back({.name = "--" + name, .words = std::move(words), .where = "--" + name});
+      out_.ignored.push_back({.name = "--" + name, .words = std::move(words), .where = {{}, name}});
     return {};
   }
 

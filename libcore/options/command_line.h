@@ -40,7 +40,7 @@ struct GivenOption {
 struct IgnoredOption {
   std::string name;                     // as given, for the log: "--transformer-impl"
   std::vector<std::string> words = {};  // its values; a flag may have none
-  std::string where = {};               // begins a complaint
+  Spot where = {};                      // empty: not an option by itself, such as the key of a run file
 };
 struct CommandLine {
   std::vector<GivenOption> options;

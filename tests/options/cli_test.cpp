@@ -400,8 +400,8 @@ constexpr OptionFate kOfScaffolds[] = {{.name = "kind", .values = OptionFate::kO
                                        {.name = "whistle"}};
 
 /// The scaffold of a painter's command, and the complaints about it.
-std::pair<Scaffold, std::vector<std::string>> scaffold_of(const std::vector<std::string>& arguments) {
-  std::pair<Scaffold, std::vector<std::string>> out;
+std::pair<Scaffold, std::string> scaffold_of(const std::vector<std::string>& arguments) {
+  std::pair<Scaffold, std::string> out;
   Paint paint;
   Options options("paint", "Paint a wall.");
   options.add("Painting", paint).fates(kOfScaffolds);
@@ -415,14 +415,14 @@ std::pair<Scaffold, std::vector<std::string>> scaffold_of(const std::vector<std:
   EXPECT_EQ(log.lines.size(), 1U) << "named once";
   Problems problems;
   options.take_ignored(fields_of(out.first), problems);
-  out.second = problems.list();
+  out.second = problems.text();
   return out;
 }
 
 TEST(Options, GiveIgnoredOptionsToAReaderThatHasThem) {
   const auto [words, none] = scaffold_of(
       {"w", "--type", "tower", "--boards=3", "--no-net", "--whistle", "--crew", "Ann", "Bo", "--coats", "2"});
-  EXPECT_EQ(none, std::vector<std::string>{});
+  EXPECT_EQ(none, "");
   EXPECT_EQ(words.kind, "tower");
   EXPECT_EQ(words.boards, 3);
   EXPECT_FALSE(words.net);
@@ -436,8 +436,7 @@ TEST(Options, GiveIgnoredOptionsToAReaderThatHasThem) {
   EXPECT_EQ(both.boards, 5) << "the command line has precedence";
   EXPECT_FALSE(both.net);
   const auto wrong = scaffold_of({"w", "--boards", "many", "--kind", "--crew", "Ann"}).second;
-  EXPECT_EQ(wrong,
-            (std::vector<std::string>{"--boards \"many\": wanted an integer", "--kind needs a value"}));
+  EXPECT_EQ(wrong, "--boards \"many\": wanted an integer\n--kind needs a value");
 }
 
 /// What happens to one option, given with a value on the command line or in a file: the ignored words, or the
