@@ -166,7 +166,7 @@ TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
   ASSERT_EQ(pretrain("--output_dir out").code, 0);
   const std::string sizeless =
       std::regex_replace(kLine, std::regex("--model_name_or_path facebook/llama-7b "), "");
-  for (const char* from : {"--output_dir out", "--resume_from_checkpoint out"}) {
+  for (const char* from : {"--output_dir out", "--resume_from_checkpoint out --output_dir other"}) {
     const CommandResult result = run(sizeless + "--use-checkpoint-args " + from);
     EXPECT_EQ(result.code, 0) << from << result.all();
   }
