@@ -437,6 +437,10 @@ TEST(Options, GiveIgnoredOptionsToAReaderThatHasThem) {
   EXPECT_FALSE(both.net);
   const auto wrong = scaffold_of({"w", "--boards", "many", "--kind", "--crew", "Ann"}).second;
   EXPECT_EQ(wrong, "--boards \"many\": wanted an integer\n--kind needs a value");
+  write_file(dir / "p.yaml", "boards: many\ncrew: []\n");
+  const std::string file = dir / "p.yaml";
+  EXPECT_EQ(scaffold_of({"w", "--config", file}).second,
+            file + ":1: boards \"many\": wanted an integer\n" + file + ":2: crew needs a value");
 }
 
 /// What happens to one option, given with a value on the command line or in a file: the ignored words, or the
