@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/quantile.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -74,7 +75,7 @@ class Bench {
       total += seconds.back();
     }
     std::sort(seconds.begin(), seconds.end());
-    const double median = seconds[seconds.size() / 2];
+    const double median = median_of_few(seconds);
     Json line = Json::object();
     line.set("op", name);
     line.set("ms_min", seconds.front() * 1e3);

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/figures/quantile.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
@@ -457,9 +458,8 @@ std::string summary(std::vector<double> ratios) {
   if (ratios.empty()) return "null";
   double error = 0;
   for (double ratio : ratios) error += std::fabs(ratio - 1) / static_cast<double>(ratios.size());
-  std::sort(ratios.begin(), ratios.end());
   return concat("{\"rows\": ", ratios.size(), ", \"mape\": ", format_fixed(100 * error, 1),
-                ", \"median_ratio\": ", format_fixed(ratios[ratios.size() / 2], 3), "}");
+                ", \"median_ratio\": ", format_fixed(median_of_few(ratios), 3), "}");
 }
 
 int main_of(const std::string& table, const std::string& output, CoefficientSets& sets) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what a checkpoint costs a run: GPT-2 of 124 million parameters, one rank, a save every few steps, written while
-training waits and while it goes on, in turns. The stall is from the log's line that a save begins to the one from which on
-training goes on; what the writing then costs the steps beside it is their time against that of the other steps. Medians,
+training waits and while it continues, in turns. The stall is from the log's line that a save begins to the one that says that
+training continues; what the writing then costs the steps beside it is their time against that of the other steps. Medians,
 with min and max. Markdown, ready for docs/benchmarks.md.
 
   bench/saves.py [--bin build/release/bin] [--turns 3] [--saves 3] [--bf16] [--folder DIR]"""

@@ -88,7 +88,7 @@ TEST(Rendezvous, RefusesAStrangerAndGoesOn) {
       << result.log;
 }
 
-// Each is rejected with its address, and the run with the right rank goes on.
+// Each is rejected with its address, and the run with the right rank starts.
 TEST(Rendezvous, RefusesAnotherTokenWorldVersionAndADuplicateRank) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// The work ends only when the owner goes on, and the owner only when the work does.
+// The work ends only when the owner continues, and the owner only when the work does.
 TEST(Beside, WorksWhileItsOwnerDoes) {
   std::promise<void> owner, worker;
   Beside work([&] {

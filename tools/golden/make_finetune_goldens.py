@@ -60,7 +60,7 @@ def make_samples():
 
 
 def make_pairs():
-    """Questions with two answers, of which the chosen one goes on in the question's steps."""
+    """Questions with two answers, of which the chosen one continues with the question's steps."""
     numbers = random.Random(8)
     samples = []
     for _ in range(STEPS * BATCH // 2):

@@ -154,7 +154,7 @@ def check_scheduler(name, saved, optimizer):
         scheduler.load_state_dict(saved["opt_param_scheduler"])
     except (AssertionError, KeyError) as error:
         return say(False, f"{name}: Megatron's scheduler: {error!r}")
-    say(scheduler.num_steps == ITERS * BATCH, f"{name}: Megatron's scheduler goes on at sample {scheduler.num_steps}")
+    say(scheduler.num_steps == ITERS * BATCH, f"{name}: Megatron's scheduler resumes at sample {scheduler.num_steps}")
 
 
 def our_tensors(folder):

@@ -204,7 +204,7 @@ struct KeyState {
   }
 };
 
-/// What a run has done: all that another one needs to go on.
+/// What a run has done: all that another one needs to resume it.
 struct PreprocessState {
   SourceMark source;
   PreprocessSummary summary;

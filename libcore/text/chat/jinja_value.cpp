@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libcore/base/utf8.h"
+
 namespace megalith::jinja {
 
 bool is_undefined(const Value& value) {
@@ -102,7 +104,7 @@ std::string kind_of(const Value& value) {
 std::vector<std::string> characters_of(std::string_view text) {
   std::vector<std::string> out;
   for (const char c : text) {
-    if ((c & 0xc0) != 0x80 || out.empty()) out.emplace_back();
+    if (!continues_character(c) || out.empty()) out.emplace_back();
     out.back() += c;
   }
   return out;

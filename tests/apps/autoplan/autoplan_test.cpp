@@ -267,7 +267,7 @@ TEST(Autoplan, FitsATerminalOfEightyColumns) {
   const CommandResult shown = test::run_on_terminal(app("autoplan") + kSmall, 80);
   EXPECT_EQ(shown.code, 0) << shown.out;
   EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
-  EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit go on below";
+  EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit continue below";
   // A command broken over several lines is still one command.
   const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
   ASSERT_NE(end, std::string::npos) << shown.out;

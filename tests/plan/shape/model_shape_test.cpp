@@ -61,7 +61,7 @@ TEST(ModelShape, CountsTheLayersThatHaveNoExperts) {
   m.finish();
   EXPECT_EQ(m.plain_layers(7), 3);
   EXPECT_EQ(m.plain_layers(2, 5), 1);
-  EXPECT_EQ(m.plain_layers(70), 3) << "a deeper model goes on as it ends";
+  EXPECT_EQ(m.plain_layers(70), 3) << "a deeper model continues as it ends";
   m.experts.reset();
   EXPECT_EQ(m.plain_layers(7), 0) << "a dense model has one kind of layer";
 }
