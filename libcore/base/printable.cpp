@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Of a character of UTF-8: the controls of ASCII, and those from U+0080 to U+009F, which some terminals obey
-/// too.
+/// Whether a character of UTF-8 is a control: one of ASCII, or from U+0080 to U+009F, which some terminals
+/// obey too.
 bool is_control(std::string_view character) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(character[at]); };
   return byte(0) < 0x20 || byte(0) == 0x7f || (byte(0) == 0xc2 && byte(1) < 0xa0);
