@@ -32,7 +32,7 @@ constexpr auto kPatience = std::chrono::seconds(2);     // for rank 0's greeting
 constexpr auto kPause = std::chrono::milliseconds(50);  // between two tries
 constexpr size_t kMaxHost = 255;                        // bytes in a message
 constexpr size_t kLeastMessage = size_t{1} << 16,
-                 kForEachRank = 1024;  // bytes of RendezvousOptions::max_message
+                 kForEachRank = 256;  // bytes of RendezvousOptions::max_message
 
 /// Adds the rank to errors of its connection: an address alone tells a user little.
 template <class Call>
@@ -95,9 +95,11 @@ class OtherRankExchange {
     with_rank(0, [&] {
       first_.send(mine, deadline);
       const size_t most = kLength + world_ * (limits_.max_message + kLength);
-      all = unpacked<std::vector<std::string>>(first_.receive(most, deadline));
-      if (all.size() != world_)
-        fail(ErrorKind::kComm, "it sent what ", all.size(), " ranks said, wanted ", world_);
+      const std::string joined = first_.receive(most, deadline);
+      // Before memory is taken for as many texts as it says.
+      const auto count = unpacked<uint64_t>(std::string_view(joined).substr(0, kLength));
+      if (count != world_) fail(ErrorKind::kComm, "it sent what ", count, " ranks said, wanted ", world_);
+      all = unpacked<std::vector<std::string>>(joined);
     });
     return all;
   }

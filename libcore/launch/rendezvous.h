@@ -15,7 +15,7 @@ struct RendezvousOptions {
   Json options = Json::object();  // flat, as to_json() gives them; must be the same on all ranks
   std::chrono::milliseconds timeout =
       std::chrono::minutes(10);  // for all ranks to join, and for each exchange
-  size_t max_message = 0;  // bytes that a rank may tell in an exchange; 0: 64 KiB, and 1 KiB for each rank
+  size_t max_message = 0;  // bytes that a rank may tell in an exchange; 0: 64 KiB, and 256 for each rank
   std::string interface_name = {};  // GLOO_SOCKET_IFNAME: bind to it; empty: to the one that routes to rank 0
 };
 

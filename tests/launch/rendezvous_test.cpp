@@ -362,6 +362,21 @@ TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
       << result.text;
 }
 
+// It has the token, so it can prove what it sends.
+TEST(Rendezvous, TakesNoMoreTextsThanThereAreRanks) {
+  const ProcessResult result = answered_by([&](const Socket& socket) {
+    ProvenMessages messages("", {}, RankSide::kFirst);
+    greeted(socket, "job", &messages);
+    const std::string many("\0\1\1\0\0\0\0\0", 8);  // 65,792 texts
+    for (const std::string& text :
+         {std::string(kWelcome), std::string(kWelcome), many + std::string(65'792, '\0')})
+      socket.send(messages.packed(text), std::chrono::steady_clock::now() + 2s);
+  });
+  EXPECT_EQ(result.code, exit_code(ErrorKind::kComm));
+  EXPECT_NE(result.text.find("rank 0: it sent what 65792 ranks said, wanted 2"), std::string::npos)
+      << result.text;
+}
+
 // Its message is a rank's own; still no terminal obeys it.
 TEST(Rendezvous, ShowsNoControlCharacterOfRankZero) {
   const ProcessResult result = answered_by([&](const Socket& socket) {
@@ -383,7 +398,7 @@ TEST(Rendezvous, BoundsAnExchange) {
     return std::string();
   });
   EXPECT_EQ(results[0].code, exit_code(ErrorKind::kComm));
-  EXPECT_NE(results[0].text.find("rank 1: a message of 100000 bytes, wanted at most 67584"),
+  EXPECT_NE(results[0].text.find("rank 1: a message of 100000 bytes, wanted at most 66048"),
             std::string::npos)
       << results[0].text;
 }
