@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/launch/rank_table.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/launch/socket.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/hash/hmac.h"

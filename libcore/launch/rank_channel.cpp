@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/hash/hmac.h"
 #include "libcore/hash/sha256.h"
 

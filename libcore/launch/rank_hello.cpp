@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 
 namespace megalith {
 namespace {

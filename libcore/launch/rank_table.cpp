@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/json/json.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/launch/rendezvous.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/processes/gloo_comm.h"

@@ -11,7 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/run/stop_signal.h"
 #include "libcore/launch/admission.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
+#include "libcore/base/terminal.h"
 
 namespace megalith {
 
