@@ -69,9 +69,10 @@ bool TrainingApp::read(Options& options) {
             "What torchrun tells a rank. OMPI_COMM_WORLD_*, PMI_*, SLURM_*, PADDLE_* and RANK_TABLE_FILE "
             "with RANK_ID are understood, too."},
            {"MEGALITH_JOB_TOKEN",
-            "A word that all ranks of a job share, so that those of another job at the same port are "
-            "refused; "
-            "else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID."},
+            "A secret that all ranks of a job share: they prove to each other that they have it, and others "
+            "are "
+            "refused. Without it TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, tells jobs apart, and proves "
+            "nothing."},
            {"CUDA_VISIBLE_DEVICES",
             "The GPUs that a run may use: a rank for each with --nproc_per_node gpu."},
            {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})

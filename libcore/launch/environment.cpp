@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/launch/rank_table.h"
@@ -77,8 +78,8 @@ class Reader {
     if (!value) return std::nullopt;
     const auto number = parse_int(value);
     if (!number || *number < min_value || *number > max_value)
-      fail(ErrorKind::kUsage, name, '=', quote(value), " in the environment: wanted a number of at least ",
-           min_value,
+      fail(ErrorKind::kUsage, name, '=', quote_name(value),
+           " in the environment: wanted a number of at least ", min_value,
            max_value < std::numeric_limits<int>::max() ? concat(" and at most ", max_value) : std::string(),
            "; unset it to run without a launcher");
     return static_cast<int>(*number);
@@ -109,6 +110,7 @@ class Reader {
            *launch.local_rank, " in the environment contradict each other");
     if (hints_.local_rank) launch.local_rank = hints_.local_rank;
     launch.token = job_token(environment_);
+    if (launch.token.empty()) launch.job = job_name(environment_);
   }
 
   std::string address() const { return hints_.address.empty() ? text("MASTER_ADDR") : hints_.address; }
@@ -147,7 +149,7 @@ Endpoint parse_endpoint(const char* variable, std::string text) {
   const size_t colon = text.rfind(':');
   const auto port = colon == std::string::npos ? std::nullopt : parse_int(text.substr(colon + 1));
   if (!port || *port < 1 || *port > 65535 || colon == 0)
-    fail(ErrorKind::kUsage, variable, '=', quote(text), " in the environment: wanted HOST:PORT");
+    fail(ErrorKind::kUsage, variable, '=', quote_name(text), " in the environment: wanted HOST:PORT");
   return {text.substr(0, colon), static_cast<int>(*port)};
 }
 
@@ -157,7 +159,7 @@ std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch
   const auto endpoints = split(list, ',');
   if (!list.empty() && endpoints.size() != static_cast<size_t>(launch.world))
     fail(ErrorKind::kUsage, "PADDLE_TRAINERS_NUM=", launch.world, " and the ", endpoints.size(),
-         " of PADDLE_TRAINER_ENDPOINTS=", quote(list), " in the environment contradict each other");
+         " of PADDLE_TRAINER_ENDPOINTS=", quote_name(list), " in the environment contradict each other");
   if (const std::string master = read.text("PADDLE_MASTER"); !master.empty())
     return parse_endpoint("PADDLE_MASTER", master);
   if (list.empty()) return std::nullopt;
@@ -226,7 +228,7 @@ std::optional<Launch> ascend_launch(const Reader& read) {
   const RankTable table = read_rank_table(path, rank.value_or(0));
   if (!rank && table.world == 1) return std::nullopt;
   if (!rank)
-    fail(ErrorKind::kUsage, "RANK_TABLE_FILE=", quote(path), " in the environment holds ", table.world,
+    fail(ErrorKind::kUsage, "RANK_TABLE_FILE=", quote_name(path), " in the environment holds ", table.world,
          " ranks, but there is no RANK_ID; give it, or unset both");
   const auto world = read.number("RANK_SIZE", 1, std::numeric_limits<int>::max());
   if (world && *world != table.world)
@@ -253,7 +255,7 @@ LaunchSizes sizes_of(const Reader& read, const Family& family) {
   const std::string path = &family == &kAscend ? read.text("RANK_TABLE_FILE") : "";
   if (!path.empty()) {
     const RankTable table = read_rank_table(path, 0);
-    const std::string source = "RANK_TABLE_FILE=" + quote(path);
+    const std::string source = "RANK_TABLE_FILE=" + quote_name(path);
     return {table.world, table.local_world, source, source};
   }
   const auto world = read.number(family.world, 1, kMost), local = read.number(family.local_world, 1, kMost);
@@ -328,13 +330,18 @@ void refuse_leftovers(const Reader& read) {
   }
   const std::string endpoints = read.text("PADDLE_TRAINER_ENDPOINTS");
   if (split(endpoints, ',').size() > 1)
-    refuse_alone(concat("PADDLE_TRAINER_ENDPOINTS=", quote(endpoints)), kPaddle.rank);
+    refuse_alone(concat("PADDLE_TRAINER_ENDPOINTS=", quote_name(endpoints)), kPaddle.rank);
 }
 
 }  // namespace
 
 std::string job_token(const Environment& environment) {
-  for (const char* name : {"MEGALITH_JOB_TOKEN", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"})
+  const char* const token = environment("MEGALITH_JOB_TOKEN");
+  return token ? token : "";
+}
+
+std::string job_name(const Environment& environment) {
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"})
     if (const char* const value = environment(name); value && *value) return value;
   return {};
 }

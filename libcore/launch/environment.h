@@ -18,9 +18,11 @@ struct Launch {
   std::string address = {};                              // host or address of rank 0
   int port = 0;               // where rank 0 listens, or torchrun's agent with its store
   std::string launcher = {};  // for messages: "torchrun", "mpirun"
-  std::string token = {};     // of the job: a peer of another job is refused; may be empty
-  bool agent_store = false;   // torchrun's agent listens on `port`, and its store holds rank 0's address
-  std::string attempt = {};   // torchrun's count of restarts: its store keeps the keys of earlier attempts
+  std::string token = {};     // of the job: ranks prove to each other that they have it; may be empty
+  std::string job =
+      {};  // the launcher's name of the job if there is no token: tells jobs apart; may be empty
+  bool agent_store = false;  // torchrun's agent listens on `port`, and its store holds rank 0's address
+  std::string attempt = {};  // torchrun's count of restarts: its store keeps the keys of earlier attempts
 };
 
 /// What PAI's DLC says: this process is one of several servers and starts its own ranks.
@@ -60,8 +62,10 @@ struct LaunchSizes {
 /// one is not a number.
 LaunchSizes read_launch_sizes(const Environment&, bool servers);
 
-/// $MEGALITH_JOB_TOKEN, else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty.
+/// $MEGALITH_JOB_TOKEN, a secret of the job's ranks; empty if it is not set.
 std::string job_token(const Environment&);
+/// TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty: anybody may know it.
+std::string job_name(const Environment&);
 
 /// Whether another process reads the same command line and reports for this one, judged by the environment
 /// alone: among ranks the first, among ranks that our own programs start on a server the starting process.

@@ -1,9 +1,12 @@
 #include "libcore/launch/hostfile.h"
 
+#include <algorithm>
 #include <optional>
-#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/launch/socket.h"
@@ -16,56 +19,92 @@ std::optional<int> slots_of(std::string_view text) {
   return number && *number >= 1 && *number <= 1024 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-std::optional<HostfileEntry> parse_line(const std::string& line) {
-  std::istringstream words(line);
-  HostfileEntry entry;
-  words >> entry.host;
+/// The next word of `text`, which is taken from it; empty at the end.
+std::string_view take_word(std::string_view& text) {
+  text = trim(text);
+  const std::string_view word = text.substr(0, text.find_first_of(" \t"));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+/// Where the number of ranks begins in "HOST:N" or "[HOST]:N", behind the colon; npos if there is none. An
+/// address of IPv6 without brackets has several colons.
+size_t behind_host(std::string_view word) {
+  if (const size_t bracket = word.rfind(']'); word.starts_with('[') && bracket != std::string_view::npos)
+    return bracket + 1 < word.size() ? bracket + 2 : std::string_view::npos;
+  const size_t colon = word.find(':');
+  return colon != std::string_view::npos && colon == word.rfind(':') ? colon + 1 : std::string_view::npos;
+}
+
+std::optional<HostfileEntry> parse_line(std::string_view line) {
+  std::string_view host = take_word(line);
   std::optional<int> slots;
-  if (const size_t colon = entry.host.rfind(':');
-      colon != std::string::npos && colon == entry.host.find(':')) {
-    slots = slots_of(std::string_view(entry.host).substr(colon + 1));
-    if (!slots) return std::nullopt;
-    entry.host.resize(colon);
+  if (const size_t behind = behind_host(host); behind != std::string_view::npos) {
+    slots = slots_of(host.substr(std::min(behind, host.size())));
+    if (!slots || host[behind - 1] != ':') return std::nullopt;
+    host = host.substr(0, behind - 1);
   }
-  for (std::string word; words >> word;) {
+  for (std::string_view word = take_word(line); !word.empty(); word = take_word(line)) {
     if (!word.starts_with("slots=") || slots) return std::nullopt;
-    slots = slots_of(std::string_view(word).substr(6));
+    slots = slots_of(word.substr(6));
     if (!slots) return std::nullopt;
   }
-  entry.slots = slots.value_or(0);
-  return entry.host.empty() ? std::nullopt : std::optional(entry);
+  if (host.empty()) return std::nullopt;
+  return HostfileEntry{.host = std::string(host), .slots = slots.value_or(0)};
+}
+
+/// "hosts:7: node1"
+std::string place_of(const HostfileEntry& entry, const std::string& path) {
+  return concat(path, ':', entry.line, ": ", quote_name(entry.host));
+}
+
+/// `list` holds hosts without an address.
+[[noreturn]] void refuse_unfound(const std::vector<const HostfileEntry*>& list, const std::string& path) {
+  fail(ErrorKind::kUsage, path, ": none of its hosts is this machine",
+       list.empty()
+           ? std::string()
+           : concat(", and ", list.size(), " have no address, the first at ", place_of(*list[0], path)),
+       "; give --node-rank");
 }
 
 }  // namespace
 
 std::vector<HostfileEntry> read_hostfile(const std::string& path) {
   std::vector<HostfileEntry> hosts;
+  const std::string text = read_file(path);
   int number = 0;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (std::string_view left = text; !left.empty();) {
     ++number;
-    const std::string text(trim(line.substr(0, line.find('#'))));
-    if (text.empty()) continue;
-    const auto entry = parse_line(text);
+    std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+    line = trim(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    auto entry = parse_line(line);
     if (!entry)
-      fail(ErrorKind::kUsage, path, ':', number, ": ", quote(text),
+      fail(ErrorKind::kUsage, path, ':', number, ": ", quote_name(line),
            "; wanted a host, then slots=N, its ranks");
-    hosts.push_back(*entry);
+    entry->line = number;
+    hosts.push_back(std::move(*entry));
   }
   if (hosts.empty()) fail(ErrorKind::kUsage, path, ": holds no host");
   return hosts;
 }
 
 int place_of_this_machine(const std::vector<HostfileEntry>& hosts, const std::string& path) {
-  std::optional<int> place;
+  const ThisMachine machine;
+  std::optional<size_t> place;
+  std::vector<const HostfileEntry*> unknown;
   for (size_t i = 0; i < hosts.size(); ++i) {
-    if (!is_this_machine(hosts[i].host)) continue;
+    const auto is_here = machine.is(hosts[i].host);
+    if (!is_here) unknown.push_back(&hosts[i]);
+    if (!is_here.value_or(false)) continue;
     if (place)
-      fail(ErrorKind::kUsage, path, ": ", hosts[static_cast<size_t>(*place)].host, " and ", hosts[i].host,
+      fail(ErrorKind::kUsage, place_of(hosts[*place], path), " and ", place_of(hosts[i], path),
            " are both this machine; give --node-rank");
-    place = static_cast<int>(i);
+    place = i;
   }
-  if (!place) fail(ErrorKind::kUsage, path, ": none of its hosts is this machine; give --node-rank");
-  return *place;
+  if (!place) refuse_unfound(unknown, path);
+  return static_cast<int>(*place);
 }
 
 }  // namespace megalith

@@ -9,15 +9,16 @@ namespace megalith {
 struct HostfileEntry {
   std::string host = {};
   int slots = 0;  // ranks there; 0 if not given
+  int line = 0;   // of the file, from 1
 };
 
 /// The servers of a run, in order, one on each line: "HOST", "HOST slots=N" (Open MPI, DeepSpeed) or "HOST:N"
-/// (MPICH). Blank lines and comments from "#" on are skipped. kUsage with file and line for anything else;
-/// kNoInput.
+/// (MPICH); an IPv6 address before ":N" is in brackets. Blank lines and comments from "#" on are skipped.
+/// kUsage with file and line for anything else; kNoInput.
 std::vector<HostfileEntry> read_hostfile(const std::string& path);
 
-/// The place of this machine among them, found by its addresses. kUsage if it is not there, or more than
-/// once.
+/// The place of this machine among them, found by its addresses. Hosts that have no address yet are not this
+/// machine. kUsage, with the lines of the file, if it is not there, or more than once.
 int place_of_this_machine(const std::vector<HostfileEntry>&, const std::string& path);
 
 }  // namespace megalith

@@ -1,14 +1,14 @@
 #include "libcore/launch/launch_plan.h"
 
-#include <random>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
+#include "libcore/hash/hmac.h"
 #include "libcore/launch/hostfile.h"
 #include "libcore/launch/socket.h"
 
@@ -46,10 +46,9 @@ std::vector<std::string> devices_of(const LaunchConfig& config) {
 }
 
 std::string random_token() {
-  std::random_device random;
-  std::ostringstream token;
-  for (int i = 0; i < 4; ++i) token << std::hex << random() << '-';
-  return token.str();
+  std::string token;
+  for (const char byte : random_bytes(16)) append_hex(token, static_cast<unsigned char>(byte), 2);
+  return token;
 }
 
 /// The servers of the run, and which of them this is.
@@ -78,19 +77,23 @@ Servers servers_of(const LaunchConfig& config) {
   return servers;
 }
 
-void count_ranks(ServerRanks& ranks, const Servers& servers, int given) {
+void count_ranks(ServerRanks& ranks, const Servers& servers, const std::string& hostfile, int given) {
   ranks.world = 0;
   for (size_t i = 0; i < servers.hosts.size(); ++i) {
     const int slots = servers.hosts[i].slots;
     if (given > 0 && slots > 0 && slots != given && i == static_cast<size_t>(servers.here))
-      fail(ErrorKind::kUsage, "the host file gives ", servers.hosts[i].host, ' ', slots,
-           " ranks, the command line ", given, "; leave one of them out");
+      fail(ErrorKind::kUsage, hostfile, ':', servers.hosts[i].line, ": gives ",
+           quote_name(servers.hosts[i].host), ' ', slots, " ranks, the command line ", given,
+           "; leave one of them out");
     const int count = slots > 0 ? slots : given > 0 ? given : 1;
     if (i == static_cast<size_t>(servers.here)) {
       ranks.first = ranks.world;
       ranks.count = count;
     }
     ranks.world += count;
+    if (ranks.world > ParallelConfig::kMaxRanks)
+      fail(ErrorKind::kUsage, hostfile.empty() ? "--nnodes" : concat(hostfile, ':', servers.hosts[i].line),
+           ": more ranks than ", ParallelConfig::kMaxRanks);
   }
 }
 
@@ -110,7 +113,7 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
   const char* const text = environment("MASTER_PORT");
   const auto port = text ? parse_int(text) : std::nullopt;
   if (text && !config.port && (!port || *port < 1 || *port > LaunchConfig::kMaxPort))
-    fail(ErrorKind::kUsage, "MASTER_PORT=", quote(text), " in the environment: wanted a port");
+    fail(ErrorKind::kUsage, "MASTER_PORT=", quote_name(text), " in the environment: wanted a port");
   if (config.port || port)
     ranks.port = config.port ? *config.port : static_cast<int>(*port);
   else
@@ -127,7 +130,7 @@ int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::st
 ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& environment) {
   ServerRanks ranks{.devices = devices_of(config)};
   const Servers servers = servers_of(config);
-  count_ranks(ranks, servers, given_ranks(config, nproc, ranks.devices));
+  count_ranks(ranks, servers, config.hostfile, given_ranks(config, nproc, ranks.devices));
   find_address(ranks, config, servers, environment);
   if (servers.hosts.size() == 1 && job_token(environment).empty()) ranks.token = random_token();
   return ranks;
@@ -166,6 +169,7 @@ LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment&
   if (auto launch = read_launch(environment, started_here ? LaunchHints{} : hints)) {
     if (started_here) launch->launcher = "this program";
     const std::string given = nproc != 0 ? concat("--nproc ", nproc) : starting_options(config);
+    if (!started_here && launch->world == 1 && nproc != 0 && starting_options(config).empty()) return {};
     if (!started_here && !given.empty()) refuse_beside(launch->launcher, given);
     return {.rank = std::move(launch)};
   }

@@ -15,8 +15,9 @@ struct LaunchPlan {
   int world() const { return rank ? rank->world : server ? server->world : 0; }
 };
 
-/// Decides from the options and the environment. `nproc`: --nproc as given, 0 if not. kUsage if they
-/// contradict each other; also throws what read_launch() and read_hostfile() throw.
+/// Decides from the options and the environment. `nproc`: --nproc as given, 0 if not; the only task of a
+/// launcher runs them as threads. kUsage if options and environment contradict each other; also throws what
+/// read_launch() and read_hostfile() throw.
 LaunchPlan plan_launch(const LaunchConfig&, int nproc, const Environment&);
 
 }  // namespace megalith

@@ -5,15 +5,12 @@
 #include <limits>
 
 #include "libcore/base/error.h"
-#include "libcore/base/text.h"
-#include "libcore/hash/sha256.h"
+#include "libcore/base/terminal.h"
 
 namespace megalith {
 namespace {
 
-constexpr std::string_view kMagic = "MGLRDZV1";
-constexpr size_t kHeader = kMagic.size() + 4;
-constexpr uint32_t kMaxBytes = 1U << 20;  // a hundred times what the options of a run need
+constexpr size_t kMaxValue = 500, kMaxDifferences = 2000, kMaxFailure = 4000;  // bytes in a message
 
 int count(const Json& json, const char* name) {
   const int64_t value = json[name].as_int();
@@ -38,29 +35,17 @@ std::string option_name(std::string name) {
 std::string encode_hello(const RankHello& hello) {
   Json json = Json::object();
   json.set("version", hello.version);
-  json.set("token", hello.token);
+  json.set("job", hello.job);
   json.set("rank", hello.rank);
   json.set("world", hello.world);
   json.set("options", hello.options);
-  const std::string text = json.dump();
-  std::string bytes(kMagic);
-  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(text.size() >> shift);
-  return bytes + text;
+  return json.dump();
 }
 
-std::optional<RankHello> decode_hello(std::string_view bytes) {
-  if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, bytes.size()))
-    fail(ErrorKind::kData, "not a rank of this program: it began with ",
-         quote(bytes.substr(0, kMagic.size())));
-  if (bytes.size() < kHeader) return std::nullopt;
-  uint32_t length = 0;
-  for (size_t i = 0; i < 4; ++i)
-    length |= uint32_t{static_cast<unsigned char>(bytes[kMagic.size() + i])} << (8 * i);
-  if (length > kMaxBytes) fail(ErrorKind::kData, "a hello of ", length, " bytes");
-  if (bytes.size() < kHeader + length) return std::nullopt;
-  const Json json = Json::parse(bytes.substr(kHeader, length), "hello");
+RankHello decode_hello(std::string_view bytes) {
+  const Json json = Json::parse(bytes, "hello");
   RankHello hello{.version = json["version"].as_string(),
-                  .token = json["token"].as_string(),
+                  .job = json["job"].as_string(),
                   .rank = count(json, "rank"),
                   .world = count(json, "world"),
                   .options = json["options"]};
@@ -68,15 +53,13 @@ std::optional<RankHello> decode_hello(std::string_view bytes) {
   return hello;
 }
 
-std::string token_digest(const std::string& token) {
-  return token.empty() ? "" : sha256_hex("megalith job token " + token);
-}
-
 std::string refusal(const RankHello& mine, const RankHello& theirs) {
-  if (theirs.token != mine.token)
-    return "it has another job token (MEGALITH_JOB_TOKEN, else the number of torchrun's or Slurm's job)";
   if (theirs.version != mine.version)
-    return concat("it has version ", theirs.version, ", rank ", mine.rank, " has ", mine.version);
+    return concat("it has version ", printable(theirs.version, kMaxValue), ", rank ", mine.rank, " has ",
+                  mine.version);
+  if (theirs.job != mine.job)
+    return concat("it belongs to another job of the launcher (TORCHELASTIC_RUN_ID or SLURM_JOB_ID): ",
+                  quote_name(theirs.job), ", rank ", mine.rank, " to ", quote_name(mine.job));
   if (theirs.world != mine.world)
     return concat("it counts ", theirs.world, " ranks, rank ", mine.rank, " counts ", mine.world);
   if (theirs.rank >= mine.world) return concat("it calls itself rank ", theirs.rank, " of ", mine.world);
@@ -88,13 +71,33 @@ std::string option_differences(const RankHello& mine, const RankHello& theirs) {
   const auto compare = [&](const std::string& name) {
     const Json &a = *member(mine.options, name), &b = *member(theirs.options, name);
     if (a == b) return;
-    list += concat(list.empty() ? "" : "; ", option_name(name), " is ", a.dump(), " on rank ", mine.rank,
-                   " and ", b.dump(), " on rank ", theirs.rank);
+    list += concat(list.empty() ? "" : "; ", option_name(name), " is ", printable(a.dump(), kMaxValue),
+                   " on rank ", mine.rank, " and ", printable(b.dump(), kMaxValue), " on rank ", theirs.rank);
   };
   for (const auto& [name, value] : mine.options.as_object()) compare(name);
   for (const auto& [name, value] : theirs.options.as_object())
     if (!mine.options.find(name)) compare(name);
-  return list;
+  return printable(list, kMaxDifferences);
+}
+
+std::string encode_failure(const Error& error) {
+  Json answer = Json::object();
+  answer.set("exit_code", exit_code(error.kind()));
+  answer.set("message", error.what());
+  return answer.dump();
+}
+
+void fail_as(std::string_view answer, const std::string& where) {
+  bool usage = false;
+  std::string message;
+  try {
+    const Json error = Json::parse(answer, "an answer");
+    usage = error["exit_code"].as_int() != exit_code(ErrorKind::kComm);
+    message = error["message"].as_string();
+  } catch (const Error&) {
+    message = "its answer is none of this program";
+  }
+  fail(usage ? ErrorKind::kUsage : ErrorKind::kComm, where, ' ', printable(message, kMaxFailure));
 }
 
 }  // namespace megalith

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <optional>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "libcore/base/error.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -12,25 +13,33 @@ namespace megalith {
 /// job before training begins.
 struct RankHello {
   std::string version = {};  // of the program
-  std::string token = {};    // SHA-256 of the job's; never the token itself
+  std::string job = {};      // the launcher's number of the job; it tells jobs apart and proves nothing
   int rank = 0, world = 0;
   Json options = Json::object();  // resolved; the same on every rank
 };
 
-/// On the wire: "MGLRDZV1", the length in 4 bytes (little-endian), then JSON.
+constexpr size_t kMaxHello = size_t{1} << 20;  // a hundred times what the options of a run need
+
+/// As JSON.
 std::string encode_hello(const RankHello&);
-
-/// The hello at the beginning of `bytes`; nothing while it is incomplete. kData for anything else.
-std::optional<RankHello> decode_hello(std::string_view bytes);
-
-/// The SHA-256 of a job token; empty if there is none.
-std::string token_digest(const std::string& token);
+/// kData if it is none.
+RankHello decode_hello(std::string_view bytes);
 
 /// Why rank 0, with the hello `mine`, refuses the rank that sent `theirs`; empty if it does not. Options are
 /// not compared.
 std::string refusal(const RankHello& mine, const RankHello& theirs);
 
-/// The options that differ: "--lr is 0.1 on rank 0 and 0.2 on rank 3"; empty if none does.
+/// The options that differ: "--lr is 0.1 on rank 0 and 0.2 on rank 3"; empty if none does. At most about
+/// 2,000 bytes, all printable.
 std::string option_differences(const RankHello& mine, const RankHello& theirs);
+
+/// What rank 0 answers to a hello, and says when the meeting ends: an error, or nothing for a welcome.
+constexpr std::string_view kWelcome = "";
+constexpr size_t kMaxAnswer = size_t{1} << 16;
+/// As JSON.
+std::string encode_failure(const Error&);
+/// Throws what `answer` holds, after `where`: kComm or kUsage, printable and at most about 4,000 bytes. kComm
+/// if it holds no error.
+[[noreturn]] void fail_as(std::string_view answer, const std::string& where);
 
 }  // namespace megalith

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/json/json.h"
@@ -29,8 +31,12 @@ struct Place {
   std::string where;
   const char* before_key = ".";
 
+  std::string shown() const {
+    constexpr size_t kMost = 200;
+    return printable(json.dump(), kMost);
+  }
   [[noreturn]] void refuse(const char* wanted) const {
-    fail(ErrorKind::kData, where, ": ", json.dump(), " is not a ", wanted);
+    fail(ErrorKind::kData, where, ": ", shown(), " is not a ", wanted);
   }
   Place at(const std::string& key) const {
     const Json* const value = json.find(key);
@@ -57,25 +63,36 @@ struct Place {
                        : json.is_string() ? parse_int(json.as_string())
                                           : std::nullopt;
     if (!value || *value < 0 || *value >= kEnd)
-      fail(ErrorKind::kUsage, where, ": ", json.dump(), " is not a ", what, "; wanted a number from 0");
+      fail(ErrorKind::kUsage, where, ": ", shown(), " is not a ", what, "; wanted a number from 0");
     return static_cast<int>(*value);
   }
 };
+
+/// The ranks that a server lists. kUsage if a device is listed twice.
+std::vector<ListedRank> ranks_on(const Place& server) {
+  std::vector<ListedRank> ranks;
+  std::set<int> seen;
+  for (const Place& device : server.at("device").list()) {
+    const Place number = device.at("device_id");
+    if (!seen.insert(number.number("device")).second)
+      fail(ErrorKind::kUsage, number.where, ": ", number.shown(), " appears twice on server ",
+           quote_name(server.at("server_id").text()), "; a device has one rank");
+    if (device.json.find("device_ip")) device.at("device_ip").text();
+    ranks.push_back({device.at("rank_id").number("rank"), server.at("server_id").text()});
+  }
+  return ranks;
+}
 
 /// Checks everything in a table, whoever reads it, so that no part of a bad one is passed on.
 std::vector<ListedRank> listed_ranks(const Place& table) {
   std::vector<ListedRank> ranks;
   const std::vector<Place> servers = table.at("server_list").list();
   for (const Place& server : servers)
-    for (const Place& device : server.at("device").list()) {
-      device.at("device_id").number("device");
-      if (device.json.find("device_ip")) device.at("device_ip").text();
-      ranks.push_back({device.at("rank_id").number("rank"), server.at("server_id").text()});
-    }
+    for (ListedRank& rank : ranks_on(server)) ranks.push_back(std::move(rank));
   if (!table.json.find("server_count")) return ranks;
   const Place count = table.at("server_count");
   if (static_cast<size_t>(count.number("number of servers")) != servers.size())
-    fail(ErrorKind::kUsage, count.where, ": ", count.json.dump(), ", but server_list holds ", servers.size(),
+    fail(ErrorKind::kUsage, count.where, ": ", count.shown(), ", but server_list holds ", servers.size(),
          "; merge the tables of all servers (megalith-rank-table merge)");
   return ranks;
 }
@@ -102,7 +119,7 @@ int port_of_job(std::string_view job) {
 std::vector<int> parse_devices(std::string_view range) {
   constexpr int64_t kMax = 1 << 20;
   const auto refuse = [&] {
-    fail(ErrorKind::kUsage, "--device_num ", quote(range),
+    fail(ErrorKind::kUsage, "--device_num ", quote_name(range),
          ": wanted \"[0,8)\", devices 0 to 7, or their number");
   };
   int64_t first = 0, end = 0;
@@ -172,8 +189,8 @@ std::string merged_rank_table_text(const std::vector<std::string>& paths) {
     for (const Json& server : list.as_array()) {
       const std::string& name = server["server_id"].as_string();
       if (const auto [at, fresh] = seen.emplace(name, path); !fresh)
-        fail(ErrorKind::kUsage, path, ": server_list: server ", quote(name), " is already in ", at->second,
-             "; a server has one table, of all its devices");
+        fail(ErrorKind::kUsage, path, ": server_list: server ", quote_name(name), " is already in ",
+             at->second, "; a server has one table, of all its devices");
       Json devices = Json::array();
       for (const Json& device : server["device"].as_array()) {
         const Json* const address = device.find("device_ip");
@@ -190,7 +207,7 @@ std::string merged_rank_table_text(const std::vector<std::string>& paths) {
 RankTable read_rank_table(const std::string& path, int rank) {
   const Json table = Json::load(path);
   if (const Json* status = table.find("status"); status && *status != Json("completed"))
-    fail(ErrorKind::kUsage, path, ": status: ", status->dump(), ", wanted \"completed\"");
+    fail(ErrorKind::kUsage, path, ": status: ", printable(status->dump(), 200), ", wanted \"completed\"");
   const std::vector<ListedRank> ranks = ranks_of(table, path);
   if (rank >= static_cast<int>(ranks.size()))
     fail(ErrorKind::kUsage, path, ": holds ", ranks.size(), " ranks, not RANK_ID ", rank);

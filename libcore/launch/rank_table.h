@@ -16,8 +16,8 @@ struct RankTable {
 };
 
 /// Reads the table at `path` as seen by `rank`. kUsage if it is not complete (status, server_count), if its
-/// ranks are not 0 to n-1 once each, if `rank` is not among them, or if a device has no number; kNoInput and
-/// kData if it cannot be read.
+/// ranks are not 0 to n-1 once each, if `rank` is not among them, or if a device has no number or appears
+/// twice on a server; kNoInput and kData if it cannot be read.
 RankTable read_rank_table(const std::string& path, int rank);
 
 /// The device numbers in "[0,8)", as hccl_tools.py accepts them, or "8": 0 to 7. kUsage.

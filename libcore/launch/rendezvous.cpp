@@ -4,218 +4,81 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include <poll.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/run/stop_signal.h"
+#include "libcore/launch/admission.h"
+#include "libcore/launch/rank_channel.h"
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
 #include "libcore/launch/torch_store.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kTimeToSayHello = std::chrono::seconds(10);  // for a connection to send its hello
 // The other ranks wait longer, so that rank 0 can name the ranks that did not join.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
-constexpr size_t kMaxCandidates = 256;  // at a time
-constexpr uint64_t kMaxExchanged = uint64_t{1} << 30;
-
-// ---- frames: the length in 8 bytes (little-endian), then the bytes
-
-std::string frame(std::string_view bytes) {
-  std::string out;
-  for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(bytes.size() >> shift);
-  return out.append(bytes);
-}
-
-std::string receive_frame(const Socket& socket, Deadline deadline) {
-  const std::string head = socket.receive(sizeof(uint64_t), deadline);
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < head.size(); ++i) bytes |= uint64_t{static_cast<unsigned char>(head[i])} << (8 * i);
-  if (bytes > kMaxExchanged)
-    fail(ErrorKind::kComm, socket.peer_address(), " sent something other than a message of this program");
-  return socket.receive(bytes, deadline);
-}
-
-/// Rank 0's answer to a hello: empty, or an error. It is JSON, as the hello is, so that programs of different
-/// versions understand a refusal.
-constexpr const char* kWelcome = "";
-
-std::string answer_of(const Error& error) {
-  Json answer = Json::object();
-  answer.set("exit_code", exit_code(error.kind()));
-  answer.set("message", error.what());
-  return frame(answer.dump());
-}
-
-[[noreturn]] void fail_as(const std::string& answer, const std::string& where) {
-  const Json error = Json::parse(answer, where + " the answer to a hello");
-  const bool lost = error["exit_code"].as_int() == exit_code(ErrorKind::kComm);
-  fail(lost ? ErrorKind::kComm : ErrorKind::kUsage, where, ' ', error["message"].as_string());
-}
-
-// ---- rank 0
+constexpr auto kPatience = std::chrono::seconds(2);     // for rank 0's greeting, before another try
+constexpr auto kPause = std::chrono::milliseconds(50);  // between two tries
+constexpr size_t kMaxHost = 255;                        // bytes in a message
+constexpr size_t kLeastMessage = size_t{1} << 16,
+                 kForEachRank = 256;  // bytes of RendezvousOptions::max_message
 
 /// Adds the rank to errors of its connection: an address alone tells a user little.
 template <class Call>
 void with_rank(size_t rank, const Call& call) {
   try {
     call();
+  } catch (const Unproven&) {
+    fail(ErrorKind::kComm, "rendezvous: rank ", rank, ": a message came that it did not prove to be its own");
   } catch (const Error& error) {
     fail(ErrorKind::kComm, "rendezvous: rank ", rank, ": ", error.what());
   }
 }
 
-struct Candidate {
-  Socket socket;
-  std::string bytes = {};
-  Deadline deadline;  // for its hello
+/// How ranks exchange.
+struct ExchangeLimits {
+  std::chrono::milliseconds timeout;
+  size_t max_message;  // bytes of each rank
 };
 
-/// Rank 0's side until all ranks have joined.
-class Admission {
- public:
-  Admission(Socket listener, RankHello mine, Deadline deadline)
-      : listener_(std::move(listener)),
-        mine_(std::move(mine)),
-        deadline_(deadline),
-        ranks_(static_cast<size_t>(mine_.world)) {}
+ExchangeLimits limits_of(const RendezvousOptions& options) {
+  const auto world = static_cast<size_t>(options.launch.world);
+  return {options.timeout,
+          options.max_message > 0 ? options.max_message : kLeastMessage + kForEachRank * world};
+}
 
-  /// Returns the connections in rank order; the first place is empty.
-  std::vector<Socket> admit_all(std::chrono::milliseconds timeout) {
-    while (!missing().empty()) {
-      if (steady_clock::now() >= deadline_) {
-        fail_all({ErrorKind::kComm,
-                  concat(missing().size() == 1 ? "rank " : "ranks ", join(missing(), ", "),
-                         " did not connect to ", listener_.local_address(), ':', listener_.local_port(),
-                         " within ", format_duration(static_cast<double>(timeout.count()) / 1000),
-                         "; look at the log of each, or raise --distributed-timeout-minutes")});
-      }
-      serve();
-      stop_if_asked();
-    }
-    for (size_t rank = 1; rank < ranks_.size(); ++rank)
-      with_rank(rank, [&] { ranks_[rank].send(frame(kWelcome), deadline_); });
-    return std::move(ranks_);
-  }
-
- private:
-  std::vector<std::string> missing() const {
-    std::vector<std::string> ranks;
-    for (size_t rank = 1; rank < ranks_.size(); ++rank)
-      if (!ranks_[rank].open()) ranks.push_back(std::to_string(rank));
-    return ranks;
-  }
-
-  void serve() {
-    std::vector<pollfd> wanted = {{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
-    for (const Candidate& candidate : candidates_)
-      wanted.push_back({.fd = candidate.socket.descriptor(), .events = POLLIN, .revents = 0});
-    for (const Socket& socket : ranks_)
-      wanted.push_back({.fd = socket.descriptor(), .events = POLLIN, .revents = 0});
-    ::poll(wanted.data(), wanted.size(), 100);
-    for (size_t rank = 1; rank < ranks_.size(); ++rank)
-      if (ranks_[rank].open() && wanted[1 + candidates_.size() + rank].revents != 0) drop(rank);
-    std::vector<Candidate> staying;
-    for (Candidate& candidate : candidates_)
-      if (!is_settled(candidate)) staying.push_back(std::move(candidate));
-    candidates_ = std::move(staying);
-    if (wanted[0].revents != 0) accept();
-  }
-
-  void accept() {
-    Socket socket = listener_.accept();
-    if (socket.open() && candidates_.size() < kMaxCandidates + ranks_.size())
-      candidates_.push_back({.socket = std::move(socket), .deadline = steady_clock::now() + kTimeToSayHello});
-  }
-
-  /// An admitted rank sends nothing while it waits: it has disconnected.
-  void drop(size_t rank) {
-    warn("rendezvous: rank ", rank, " disconnected before all ranks had joined");
-    ranks_[rank] = {};
-  }
-
-  /// Whether the connection has been admitted or refused.
-  bool is_settled(Candidate& candidate) {
-    const std::string from = candidate.socket.peer_address();
-    try {
-      const auto some = candidate.socket.receive_some(size_t{1} << 16);
-      if (!some) fail(ErrorKind::kData, "it disconnected without sending anything");
-      candidate.bytes += *some;
-      if (const auto hello = decode_hello(candidate.bytes)) {
-        admit(candidate, *hello);
-        return true;
-      }
-      if (steady_clock::now() >= candidate.deadline) fail(ErrorKind::kData, "it sent no hello in time");
-      return false;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kUsage) throw;  // all ranks fail
-      warn("rendezvous: refused ", from, ": ", error.what());
-      return true;
-    }
-  }
-
-  void admit(Candidate& candidate, const RankHello& hello) {
-    std::string why = refusal(mine_, hello);
-    const auto rank = static_cast<size_t>(hello.rank);
-    if (why.empty() && (rank == 0 || ranks_[rank].open()))
-      why = concat("there is already a rank ", rank, ", from ",
-                   rank == 0 ? listener_.local_address() : ranks_[rank].peer_address());
-    if (!why.empty()) {
-      warn("rendezvous: refused rank ", hello.rank, " of ", candidate.socket.peer_address(), ": ", why);
-      candidate.socket.send(answer_of({ErrorKind::kUsage, why}), candidate.deadline);
-      return;
-    }
-    ranks_[rank] = std::move(candidate.socket);
-    if (const std::string list = option_differences(mine_, hello); !list.empty())
-      fail_all({ErrorKind::kUsage, "the ranks were not given the same options: " + list});
-  }
-
-  /// Throws here and on all ranks that have joined.
-  [[noreturn]] void fail_all(const Error& error) {
-    for (size_t rank = 1; rank < ranks_.size(); ++rank) try {
-        if (ranks_[rank].open()) ranks_[rank].send(answer_of(error), steady_clock::now() + kTimeToSayHello);
-      } catch (const Error& failure) {
-        warn("rendezvous: rank ", rank, " could not be told why: ", failure.what());
-      }
-    throw error;
-  }
-
-  Socket listener_;
-  RankHello mine_;
-  Deadline deadline_;
-  std::vector<Socket> ranks_;
-  std::vector<Candidate> candidates_ = {};
-};
+// ---- rank 0
 
 /// Exchanges of rank 0, which collects and distributes.
 class FirstRankExchange {
  public:
-  FirstRankExchange(std::vector<Socket> peers, std::chrono::milliseconds timeout)
-      : peers_(std::move(peers)), timeout_(timeout) {}
+  FirstRankExchange(std::vector<RankChannel> peers, const ExchangeLimits& limits)
+      : peers_(std::move(peers)), limits_(limits) {}
   std::vector<std::string> operator()(std::string_view mine) {
-    const Deadline deadline = steady_clock::now() + timeout_;
+    const Deadline deadline = steady_clock::now() + limits_.timeout;
     std::vector<std::string> all = {std::string(mine)};
     for (size_t rank = 1; rank < peers_.size(); ++rank)
-      with_rank(rank, [&] { all.push_back(receive_frame(peers_[rank], deadline)); });
-    std::string joined;
-    for (const std::string& part : all) joined += frame(part);
+      with_rank(rank, [&] { all.push_back(peers_[rank].receive(limits_.max_message, deadline)); });
+    const std::string joined = packed(all), digest = ProvenMessages::digest_of(joined);
     for (size_t rank = 1; rank < peers_.size(); ++rank)
-      with_rank(rank, [&] { peers_[rank].send(joined, deadline); });
+      with_rank(rank, [&] { peers_[rank].send(joined, digest, deadline); });
     return all;
   }
 
  private:
-  std::vector<Socket> peers_;
-  std::chrono::milliseconds timeout_;
+  std::vector<RankChannel> peers_;
+  ExchangeLimits limits_;
 };
 
 // ---- the other ranks
@@ -223,22 +86,28 @@ class FirstRankExchange {
 /// Exchanges of the other ranks.
 class OtherRankExchange {
  public:
-  OtherRankExchange(Socket first, int world, std::chrono::milliseconds timeout)
-      : first_(std::move(first)), world_(world), timeout_(timeout) {}
+  OtherRankExchange(RankChannel first, int world, const ExchangeLimits& limits)
+      : first_(std::move(first)), world_(static_cast<size_t>(world)), limits_(limits) {}
   std::vector<std::string> operator()(std::string_view mine) {
-    const Deadline deadline = steady_clock::now() + timeout_;
+    constexpr size_t kLength = sizeof(uint64_t);  // before each text, and before the list
+    const Deadline deadline = steady_clock::now() + limits_.timeout;
     std::vector<std::string> all;
     with_rank(0, [&] {
-      first_.send(frame(mine), deadline);
-      for (int rank = 0; rank < world_; ++rank) all.push_back(receive_frame(first_, deadline));
+      first_.send(mine, deadline);
+      const size_t most = kLength + world_ * (limits_.max_message + kLength);
+      const std::string joined = first_.receive(most, deadline);
+      // Before memory is taken for as many texts as it says.
+      const auto count = unpacked<uint64_t>(std::string_view(joined).substr(0, kLength));
+      if (count != world_) fail(ErrorKind::kComm, "it sent what ", count, " ranks said, wanted ", world_);
+      all = unpacked<std::vector<std::string>>(joined);
     });
     return all;
   }
 
  private:
-  Socket first_;
-  int world_;
-  std::chrono::milliseconds timeout_;
+  RankChannel first_;
+  size_t world_;
+  ExchangeLimits limits_;
 };
 
 struct Address {
@@ -266,7 +135,8 @@ class FirstRankAddress {
       if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
     } catch (const Error&) {  // written by another program
     }
-    fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote(text), " is not an address");
+    fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote_name(text),
+         " is not an address");
   }
 
  private:
@@ -276,7 +146,7 @@ class FirstRankAddress {
 
 RankHello hello_of(const RendezvousOptions& options) {
   return {.version = MEGALITH_VERSION,
-          .token = token_digest(options.launch.token),
+          .job = options.launch.job,
           .rank = options.launch.rank,
           .world = options.launch.world,
           .options = options.options};
@@ -288,48 +158,84 @@ std::shared_ptr<FirstRankAddress> first_rank_address_of(const Launch& launch, De
 
 Rendezvous receive_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
   const auto published = first_rank_address_of(options.launch, deadline);
-  Socket listener = !published ? listen_on(options.launch.address, options.launch.port)
+  Socket listener = !published ? listen_on(options.launch.address, options.launch.port, deadline)
                                : listen_on(interface.empty() ? published->local_address() : interface, 0);
   const Address address{listener.local_address(), listener.local_port()};
   if (published) published->put(address);
-  log("rendezvous: rank 0 waits for ", options.launch.world - 1, " more at ", address.host, ':',
-      address.port);
-  Admission admission(std::move(listener), hello_of(options), deadline);
+  log("rendezvous: rank 0 waits for ", options.launch.world - 1, " more at ",
+      printable(address.host, kMaxHost), ':', address.port);
   const auto collect =
-      std::make_shared<FirstRankExchange>(admission.admit_all(options.timeout), options.timeout);
+      std::make_shared<FirstRankExchange>(admit_ranks(std::move(listener), {.mine = hello_of(options),
+                                                                            .token = options.launch.token,
+                                                                            .timeout = options.timeout,
+                                                                            .deadline = deadline}),
+                                          limits_of(options));
   return {.exchange = [collect](std::string_view mine) { return (*collect)(mine); },
           .interface_address = interface.empty() ? address.host : interface};
 }
 
-/// Connects to rank 0 and waits until all ranks have joined.
-Socket reach_first_rank(const RendezvousOptions& options, const Address& address, Deadline deadline) {
+/// Rank 0's answer to this rank's hello, on its connection.
+struct Answered {
+  RankChannel channel;
   std::string answer;
-  Socket socket;
+};
+
+/// One attempt. Nothing if rank 0 closed the connection without an answer, as it does when it has no room.
+std::optional<Answered> say_hello(const RendezvousOptions& options, const Address& address,
+                                  Deadline deadline) {
+  auto channel = greet_first_rank(connect_to(address.host, address.port, deadline), options.launch.token,
+                                  std::min(deadline, steady_clock::now() + kPatience));
+  if (!channel) return std::nullopt;
   try {
-    socket = connect_to(address.host, address.port, deadline);
-    socket.send(encode_hello(hello_of(options)), deadline);
-    answer = receive_frame(socket, deadline);
+    channel->send(encode_hello(hello_of(options)), deadline);
+    std::string answer = channel->receive(kMaxAnswer, deadline);
+    return Answered{std::move(*channel), std::move(answer)};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kComm) throw;
-    fail(ErrorKind::kComm, "rank ", options.launch.rank, " waited for rank 0 at ", address.host, ':',
-         address.port, " and the other ranks, ",
+    return std::nullopt;
+  }
+}
+
+/// Attempts until rank 0 answers; then waits for all ranks, if it admitted this one.
+Answered await_answer(const RendezvousOptions& options, const Address& address, Deadline deadline) {
+  for (;;) {
+    auto said = say_hello(options, address, deadline);
+    if (said && said->answer == kWelcome) said->answer = said->channel.receive(kMaxAnswer, deadline);
+    if (said) return std::move(*said);
+    if (steady_clock::now() + kPause >= deadline)
+      fail(ErrorKind::kComm, "it answered none of the connections");
+    stop_if_asked();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+/// Connects to rank 0 and waits until all ranks have joined.
+RankChannel reach_first_rank(const RendezvousOptions& options, const Address& address, Deadline deadline) {
+  const std::string at = concat("rank 0 at ", printable(address.host, kMaxHost), ':', address.port);
+  const std::string where = concat(at, " to rank ", options.launch.rank, ":");
+  Answered said;
+  try {
+    said = await_answer(options, address, deadline);
+  } catch (const Unproven&) {
+    fail(ErrorKind::kUsage, where, " it has another job token; give all ranks the same MEGALITH_JOB_TOKEN");
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) throw;
+    fail(ErrorKind::kComm, "rank ", options.launch.rank, " waited for ", at, " and the other ranks, ",
          format_duration(static_cast<double>(options.timeout.count()) / 1000), " at most: ", error.what(),
          "; look at the log of rank 0, or raise --distributed-timeout-minutes");
   }
-  if (answer != kWelcome)
-    fail_as(answer,
-            concat("rank 0 at ", address.host, ':', address.port, " to rank ", options.launch.rank, ":"));
-  return socket;
+  if (said.answer != kWelcome) fail_as(said.answer, where);
+  return std::move(said.channel);
 }
 
 Rendezvous join_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
   const auto published = first_rank_address_of(options.launch, deadline);
   const Address address =
       published ? published->read() : Address{options.launch.address, options.launch.port};
-  Socket socket = reach_first_rank(options, address, deadline);
-  const std::string mine = interface.empty() ? socket.local_address() : interface;
+  RankChannel channel = reach_first_rank(options, address, deadline);
+  const std::string mine = interface.empty() ? channel.socket().local_address() : interface;
   const auto send =
-      std::make_shared<OtherRankExchange>(std::move(socket), options.launch.world, options.timeout);
+      std::make_shared<OtherRankExchange>(std::move(channel), options.launch.world, limits_of(options));
   return {.exchange = [send](std::string_view bytes) { return (*send)(bytes); }, .interface_address = mine};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "libcore/json/json.h"
@@ -13,7 +14,8 @@ struct RendezvousOptions {
   Launch launch;
   Json options = Json::object();  // flat, as to_json() gives them; must be the same on all ranks
   std::chrono::milliseconds timeout =
-      std::chrono::minutes(10);     // for all ranks to join, and for each exchange
+      std::chrono::minutes(10);  // for all ranks to join, and for each exchange
+  size_t max_message = 0;  // bytes that a rank may tell in an exchange; 0: 64 KiB, and 256 for each rank
   std::string interface_name = {};  // GLOO_SOCKET_IFNAME: bind to it; empty: to the one that routes to rank 0
 };
 
@@ -24,9 +26,11 @@ struct Rendezvous {
 };
 
 /// Every rank of the job calls it. Rank 0 listens only on the interface of launch.address. Until all ranks
-/// have joined, it admits each rank once if it has the same job token, version and number of ranks; any other
-/// connection is refused with one line in the log. Under torchrun, whose agent uses the port, rank 0 listens
-/// on any port and publishes it in the agent's store.
+/// have joined, it admits each rank once if it has the same job token, job, version and number of ranks; any
+/// other connection is refused (launch/admission.h). Both sides prove that they have the token
+/// (launch/rank_channel.h), with the first message and each later one. A rank that rank 0 had no room for
+/// tries again. Under torchrun, whose agent uses the port, rank 0 listens on any port and publishes it in the
+/// agent's store.
 ///
 /// kComm names the ranks that did not join before the deadline, or rank 0; kUsage says why this rank was
 /// refused. If a rank has other options, every rank throws kUsage, which names that rank and the option.

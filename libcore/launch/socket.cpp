@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/run/stop_signal.h"
 
@@ -35,17 +37,43 @@ constexpr int kWaiting = 4096;  // connections that the system queues until they
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-Addresses resolve(const std::string& host, int port) {
+constexpr auto kBetweenLookUps = std::chrono::seconds(1);
+constexpr size_t kMaxHost = 255;  // bytes in a message
+
+std::string shown(const std::string& host) {
+  return printable(host, kMaxHost);
+}
+
+/// Without the brackets that separate an IPv6 address from a port.
+std::string bare(const std::string& host) {
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
+/// Null, with getaddrinfo()'s code, if the host has no address.
+Addresses look_up(const std::string& host, int port, int& code) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (code != 0)
-    fail(ErrorKind::kUsage, "the host ", quote(host), " has no address (", ::gai_strerror(code),
-         "); give another MASTER_ADDR or --master-addr");
-  return {found, &::freeaddrinfo};
+  code = ::getaddrinfo(bare(host).c_str(), std::to_string(port).c_str(), &hints, &found);
+  return {code == 0 ? found : nullptr, &::freeaddrinfo};
+}
+
+Addresses resolve(const std::string& host, int port, Deadline deadline) {
+  for (bool first = true;; first = false) {
+    int code = 0;
+    if (Addresses found = look_up(host, port, code)) return found;
+    if (steady_clock::now() + kPause >= deadline)
+      fail(ErrorKind::kUsage, "the host ", quote_name(host), " has no address (", ::gai_strerror(code),
+           "); give another MASTER_ADDR or --master-addr");
+    if (first)
+      warn("the host ", quote_name(host), " has no address yet (", ::gai_strerror(code),
+           "); it is looked up again until the timeout");
+    stop_if_asked();
+    std::this_thread::sleep_until(std::min(deadline, steady_clock::now() + kBetweenLookUps));
+  }
 }
 
 std::string numeric(const sockaddr* address, socklen_t bytes) {
@@ -205,8 +233,8 @@ Socket Socket::accept() const {
   return peer;
 }
 
-Socket listen_on(const std::string& host, int port) {
-  const Addresses addresses = resolve(host, port);
+Socket listen_on(const std::string& host, int port, Deadline deadline) {
+  const Addresses addresses = resolve(host, port, deadline);
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = addresses.get(); at; at = at->ai_next) {
     Socket socket = new_socket(*at);
@@ -218,15 +246,15 @@ Socket listen_on(const std::string& host, int port) {
     error = errno;
   }
   if (error == EADDRINUSE)
-    fail(ErrorKind::kComm, "port ", port, " of ", host,
+    fail(ErrorKind::kComm, "port ", port, " of ", shown(host),
          " is taken by another program; give another MASTER_PORT or --master-port");
-  fail(ErrorKind::kUsage, "rank 0 cannot listen on ", host, ':', port, " (", std::strerror(error),
+  fail(ErrorKind::kUsage, "rank 0 cannot listen on ", shown(host), ':', port, " (", std::strerror(error),
        "); MASTER_ADDR has to name the machine that rank 0 runs on");
 }
 
 Socket connect_to(const std::string& host, int port, Deadline deadline) {
-  const Addresses addresses = resolve(host, port);
-  for (;;) {
+  Addresses addresses = resolve(host, port, deadline);
+  for (Deadline looked_up = steady_clock::now();;) {
     for (const addrinfo* at = addresses.get(); at; at = at->ai_next) {
       Socket socket = try_connect(*at, deadline);
       if (!socket.open() || with_itself(socket)) continue;
@@ -235,9 +263,14 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     }
     const int error = errno;
     if (steady_clock::now() + kPause >= deadline)
-      fail(ErrorKind::kComm, "no process listens on ", host, ':', port, " (", std::strerror(error), ")");
+      fail(ErrorKind::kComm, "no process listens on ", shown(host), ':', port, " (", std::strerror(error),
+           ")");
     stop_if_asked();
     std::this_thread::sleep_for(kPause);
+    if (steady_clock::now() - looked_up < kBetweenLookUps) continue;
+    int code = 0;  // the machine may have been started again, at another address
+    if (Addresses now = look_up(host, port, code)) addresses = std::move(now);
+    looked_up = steady_clock::now();
   }
 }
 
@@ -249,17 +282,23 @@ std::string address_of_interface(const std::string& name) {
   std::vector<std::string> names;
   for (const ifaddrs* at = all.get(); at; at = at->ifa_next)
     if (std::find(names.begin(), names.end(), at->ifa_name) == names.end()) names.emplace_back(at->ifa_name);
-  fail(ErrorKind::kUsage, "GLOO_SOCKET_IFNAME=", quote(name),
+  fail(ErrorKind::kUsage, "GLOO_SOCKET_IFNAME=", quote_name(name),
        " in the environment: no network interface with an address has that name; there are ",
        join(names, ", "));
 }
 
-bool is_this_machine(const std::string& host) {
-  const Addresses addresses = resolve(host, 0);
+ThisMachine::ThisMachine() {
   const Interfaces all = interfaces();
-  for (const addrinfo* at = addresses.get(); at; at = at->ai_next)
-    for (const ifaddrs* mine = all.get(); mine; mine = mine->ifa_next)
-      if (address_of(*mine) == numeric(at->ai_addr, at->ai_addrlen)) return true;
+  for (const ifaddrs* at = all.get(); at; at = at->ifa_next)
+    if (std::string address = address_of(*at); !address.empty()) addresses_.insert(std::move(address));
+}
+
+std::optional<bool> ThisMachine::is(const std::string& host) const {
+  int code = 0;
+  const Addresses found = look_up(host, 0, code);
+  if (!found) return std::nullopt;
+  for (const addrinfo* at = found.get(); at; at = at->ai_next)
+    if (addresses_.contains(numeric(at->ai_addr, at->ai_addrlen))) return true;
   return false;
 }
 

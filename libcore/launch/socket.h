@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 namespace megalith {
 
@@ -32,25 +33,37 @@ class Socket {
   std::string receive(size_t bytes, Deadline) const;  // exactly that many
   /// What has arrived, at most `bytes`; empty if nothing has; nothing if the peer has closed. Does not wait.
   std::optional<std::string> receive_some(size_t bytes) const;
-  Socket accept() const;  // not open if no connection is waiting
+  Socket accept() const;  // not open if no connection is waiting, or none can be opened; errno says which
 
  private:
   void close();
   int descriptor_ = -1;
 };
 
+// `host` is a name, an IPv4 or an IPv6 address, which may be in brackets: "[::1]". A name that has no address
+// is looked up again until the deadline, since some systems (Kubernetes) give a machine its name late; a
+// warning says so. kUsage if it has none then.
+
 /// A socket that listens only on the interface of `host`; port 0: any port. kUsage if `host` is not an
 /// address of this machine, kComm if the port is taken.
-Socket listen_on(const std::string& host, int port);
+Socket listen_on(const std::string& host, int port, Deadline = {});
 
-/// Connects, and retries until the deadline: the listener may start later. kUsage if `host` cannot be
-/// resolved.
+/// Connects, and retries until the deadline: the listener may start later.
 Socket connect_to(const std::string& host, int port, Deadline);
 
 /// The first address of a network interface ("eth0"); kUsage if there is none of that name.
 std::string address_of_interface(const std::string& name);
 
-/// Whether `host` names this machine: one of its interfaces has an address of it.
-bool is_this_machine(const std::string& host);
+/// The addresses of this machine's interfaces.
+class ThisMachine {
+ public:
+  ThisMachine();  // kIo
+  /// Whether `host` names this machine: one of its interfaces has an address of it. Nothing if `host` has no
+  /// address.
+  std::optional<bool> is(const std::string& host) const;
+
+ private:
+  std::unordered_set<std::string> addresses_;
+};
 
 }  // namespace megalith

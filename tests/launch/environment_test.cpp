@@ -61,7 +61,7 @@ const Case kServed[] = {
       .address = "node7",
       .port = 29400,
       .launcher = "torchrun",
-      .token = "j1",
+      .job = "j1",
       .agent_store = true,
       .attempt = "2"}},
     {"plain, without local ranks",
@@ -116,7 +116,7 @@ const Case kServed[] = {
       .address = "10.0.0.1",
       .port = 1234,
       .launcher = "srun",
-      .token = "4711"}},
+      .job = "4711"}},
     {"Paddle with a master",
      {{"PADDLE_TRAINER_ID", "1"}, {"PADDLE_TRAINERS_NUM", "2"}, {"PADDLE_MASTER", "10.0.0.5:6170"}},
      {.rank = 1, .world = 2, .address = "10.0.0.5", .port = 6170, .launcher = "Paddle's launcher"}},
@@ -181,6 +181,7 @@ TEST(ReadLaunch, ServesEveryLauncher) {
     EXPECT_EQ(launch->port, c.launch.port) << c.what;
     EXPECT_EQ(launch->launcher, c.launch.launcher) << c.what;
     EXPECT_EQ(launch->token, c.launch.token) << c.what;
+    EXPECT_EQ(launch->job, c.launch.job) << c.what;
     EXPECT_EQ(launch->agent_store, c.launch.agent_store) << c.what;
     EXPECT_EQ(launch->attempt, c.launch.attempt) << c.what;
   }
@@ -374,14 +375,37 @@ TEST(AnotherSpeaks, ForEveryRankButTheFirst) {
   EXPECT_TRUE(another_speaks(of({{"RANK", "0"}, {"MEGALITH_STARTED_RANK", "1"}})));
 }
 
-TEST(JobToken, PrefersOurs) {
+// What everybody may know is no secret: it never takes the token's place.
+TEST(JobToken, IsOursAlone) {
   Variables all = {{"SLURM_JOB_ID", "s"}};
-  EXPECT_EQ(job_token(of(all)), "s");
+  EXPECT_EQ(job_token(of(all)), "");
+  EXPECT_EQ(job_name(of(all)), "s");
   all["TORCHELASTIC_RUN_ID"] = "t";
-  EXPECT_EQ(job_token(of(all)), "t");
+  EXPECT_EQ(job_token(of(all)), "");
+  EXPECT_EQ(job_name(of(all)), "t");
   all["MEGALITH_JOB_TOKEN"] = "m";
   EXPECT_EQ(job_token(of(all)), "m");
   EXPECT_EQ(job_token(of({})), "");
+  EXPECT_EQ(job_name(of({})), "");
+}
+
+TEST(ReadLaunch, ShowsNoControlCharacterAndNoEndlessValue) {
+  const std::string nasty = "\x1b[2J" + std::string(1 << 16, 'x');
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK", "PADDLE_MASTER"}) {
+    Variables all = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}};
+    if (std::string(name) == "PADDLE_MASTER")
+      all = {{"PADDLE_TRAINER_ID", "0"}, {"PADDLE_TRAINERS_NUM", "2"}};
+    all[name] = nasty;
+    try {
+      (void)read_launch(of(all));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("\\x1b[2Jxxx"), std::string::npos) << what;
+      EXPECT_EQ(what.find('\x1b'), std::string::npos) << what;
+      EXPECT_LT(what.size(), 1000U);
+    }
+  }
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "libcore/launch/hostfile.h"
 
+#include <chrono>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
@@ -11,20 +15,28 @@ namespace {
 
 TEST(Hostfile, ReadsTheThreeForms) {
   const TempDir dir;
-  write_file(dir / "hosts", "# two servers and one\n\nnode1 slots=4\n  node2:8  # of MPICH\r\nfe80::1\n");
+  write_file(
+      dir / "hosts",
+      "# two servers and one\n\nnode1 slots=4\n  node2:8  # of MPICH\r\nfe80::1\n[::1]:2\n[::2] slots=3");
   const auto hosts = read_hostfile(dir / "hosts");
-  ASSERT_EQ(hosts.size(), 3U);
+  ASSERT_EQ(hosts.size(), 5U);
   EXPECT_EQ(hosts[0].host, "node1");
   EXPECT_EQ(hosts[0].slots, 4);
   EXPECT_EQ(hosts[1].host, "node2");
   EXPECT_EQ(hosts[1].slots, 8);
   EXPECT_EQ(hosts[2].host, "fe80::1");
   EXPECT_EQ(hosts[2].slots, 0);
+  EXPECT_EQ(hosts[2].line, 5);
+  EXPECT_EQ(hosts[3].host, "[::1]");
+  EXPECT_EQ(hosts[3].slots, 2);
+  EXPECT_EQ(hosts[4].host, "[::2]");
+  EXPECT_EQ(hosts[4].slots, 3);
 }
 
 TEST(Hostfile, NamesTheLineThatIsNone) {
   const TempDir dir;
-  for (const char* line : {"node slots=x", "node slots=0", "node cpus=3", "node:", "node:2 slots=2"}) {
+  for (const char* line : {"node slots=x", "node slots=0", "node cpus=3", "node:", "node:2 slots=2",
+                           "[::1]:", "[::1]x2", "[::1]:2 slots=2"}) {
     write_file(dir / "hosts", std::string("node1\n") + line + "\n");
     try {
       read_hostfile(dir / "hosts");
@@ -43,6 +55,57 @@ TEST(Hostfile, FindsThisMachine) {
   EXPECT_EQ(place_of_this_machine({{"203.0.113.1"}, {"127.0.0.1"}}, "f"), 1);
   EXPECT_THROW(place_of_this_machine({{"203.0.113.1"}, {"203.0.113.2"}}, "f"), Error);
   EXPECT_THROW(place_of_this_machine({{"127.0.0.1"}, {"localhost"}}, "f"), Error);
+}
+
+std::string complaint(const std::vector<HostfileEntry>& hosts) {
+  try {
+    (void)place_of_this_machine(hosts, "f");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+TEST(Hostfile, NamesTheLinesOfHosts) {
+  EXPECT_EQ(complaint({{"127.0.0.1", 1, 3}, {"203.0.113.1", 1, 5}, {"localhost", 1, 9}}),
+            "f:3: \"127.0.0.1\" and f:9: \"localhost\" are both this machine; give --node-rank");
+  EXPECT_EQ(complaint({{"203.0.113.1", 1, 3}, {"no\x1b.such.host.invalid", 1, 5}}),
+            "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
+            "\"no\\x1b.such.host.invalid\"; give --node-rank");
+  // Another server's name may come later than this one's.
+  EXPECT_EQ(place_of_this_machine({{"no.such.host.invalid"}, {"127.0.0.1"}}, "f"), 1);
+}
+
+TEST(Hostfile, ReadsAMillionLinesAtOnce) {
+  const TempDir dir;
+  std::string text;
+  constexpr int kLines = 1'000'000;
+  for (int i = 0; i + 1 < kLines; ++i)
+    text += "203." + std::to_string(i >> 16) + "." + std::to_string(i >> 8 & 255) + "." +
+            std::to_string(i & 255) + " slots=2\n";
+  write_file(dir / "hosts", text + "127.0.0.1 slots=3");
+  const auto begin = std::chrono::steady_clock::now();
+  const auto hosts = read_hostfile(dir / "hosts");
+  ASSERT_EQ(hosts.size(), static_cast<size_t>(kLines));
+  EXPECT_EQ(hosts.back().line, kLines);
+  EXPECT_EQ(hosts.back().slots, 3);
+  EXPECT_EQ(place_of_this_machine(hosts, dir / "hosts"), kLines - 1);
+  EXPECT_LT(seconds_since(begin), 10);  // it takes 1 to 2
+}
+
+// A binary file may be one long line, with control characters.
+TEST(Hostfile, CutsTheLineThatItShows) {
+  const TempDir dir;
+  write_file(dir / "hosts", "node1\nnode2 \x1b[2J" + std::string(10'000'000, 'x'));
+  try {
+    read_hostfile(dir / "hosts");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("hosts:2: \"node2 \\x1b[2Jxxx"), std::string::npos) << what;
+    EXPECT_LT(what.size(), 1000U);
+  }
 }
 
 }  // namespace

@@ -49,11 +49,39 @@ TEST(LaunchPlan, RefusesToStartRanksBesideALauncher) {
   EXPECT_NE(complaint({}, 2, kRank).find("--nproc 2 and the environment contradict"), std::string::npos);
   EXPECT_NE(complaint({.gpus = "0,1"}, 0, kRank).find("--gpus 0,1 and the environment"), std::string::npos);
   EXPECT_NE(complaint({.servers = 2, .server = 1}, 0, kRank).find("--nnodes 2"), std::string::npos);
-  const Variables alone = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
-  EXPECT_NE(complaint({}, 2, alone).find("--nproc 2 and mpirun contradict"), std::string::npos);
+  const Variables two = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}};
+  EXPECT_NE(complaint({}, 2, two).find("--nproc 2 and mpirun contradict"), std::string::npos);
   Variables started = kRank;  // the options were obeyed by who started it
   started[kStartedHere] = "1";
   EXPECT_EQ(planned({.gpus = "0,1"}, 2, started).rank->launcher, "this program");
+}
+
+TEST(LaunchPlan, RunsThreadsInTheOnlyTaskOfALauncher) {
+  const std::vector<Variables> alone = {
+      {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+      {{"RANK", "0"},
+       {"WORLD_SIZE", "1"},
+       {"LOCAL_RANK", "0"},
+       {"LOCAL_WORLD_SIZE", "1"},
+       {"TORCHELASTIC_RUN_ID", "r"},
+       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+       {"MASTER_ADDR", "127.0.0.1"},
+       {"MASTER_PORT", "29500"}},
+      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+      {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}},
+      {{"PADDLE_TRAINER_ID", "0"}, {"PADDLE_TRAINERS_NUM", "1"}},
+      {{"RANK_ID", "0"}, {"RANK_SIZE", "1"}}};
+  for (const Variables& variables : alone) {
+    const std::string name = variables.begin()->first;
+    const LaunchPlan plan = planned({}, 2, variables);
+    EXPECT_FALSE(plan.rank) << name;
+    EXPECT_FALSE(plan.server) << name;
+    EXPECT_TRUE(planned({}, 0, variables).rank) << name;  // one rank, as the launcher says
+    EXPECT_NE(complaint({.gpus = "0,1"}, 2, variables).find("contradict"), std::string::npos) << name;
+    EXPECT_NE(complaint({.servers = 2, .server = 0}, 2, variables).find("contradict"), std::string::npos)
+        << name;
+  }
 }
 
 TEST(LaunchPlan, StartsARankForEachDevice) {
@@ -67,6 +95,7 @@ TEST(LaunchPlan, StartsARankForEachDevice) {
   EXPECT_GE(plan.server->token.size(), 32U);
   EXPECT_NE(plan.server->token, planned({.gpus = "4,5"}, 0).server->token);
   EXPECT_TRUE(planned({.gpus = "4,5"}, 0, {{"MEGALITH_JOB_TOKEN", "t"}}).server->token.empty());
+  EXPECT_FALSE(planned({.gpus = "4,5"}, 0, {{"SLURM_JOB_ID", "7"}}).server->token.empty());  // no secret
   for (const char* wrong : {"", "4,", "a", "-1", "3,3"})
     EXPECT_NE(complaint({.gpus = wrong}, 0).find("--gpus"), std::string::npos) << wrong;
   EXPECT_NE(complaint({.gpus = "4,5"}, 3).find("--nproc 3 and --gpus 4,5"), std::string::npos);
@@ -106,7 +135,8 @@ TEST(LaunchPlan, TakesServersFromAHostFile) {
   EXPECT_EQ(plan.server->address, "203.0.113.1");
   EXPECT_EQ(plan.server->port, 29500);
   EXPECT_EQ(planned({.server = 2, .hostfile = dir / "hosts"}, 0).server->first, 5);
-  EXPECT_NE(complaint({.hostfile = dir / "hosts"}, 4).find("gives 127.0.0.1 2 ranks, the command line 4"),
+  EXPECT_NE(complaint({.hostfile = dir / "hosts"}, 4)
+                .find("hosts:2: gives \"127.0.0.1\" 2 ranks, the command line 4"),
             std::string::npos);
   EXPECT_NE(complaint({.servers = 2, .hostfile = dir / "hosts"}, 0).find("--nnodes 2 and the 3 hosts"),
             std::string::npos);

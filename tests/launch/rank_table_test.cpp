@@ -15,8 +15,8 @@ std::string table(const std::string& ranks_of_a, const std::string& ranks_of_b,
          R"(]}, {"server_id": "b", "device": [)" + ranks_of_b + R"(]}], "status": ")" + status + "\"}";
 }
 
-std::string rank(const std::string& id) {
-  return R"({"device_id": "0", "rank_id": )" + id + "}";
+std::string rank(const std::string& id, const std::string& device = "0") {
+  return R"({"device_id": ")" + device + R"(", "rank_id": )" + id + "}";
 }
 
 /// Two servers, and how many there are said to be.
@@ -27,7 +27,8 @@ std::string counted(const std::string& servers) {
 TEST(RankTable, CountsTheRanksOfAServer) {
   const TempDir dir;
   // Ranks need not rise along the file, and are strings or numbers.
-  write_file(dir / "t", table(rank("\"2\"") + "," + rank("3"), rank("\"1\"") + "," + rank("\"0\"")));
+  write_file(dir / "t",
+             table(rank("\"2\"") + "," + rank("3", "1"), rank("\"1\"") + "," + rank("\"0\"", "7")));
   const RankTable third = read_rank_table(dir / "t", 3);
   EXPECT_EQ(third.world, 4);
   EXPECT_EQ(third.first_server, "b");
@@ -70,6 +71,29 @@ TEST(RankTable, MergesNoBadTable) {
   }
 }
 
+// One server's table, as merge gets it: a device twice would make two ranks use it.
+TEST(RankTable, MergesNoDeviceTwice) {
+  const TempDir dir;
+  write_file(dir / "twice", R"({"server_list": [{"server_id": "a", "device": [)" + rank("0") + "," +
+                                rank("1") + R"(]}], "status": "completed"})");
+  write_file(dir / "once", rank_table_text({0, 1}, "b"));
+  for (const std::vector<std::string>& paths : {std::vector<std::string>{dir / "twice"},
+                                                {dir / "once", dir / "twice"},
+                                                {dir / "twice", dir / "once"}})
+    try {
+      ADD_FAILURE() << merged_rank_table_text(paths);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(
+          std::string(error.what()),
+          std::string(dir / "twice") +
+              ": server_list[0].device[1].device_id: \"0\" appears twice on server \"a\"; a device has one "
+              "rank");
+    }
+  write_file(dir / "c", rank_table_text({0, 1}, "c"));
+  EXPECT_NE(merged_rank_table_text({dir / "once", dir / "c"}).find("\"rank_id\": \"3\""), std::string::npos);
+}
+
 TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
   const TempDir dir;
   const struct {
@@ -94,6 +118,11 @@ TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
       {counted("\"3\""), ": server_count: \"3\", but server_list holds 2", ErrorKind::kUsage},
       {counted("1"), ": server_count: 1, but server_list holds 2", ErrorKind::kUsage},
       {counted("null"), ": server_count: null is not a number of servers", ErrorKind::kUsage},
+      {table(rank("0") + "," + rank("1"), ""),
+       ": server_list[0].device[1].device_id: \"0\" appears twice on server \"a\"", ErrorKind::kUsage},
+      {table(rank("0", "3") + "," + rank("1", "4") + R"(, {"device_id": 3, "rank_id": 2})", ""),
+       ": server_list[0].device[2].device_id: 3 appears twice on server \"a\"", ErrorKind::kUsage},
+      {table(rank("\"" + std::string(1 << 16, 'x') + "\""), ""), "xxx…", ErrorKind::kUsage},
       {"{", "", ErrorKind::kData},
   };
   for (const auto& c : cases) try {

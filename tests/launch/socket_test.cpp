@@ -1,9 +1,13 @@
 #include "libcore/launch/socket.h"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include "libcore/base/error.h"
 
@@ -11,6 +15,25 @@ namespace megalith::test {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr const char* kLateName = "late.host.invalid";
+std::atomic<int> look_ups_until_it_is_there{0};
+
+}  // namespace
+}  // namespace megalith::test
+
+// The system's, except that one name has no address at first and then is 127.0.0.1, as in Kubernetes.
+extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
+  using Call = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto kSystem = reinterpret_cast<Call>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host == nullptr || std::string(host) != megalith::test::kLateName)
+    return kSystem(host, port, hints, found);
+  if (megalith::test::look_ups_until_it_is_there-- > 0) return EAI_NONAME;
+  return kSystem("127.0.0.1", port, hints, found);
+}
+
+namespace megalith::test {
+namespace {
 
 Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -59,9 +82,48 @@ TEST(Socket, SaysWhyItCannotListenOrConnect) {
 }
 
 TEST(Socket, KnowsThisMachine) {
-  EXPECT_TRUE(is_this_machine("127.0.0.1"));
-  EXPECT_FALSE(is_this_machine("203.0.113.1"));
+  const ThisMachine machine;
+  EXPECT_EQ(machine.is("127.0.0.1"), true);
+  EXPECT_EQ(machine.is("[127.0.0.1]"), true);
+  EXPECT_EQ(machine.is("203.0.113.1"), false);
+  EXPECT_EQ(machine.is("no.such.host.invalid"), std::nullopt);
   EXPECT_EQ(address_of_interface("lo"), "127.0.0.1");
+}
+
+TEST(Socket, LooksANameUpAgainUntilItIsThere) {
+  const Socket listener = listen_on("127.0.0.1", 0);
+  look_ups_until_it_is_there = 2;
+  EXPECT_TRUE(connect_to(kLateName, listener.local_port(), in(10s)).open());
+  look_ups_until_it_is_there = 2;
+  EXPECT_EQ(listen_on(kLateName, 0, in(10s)).local_address(), "127.0.0.1");
+  look_ups_until_it_is_there = 1 << 20;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(kind_of([&] { (void)connect_to(kLateName, listener.local_port(), in(1500ms)); }),
+            ErrorKind::kUsage);
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(waited, 1400ms);
+  EXPECT_LT(waited, 5s);
+}
+
+TEST(Socket, TakesAnAddressInBrackets) {
+  EXPECT_EQ(listen_on("[127.0.0.1]", 0).local_address(), "127.0.0.1");
+  const ThisMachine machine;
+  if (!machine.is("::1").value_or(false)) GTEST_SKIP() << "no IPv6 here";
+  const Socket listener = listen_on("[::1]", 0);
+  EXPECT_EQ(listener.local_address(), "::1");
+  EXPECT_TRUE(connect_to("[::1]", listener.local_port(), in(1s)).open());
+  EXPECT_TRUE(connect_to("::1", listener.local_port(), in(1s)).open());
+}
+
+TEST(Socket, ShowsNoControlCharacterOfAHost) {
+  try {
+    (void)listen_on("a\x1b[2J" + std::string(100000, 'b'), 0);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("\"a\\x1b[2Jbbb"), std::string::npos) << what;
+    EXPECT_LT(what.size(), 600U);
+  }
 }
 
 }  // namespace

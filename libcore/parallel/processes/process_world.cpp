@@ -1,9 +1,12 @@
 #include "libcore/parallel/processes/process_world.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
 #include "libcore/parallel/group_call.h"
 
 namespace megalith {
@@ -31,6 +34,8 @@ struct ProcessWorld::Notice {
 
   Notice() = default;
   Notice(Kind k, const std::string& why) : kind(k) { why.copy(text, kNoticeText - 1); }
+  /// The peer may have sent anything.
+  std::string why() const { return printable({text, ::strnlen(text, kNoticeText)}, kNoticeText); }
   bool has_arrived() { return std::atomic_ref(kind).load() != kNone; }
 };
 
@@ -246,21 +251,37 @@ void ProcessWorld::keep_watch() {
 /// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
 /// broken; its notice may still have arrived before.
 void ProcessWorld::check_peer(int rank, bool lost) {
+  if (look_at(rank, lost)) end_by_loss(rank);
+}
+
+/// Whether the peer is now found to be lost. A notice of it that stops the run is obeyed.
+bool ProcessWorld::look_at(int rank, bool lost) {
   Peer& other = peer(rank);
   {
     const std::lock_guard lock(mutex_);
-    if (other.state != Peer::kPresent) return;
+    if (other.state != Peer::kPresent) return false;
     other.state = other.look();
     if (lost && other.state == Peer::kPresent) other.state = Peer::kLost;
-    if (other.state == Peer::kPresent) return;
+    if (other.state == Peer::kPresent) return false;
     interrupt_waits([rank](const Wait& wait) { return wait.peer == rank; });
     peer_ended_.notify_all();
   }
-  if (other.state == Peer::kStopped) end_run(other.received.text, false);
-  if (other.state == Peer::kLost)
-    end_run(concat("the connection to ", name_of(rank),
-                   " is lost: its process ended, or its machine or the network failed"),
-            true);
+  if (other.state == Peer::kStopped) end_run(other.received.why(), false);
+  return other.state == Peer::kLost;
+}
+
+/// A rank that dies takes others with it, which may be found first. So all are looked at: one may have said
+/// why the run ends, which then counts; else all that are lost are named.
+void ProcessWorld::end_by_loss(int first) {
+  std::vector<std::string> names = {name_of(first)};
+  for (int rank = 0; rank < size(); ++rank)
+    if (rank != options_.rank && look_at(rank, false)) names.push_back(name_of(rank));
+  end_run(names.size() == 1
+              ? concat("the connection to ", names.front(),
+                       " is lost: its process ended, or its machine or the network failed")
+              : concat("the connections to ", join(names, " and "),
+                       " are lost: their processes ended, or their machines or the network failed"),
+          true);
 }
 
 // ---- the end

@@ -101,6 +101,8 @@ class ProcessWorld {
   void interrupt_waits(const std::function<bool(const Wait&)>& which);
   void keep_watch();
   void check_peer(int rank, bool lost);
+  bool look_at(int rank, bool lost);
+  void end_by_loss(int first);
   std::vector<int> present_peers() const;
   void end_run(const std::string& why, bool by_this_rank);
   void tell(const Notice&);

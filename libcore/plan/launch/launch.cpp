@@ -38,6 +38,9 @@ class Start {
                            "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "));
   }
 
+  /// Slurm's notice before the time is over, at which our program saves; it would end Megatron.
+  const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
+
   /// The memory for the ranks of a machine that share the planned processor, as a container's quantity.
   std::string memory() const {
     const auto gib = static_cast<int64_t>(device().memory * each() / (1 << 30));
@@ -69,7 +72,7 @@ class Start {
 std::string slurm(const Start& start) {
   const std::string devices = start.on_processors() ? "" : concat("\n#SBATCH --gpus-per-node=", start.each());
   return concat("#!/bin/bash\n#SBATCH --nodes=", start.machines(),
-                "\n#SBATCH --ntasks-per-node=", start.each(), devices,
+                "\n#SBATCH --ntasks-per-node=", start.each(), devices, start.saving(),
                 "\n#SBATCH --exclusive\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
                 "\"$SLURM_JOB_NODELIST\" | "
                 "head -n 1) MASTER_PORT=29500\n",

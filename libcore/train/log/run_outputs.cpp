@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "libcore/io/files/temporary_folder.h"
 #include "libcore/train/log/report.h"
 
 namespace megalith {
@@ -21,7 +22,7 @@ RunOutputs::RunOutputs(const TrainConfig& train)
     check_figures(metrics_);
     return;
   }
-  aside_.emplace(std::filesystem::temp_directory_path() / "megalith-report");
+  aside_.emplace(temporary_folder() / "megalith-report");
   metrics_ = (aside_->path() / "figures.jsonl").string();
 }
 

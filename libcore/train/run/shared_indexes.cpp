@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "libcore/io/files/temporary_folder.h"
 #include "libcore/parallel/exchange.h"
 
 namespace megalith {
@@ -16,6 +17,15 @@ int maker_for(const std::vector<RankPlace>& places, int rank) {
   return static_cast<int>(first - places.begin());
 }
 
+constexpr const char* kFolder = "megalith-indexes";
+
+/// Whether a folder that another rank named may be removed: one that a rank made in the folder for temporary
+/// files.
+bool is_temporary(const std::filesystem::path& folder) {
+  return !folder.empty() && folder.parent_path() == temporary_folder() &&
+         folder.filename().string().find(kFolder) != std::string::npos;
+}
+
 }  // namespace
 
 // A member owns the temporary folder, so that it is removed even when the exchange throws.
@@ -23,10 +33,16 @@ SharedIndexes::SharedIndexes(Communicator& ranks, const std::vector<RankPlace>& 
                              const std::string& cache)
     : makes_(maker_for(places, ranks.rank()) == ranks.rank()), folder_(cache) {
   if (makes_ && cache.empty() && ranks_beside(places, ranks.rank()) > 1) {
-    own_.emplace(std::filesystem::temp_directory_path() / "megalith-indexes");
+    own_.emplace(temporary_folder() / kFolder);
     folder_ = own_->path();
   }
   folder_ = exchange_values(ranks, folder_)[static_cast<size_t>(maker_for(places, ranks.rank()))];
+  if (cache.empty() && is_temporary(folder_)) made_here_ = folder_;
+}
+
+SharedIndexes::~SharedIndexes() {
+  std::error_code ignored;
+  if (!made_here_.empty()) std::filesystem::remove_all(made_here_, ignored);
 }
 
 }  // namespace megalith

@@ -11,11 +11,16 @@
 namespace megalith {
 
 /// Where the ranks of a machine find the order of samples: one of them builds it, the others map its files.
-/// These are in --data-cache-path, or in a temporary folder that this object removes.
+/// These are in --data-cache-path, or in a temporary folder. The first rank of the machine that destroys its
+/// object removes the folder, so that it does not stay when the rank that made it is killed: all must have
+/// opened the files by then.
 class SharedIndexes {
  public:
   /// Collective over `ranks`; `places` holds each rank's place, `cache` is --data-cache-path or empty. kIo.
   SharedIndexes(Communicator& ranks, const std::vector<RankPlace>& places, const std::string& cache);
+  ~SharedIndexes();
+  SharedIndexes(const SharedIndexes&) = delete;
+  SharedIndexes& operator=(const SharedIndexes&) = delete;
 
   /// Whether this rank builds the files.
   bool makes() const { return makes_; }
@@ -26,6 +31,7 @@ class SharedIndexes {
   bool makes_;
   std::optional<AtomicDirectory> own_;  // the builder's; never committed
   std::string folder_;
+  std::string made_here_ = {};  // the same if it is a temporary folder of this machine
 };
 
 }  // namespace megalith

@@ -427,6 +427,32 @@ TEST_P(GlooComm, AKilledRankIsNamedAtOnce) {
   }
 }
 
+// Which of them died first cannot be seen by a rank that was not running then.
+TEST_F(GlooRanks, AllRanksThatAreFoundDeadAreNamed) {
+  Processes processes(4, 30s);
+  const auto ends = processes.run(
+      [&](Communicator& world) {
+        Rank rank;
+        Tensor tensor(DType::kF32, 500'000);
+        for (int round = 0;; ++round) {
+          world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
+          if (round == 3) processes.ready();
+        }
+      },
+      [&] {
+        for (int rank = 0; rank < 4; ++rank) processes.signal(rank, SIGSTOP);
+        for (const int rank : {3, 1}) processes.signal(rank, SIGKILL);
+        std::this_thread::sleep_for(200ms);
+        for (const int rank : {0, 2}) processes.signal(rank, SIGCONT);
+        for (const int rank : {0, 2}) processes.await_end(rank);
+      });
+  for (const size_t rank : {size_t{0}, size_t{2}}) {
+    EXPECT_TRUE(ends[rank].is_exit(75)) << ends[rank].status << ends[rank].error;
+    for (const char* part : {"are lost: their processes ended", "rank 1 on host h1", "rank 3 on host h3"})
+      EXPECT_TRUE(contains(ends[rank].error, part)) << ends[rank].error;
+  }
+}
+
 TEST_P(GlooComm, AStoppedRankIsNamedAfterTheTimeout) {
   const auto ends = signal_in_all_reduces(GetParam(), SIGSTOP, 1500ms);
   for (const RankEnd& end : ends) {

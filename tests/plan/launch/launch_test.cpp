@@ -160,6 +160,9 @@ TEST(Launch, WritesJobsThatParsersRead) {
   EXPECT_EQ(dlc["JobSpecs"].as_array()[0]["PodCount"].as_int(), 8);
   const std::string slurm = job_text(p, c, JobKind::kSlurm, false);
   EXPECT_TRUE(slurm.starts_with("#!/bin/bash\n#SBATCH --nodes=8\n"));
+  // At Slurm's notice our program saves; it would end Megatron, which does not expect it.
+  EXPECT_TRUE(has(job_text(p, c, JobKind::kSlurm, true), "\n#SBATCH --signal=USR1@300\n"));
+  EXPECT_FALSE(has(slurm, "--signal"));
 }
 
 // O1: parameters are gathered during the forward pass only with a distributed optimizer and overlapped

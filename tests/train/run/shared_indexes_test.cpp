@@ -47,6 +47,42 @@ TEST(SharedIndexes, LieInTheCacheThatIsGiven) {
   EXPECT_TRUE(fs::is_directory(cache.path()));
 }
 
+// The rank that made the folder is killed, so its object is never destroyed.
+TEST(SharedIndexes, LeaveNoFolderWhenTheirMakerIsKilled) {
+  const test::TempDir temporary;
+  const test::Variable where("TMPDIR", temporary.path().string());
+  const std::vector<RankPlace> places = {{.machine = "a"}, {.machine = "a"}};
+  const SharedIndexes* killed = nullptr;
+  std::string folder;
+  run_thread_ranks(2, {}, [&](Communicator& world) {
+    if (world.rank() == 0) {
+      killed = new SharedIndexes(world, places, "");
+      world.exchange({});
+    } else {
+      const SharedIndexes indexes(world, places, "");
+      folder = indexes.folder();
+      EXPECT_TRUE(fs::is_directory(folder));
+      world.exchange({});
+    }
+  });
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+  delete killed;
+}
+
+TEST(SharedIndexes, NameATemporaryFolderThatIsNone) {
+  const test::Variable where("TMPDIR", "/no/such/folder");
+  const std::vector<RankPlace> places = {{.machine = "a"}, {.machine = "a"}};
+  try {
+    run_thread_ranks(2, {}, [&](Communicator& world) { const SharedIndexes indexes(world, places, ""); });
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("TMPDIR=\"/no/such/folder\" in the environment"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(SharedIndexes, LeaveNoFolderWhenARankFails) {
   const test::TempDir temporary;
   const test::Variable where("TMPDIR", temporary.path().string());

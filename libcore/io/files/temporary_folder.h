@@ -1,0 +1,11 @@
+#pragma once
+
+#include <filesystem>
+
+namespace megalith {
+
+/// The folder for temporary files: $TMPDIR, else $TMP, $TEMP or $TEMPDIR, else /tmp. kUsage with the variable
+/// and the path if it is no folder.
+std::filesystem::path temporary_folder();
+
+}  // namespace megalith

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "libcore/launch/socket.h"
+
+namespace megalith {
+
+/// How a connection between rank 0 and another rank begins. Each side says the greeting first: "MGLRDZV2",
+/// then 32 bytes that it has drawn for this connection.
+constexpr std::string_view kGreeting = "MGLRDZV2";
+constexpr size_t kNonceBytes = 32;
+constexpr size_t kGreetingBytes = kGreeting.size() + kNonceBytes;
+
+/// Whether `bytes`, which may be incomplete, are the beginning of a greeting.
+bool may_be_greeting(std::string_view bytes);
+
+enum class RankSide : char { kFirst = '0', kOther = '1' };  // rank 0, any other rank
+
+/// Thrown for a message that its sender did not prove.
+struct Unproven {};
+
+/// Messages over one connection. Each one carries a proof that its sender knows the job token: HMAC-SHA-256
+/// under a key that is made from the token and the bytes that both sides drew. It covers the sender's side,
+/// the message's number on the connection and its bytes. So a message from another connection, an earlier one
+/// or one that was sent the other way proves nothing. With an empty token anybody can make the proofs.
+///
+/// On the wire: the length in 8 bytes (little-endian), the bytes, 64 hexadecimal digits of proof.
+class ProvenMessages {
+ public:
+  struct Greetings {
+    std::string_view first, other;  // of rank 0 and of the other rank
+  };
+  ProvenMessages(std::string_view token, const Greetings&, RankSide mine);
+
+  /// The next message that this side sends.
+  std::string packed(std::string_view bytes) { return packed(bytes, digest_of(bytes)); }
+  /// The same with the digest of the bytes, which is made once for many receivers.
+  std::string packed(std::string_view bytes, const std::string& digest);
+  static std::string digest_of(std::string_view bytes);
+  /// An empty message without a proof: the answer to a peer that proved nothing, which learns nothing about
+  /// the token from it.
+  static std::string unproven();
+
+  /// The next message of the other side, taken from the beginning of `received`; nothing while it is
+  /// incomplete. kData for more than `max` bytes; Unproven.
+  std::optional<std::string> take(std::string& received, size_t max);
+
+ private:
+  std::string proof(RankSide sender, uint64_t number, const std::string& digest) const;
+
+  std::string key_;
+  RankSide mine_;
+  uint64_t sent_ = 0, taken_ = 0;
+};
+
+/// A connection over which both sides have said their greeting. Calls wait until their deadline. kComm as of
+/// Socket; kData for a message that is too long; Unproven.
+class RankChannel {
+ public:
+  RankChannel() = default;
+  RankChannel(Socket socket, ProvenMessages messages)
+      : socket_(std::move(socket)), messages_(std::move(messages)) {}
+  bool open() const { return socket_.open(); }
+  const Socket& socket() const { return socket_; }
+  void send(std::string_view bytes, Deadline);
+  void send(std::string_view bytes, const std::string& digest, Deadline);
+  std::string receive(size_t max, Deadline);
+
+ private:
+  Socket socket_;
+  std::optional<ProvenMessages> messages_;
+};
+
+/// The other rank's side of the greetings. Nothing if the peer closed the connection or said nothing before
+/// the deadline; kComm if it is no rank.
+std::optional<RankChannel> greet_first_rank(Socket, std::string_view token, Deadline);
+
+}  // namespace megalith

@@ -1,0 +1,38 @@
+#include "libcore/io/files/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/environment.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+TEST(TemporaryFolder, IsWhatTheEnvironmentNames) {
+  const TempDir dir;
+  const Variable where("TMPDIR", dir.path().string());
+  EXPECT_EQ(temporary_folder(), dir.path());
+  const Variable empty("TMPDIR", "");
+  EXPECT_EQ(temporary_folder(), "/tmp");
+}
+
+TEST(TemporaryFolder, IsNamedWhenItIsNone) {
+  const TempDir dir;
+  write_file(dir / "file", "");
+  const struct {
+    std::string path, reason;
+  } cases[] = {{dir / "none", "No such file or directory"}, {dir / "file", "Not a directory"}};
+  for (const auto& c : cases) try {
+      const Variable where("TMPDIR", c.path);
+      ADD_FAILURE() << temporary_folder();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(std::string(error.what()), "TMPDIR=\"" + c.path + "\" in the environment: " + c.reason +
+                                               "; wanted a folder for temporary files");
+    }
+}
+
+}  // namespace
+}  // namespace megalith::test
