@@ -54,8 +54,8 @@ constexpr Row kRows[] = {
             "no-create-attention-mask-in-dataloader no-data-sharding no-delay-grad-reduce "
             "no-gradient-reduce-div-fusion no-manual-gc-eval no-persist-layer-norm no-pin-cpu-grads "
             "no-pin-cpu-params no-query-key-layer-scaling no-scatter-gather-tensors-in-pipeline "
-            "overlap-grad-reduce overlap-p2p-communication-warmup-flush overlap-param-gather te-rng-tracker "
-            "tp-comm-overlap tp-comm-overlap-rs-dgrad use-contiguous-buffers-in-ddp "
+            "overlap-p2p-communication-warmup-flush te-rng-tracker tp-comm-overlap-rs-dgrad "
+            "use-contiguous-buffers-in-ddp "
             "use-contiguous-buffers-in-local-ddp use-cpu-initialization use-legacy-models use-mcore-models "
             "use-mpi use-ring-exchange-p2p use-torch-optimizer-for-cpu-offload",
             kTraining),
@@ -102,7 +102,8 @@ constexpr Row kRows[] = {
     ignored("overwrite-cache plot-loss trust-remote-code", kFinetune, kMaybeOne, kFactory),
     // Options of the planner.
     ignored("attention-backend num-distributed-optimizer-instances transformer-impl", kPretrain, kOne),
-    ignored("masked-softmax-fusion overlap-p2p-communication use-flash-attn", kPretrain, kMaybeOne),
+    ignored("masked-softmax-fusion overlap-grad-reduce overlap-p2p-communication overlap-param-gather "
+            "tp-comm-overlap use-flash-attn", kPretrain, kMaybeOne),
     ignored("recompute-modules", kPretrain, kSeveral),
     // On a GPU these change memory or time: a plan that ignored them would describe another run.
     ignored(

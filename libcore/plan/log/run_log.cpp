@@ -103,7 +103,8 @@ void take_software(const LogArguments& in, Software& software) {
   if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
   software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
   software.overlap_gradients = in.flag("overlap_grad_reduce", software.overlap_gradients);
-  software.overlap_parameters = in.flag("overlap_param_gather", software.overlap_parameters);
+  software.overlap_parameters =  // O1
+      software.overlap_gradients && in.flag("overlap_param_gather", software.overlap_parameters);
   software.overlap_tensor = in.flag("tp_comm_overlap", software.overlap_tensor);
   software.overlap_exchange = in.flag("overlap_moe_expert_parallel_comm", software.overlap_exchange);
   const std::string backend = in.word("attention_backend");
