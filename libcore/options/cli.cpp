@@ -355,6 +355,10 @@ RunFacts Options::State::run_facts() const {
           }};
 }
 
+Problems& Options::problems() {
+  return state_->problems;
+}
+
 void Options::check(const std::vector<std::string>& groups) {
   state_->finish(groups);
   state_->fated.decide(state_->run_facts(), state_->problems);

@@ -95,6 +95,8 @@ class Options {
   /// After read(): sets `fields`, which are not this app's, from the options of these names that it ignores
   /// (fates()), for a reader to which they mean something. If an option is given twice, the last counts.
   void take_ignored(const std::vector<Field>& fields, Problems&) const;
+  /// After read(): what it complains about, to which more can be added until check() throws it all.
+  Problems& problems();
   /// Second half: finish() and validate() of every struct (or of the named groups), then the rules; throws
   /// kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored() does.
   void check(const std::vector<std::string>& groups = {});
