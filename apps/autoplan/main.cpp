@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
     command.add_to(options);
     PlanDialects dialects;
-    dialects.add_to(options, kAutoplan);
+    dialects.add_to(options, command);
     ProfileCommand profile;
     Processes processes;
     options.add("Measuring a device", profile).add("Processes", processes);

@@ -161,7 +161,7 @@ PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments) {
   LaunchConfig launch;  // not planned, but part of the command line
   Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
   command.add_to(options);
-  dialects.add_to(options, kAutoplan);
+  dialects.add_to(options, command);
   options.add("Processes", launch);
   {
     const Muted said;  // the program has already reported on these words when it read them

@@ -37,7 +37,7 @@ void DataConfig::validate(Problems& problems) const {
     sum += weight.value_or(0);
   }
   if (!numbers || !(sum > 0))
-    problems.add(Opt{"split"}, ' ', quote(split), ": wanted up to three weights, such as \"969,30,1\"");
+    problems.refuse({"split"}, quote(split), "up to three weights, such as \"969,30,1\"");
   if (reads_texts() && !valid_path.empty() && !names_text(valid_path))
     problems.add(Opt{"valid-data-path"}, ' ', join(valid_path, " "), " is not text, although ",
                  Opt{"train-data-path"}, ' ', train_path[0],

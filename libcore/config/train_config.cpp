@@ -241,8 +241,8 @@ void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
   if (t.rampup.empty()) return;
   const auto ramp = t.ramp();
   if (!ramp) {
-    problems.add(Opt{"rampup-batch-size"}, ' ', join(t.rampup, " "),
-                 ": wanted three numbers: the first batch, the increment, the samples of the growth");
+    problems.refuse({"rampup-batch-size"}, join(t.rampup, " "),
+                    "three numbers: the first batch, the increment, the samples of the growth");
     return;
   }
   if (ramp->start > t.global_batch || (t.global_batch - ramp->start) % ramp->increment != 0)

@@ -58,6 +58,7 @@ struct Entry {
   const char* remedy = nullptr;  // of a withdrawn option
 
   bool given_by(Giver giver) const { return source.giver == giver; }
+  bool given() const { return !given_by(Giver::kDefault) && !given_by(Giver::kDerived); }
 };
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
@@ -76,8 +77,9 @@ struct Options::State {
   std::vector<std::function<void()>> steps;
   std::vector<std::function<void(Problems&)>> rules;
   Problems problems;
-  std::vector<IgnoredOption> ignored;
-  size_t told = 0;  // the first of them that the log has not named
+  FatedOptions fated;
+  size_t told = 0;  // the first ignored one that the log has not named
+  std::function<bool(std::string_view)> is_kind;
 
   bool is_general(const Entry& entry) const { return groups[entry.group].name == kGeneralGroup; }
   bool in(const Entry& entry, const std::vector<std::string>& names) const {
@@ -101,6 +103,7 @@ struct Options::State {
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  RunFacts run_facts() const;
   const std::string* name_in(const Problem& problem, const Entry& entry) const;
   Problems with_places(const Problems& all) const;
   AppDoc document() const;
@@ -143,7 +146,9 @@ Options& Options::derive(std::function<void()> step) {
   return *this;
 }
 
-Options& Options::fates(std::span<const OptionFate> options) {
+Options& Options::fates(std::span<const OptionFate> options,
+                        std::function<bool(std::string_view kind)> is_kind) {
+  state_->is_kind = std::move(is_kind);
   state_->table.fates.insert(state_->table.fates.end(), options.begin(), options.end());
   return *this;
 }
@@ -187,7 +192,7 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
                        .problems = problems,
                        .knows = [this](const std::string& name) { return table.find(name) != nullptr; }};
   for (const auto& translator : translators) translator(file);
-  for (std::string& name : file.ignored) ignored.push_back({.name = std::move(name)});
+  for (std::string& name : file.ignored) fated.ignored.push_back({.name = std::move(name)});
   return std::move(file.options);
 }
 
@@ -203,10 +208,9 @@ void Options::State::take_config_file(const std::string& path) {
       problems.add_at(option.where, "unknown option ", quote(option.key),
                       ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
     if (option.is_null) continue;  // a key without a value counts as not given
-    if (fate && refuses(*fate, option.words))
-      problems.add_at(option.where, option.key, " is not supported; ", fate->remedy);
-    else if (fate)
-      ignored.push_back({.name = option.key, .words = option.words, .where = {option.where, option.key}});
+    if (fate)
+      fated.take(*fate, {.name = option.key, .words = option.words, .where = {option.where, option.key}},
+                 problems);
     if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add_at(option.where, quote(option.key), " belongs on the command line");
@@ -227,7 +231,7 @@ void Options::State::take_config_file(const std::string& path) {
 }
 
 void Options::State::take_command_line(const CommandLine& line) {
-  ignored.insert(ignored.end(), line.ignored.begin(), line.ignored.end());
+  fated.append(line.fated);
   std::map<size_t, std::vector<std::string>> lists;  // an option of several words may be given several times
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
@@ -344,8 +348,20 @@ const std::string* Options::State::name_in(const Problem& problem, const Entry& 
   return nullptr;
 }
 
+RunFacts Options::State::run_facts() const {
+  return {.is = is_kind, .value_of = [this](std::string_view option) {
+            const Entry& one = entry(std::string(option));
+            return one.given() ? field_text(one.field) : std::string();
+          }};
+}
+
+Problems& Options::problems() {
+  return state_->problems;
+}
+
 void Options::check(const std::vector<std::string>& groups) {
   state_->finish(groups);
+  state_->fated.decide(state_->run_facts(), state_->problems);
   Problems found = state_->problems;
   state_->find_missing(groups, found);
   for (const Group& group : state_->groups)
@@ -358,19 +374,19 @@ void Options::check(const std::vector<std::string>& groups) {
 
 void Options::tell_ignored() {
   std::vector<std::string> names;
-  for (size_t& told = state_->told; told < state_->ignored.size(); ++told)
-    names.push_back(state_->ignored[told].name);
+  for (size_t& told = state_->told; told < state_->fated.ignored.size(); ++told)
+    names.push_back(state_->fated.ignored[told].name);
   if (!names.empty()) log("ignored, no meaning here: ", join(names, " "));
 }
 
 void Options::note_ignored(std::string words) {
-  state_->ignored.push_back({.name = std::move(words)});
+  state_->fated.ignored.push_back({.name = std::move(words)});
 }
 
 void Options::take_ignored(const std::vector<Field>& fields, Problems& problems) const {
   OptionTable table;
   for (const Field& field : fields) table.add(field);
-  for (const IgnoredOption& option : state_->ignored) {
+  for (const IgnoredOption& option : state_->fated.ignored) {
     const OptionMatch* match = table.find(option.where.name);
     if (!match) continue;
     const Field& field = fields[match->field];
@@ -398,8 +414,7 @@ const std::string& Options::source(const std::string& option) const {
 }
 
 bool Options::given(const std::string& option) const {
-  const Entry& entry = state_->entry(option);
-  return !entry.given_by(Giver::kDefault) && !entry.given_by(Giver::kDerived);
+  return state_->entry(option).given();
 }
 
 bool Options::on_command_line(const std::string& option) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libcore/options/config_file.h"
@@ -61,8 +62,10 @@ class Options {
   /// Fills values that depend on several groups; runs in check() after the structs' finish().
   Options& derive(std::function<void()> step);
   /// Options of other tools: each is named once in the log as ignored, or rejected with its remedy. A field
-  /// of the same name takes precedence.
-  Options& fates(std::span<const OptionFate> options);
+  /// of the same name takes precedence. `is_kind` says in check() whether the run is of a kind that a fate
+  /// names (OptionFate::only); without it, it is of all.
+  Options& fates(std::span<const OptionFate> options,
+                 std::function<bool(std::string_view kind)> is_kind = {});
   /// Adds words to that line of the log, for a field whose values have no effect; call before check() writes
   /// the line.
   void note_ignored(std::string words);
@@ -92,6 +95,8 @@ class Options {
   /// After read(): sets `fields`, which are not this app's, from the options of these names that it ignores
   /// (fates()), for a reader to which they mean something. If an option is given twice, the last counts.
   void take_ignored(const std::vector<Field>& fields, Problems&) const;
+  /// After read(): what it complains about, to which more can be added until check() throws it all.
+  Problems& problems();
   /// Second half: finish() and validate() of every struct (or of the named groups), then the rules; throws
   /// kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored() does.
   void check(const std::vector<std::string>& groups = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <span>
+#include <utility>
 
 #include <boost/program_options.hpp>
 
@@ -36,6 +37,37 @@ const OptionMatch* OptionTable::find(const std::string& name) const {
 
 const OptionFate* OptionTable::find_fate(const std::string& name) const {
   return megalith::find_fate(fates, option_key(name));
+}
+
+namespace {
+void refuse(const OptionFate& fate, const Spot& where, Problems& problems) {
+  if (where.place.empty())
+    problems.add(Opt{where.name}, " is not supported; ", fate.remedy);
+  else
+    problems.add_at(where.place, where.name, " is not supported; ", fate.remedy);
+}
+}  // namespace
+
+void FatedOptions::take(const OptionFate& fate, IgnoredOption option, Problems& problems) {
+  if (!refuses(fate, option.words))
+    ignored.push_back(std::move(option));
+  else if (fate.conditional())
+    conditional.push_back({&fate, std::move(option)});
+  else
+    refuse(fate, option.where, problems);
+}
+
+void FatedOptions::append(const FatedOptions& other) {
+  ignored.insert(ignored.end(), other.ignored.begin(), other.ignored.end());
+  conditional.insert(conditional.end(), other.conditional.begin(), other.conditional.end());
+}
+
+void FatedOptions::decide(const RunFacts& run, Problems& problems) {
+  for (ConditionalOption& one : std::exchange(conditional, {}))
+    if (lifted(*one.fate, one.option.words, run))
+      ignored.push_back(std::move(one.option));
+    else
+      refuse(*one.fate, one.option.where, problems);
 }
 
 namespace {
@@ -242,19 +274,21 @@ class OptionTaker {
       words.push_back(*adjacent_);
     else
       words = fate.remedy.empty() ? take_ignored(name, fate.values, args) : skip_values(args);
-    if (refuses(fate, words))
-      problems_.add(Opt{name}, " is not supported; ", fate.remedy);
+    const bool valued = fate.values == OptionFate::kOne || fate.values == OptionFate::kSeveral;
+    if (fate.remedy.empty() && valued && words.empty())
+      problems_.add(Opt{name}, " needs a value");
     else
-      out_.ignored.push_back({.name = "--" + name, .words = std::move(words), .where = {{}, name}});
+      out_.fated.take(fate, {.name = "--" + name, .words = std::move(words), .where = {{}, name}}, problems_);
     return {};
   }
 
   std::vector<std::string> take_ignored(const std::string& name, OptionFate::Values values,
                                         std::vector<std::string>& args) const {
     std::vector<std::string> words;
-    if (values == OptionFate::kNone || args.empty()) return words;
-    unglue(name, args);
-    if (values == OptionFate::kMaybeOne && !is_flag_value(args.front())) return words;
+    if (args.empty()) return words;
+    const bool flag = values == OptionFate::kNone || values == OptionFate::kMaybeOne;
+    unglue(flag ? "" : name, args);
+    if (flag && !is_flag_value(args.front())) return words;
     do {
       if (args.empty() || is_option(args.front())) break;
       words.push_back(args.front());

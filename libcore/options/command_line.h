@@ -42,9 +42,25 @@ struct IgnoredOption {
   std::vector<std::string> words = {};  // its values; a flag may have none
   Spot where = {};                      // empty: not an option by itself, such as the key of a run file
 };
+/// An option that is refused unless the run lifts that.
+struct ConditionalOption {
+  const OptionFate* fate = nullptr;
+  IgnoredOption option;
+};
+/// The given options that have fates and are not refused in every run.
+struct FatedOptions {
+  std::vector<IgnoredOption> ignored;
+  std::vector<ConditionalOption> conditional;
+
+  /// Takes one, or adds its refusal to the problems. The fate is referred to.
+  void take(const OptionFate&, IgnoredOption, Problems&);
+  void append(const FatedOptions&);
+  /// Decides on those that depend on the run: each is ignored, or its refusal is added to the problems.
+  void decide(const RunFacts&, Problems&);
+};
 struct CommandLine {
   std::vector<GivenOption> options;
-  std::vector<IgnoredOption> ignored;
+  FatedOptions fated;
 };
 
 /// "true" for "false" and vice versa; anything else is unchanged and refused where the value is read.

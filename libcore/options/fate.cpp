@@ -38,9 +38,14 @@ size_t letters_of(const OptionFate& fate, std::string_view name) {
 
 bool refuses(const OptionFate& fate, std::span<const std::string> words) {
   if (fate.remedy.empty()) return false;
-  const std::string given = join(words, " ");
+  const std::string given = words.empty() ? "true" : join(words, " ");
   const std::vector<std::string> plain = split(fate.plain.empty() ? "false" : fate.plain, '|');
   return std::none_of(plain.begin(), plain.end(), [&](const auto& one) { return same_word(given, one); });
+}
+
+bool lifted(const OptionFate& fate, std::span<const std::string> words, const RunFacts& run) {
+  if (!fate.only.empty() && run.is && !run.is(fate.only)) return true;
+  return !fate.repeats.empty() && !words.empty() && run.value_of(fate.repeats) == join(words, " ");
 }
 
 }  // namespace megalith

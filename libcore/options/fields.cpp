@@ -99,7 +99,7 @@ struct Report {
   Problems& problems;
   bool refuse(const std::string& found, const std::string& wanted) const {
     const std::string head = where.place.empty() ? "--" : where.place + ": ";
-    problems.add(Problem{.text = concat(head, where.name, ' ', found, ": wanted ", wanted),
+    problems.add(Problem{.text = head + where.name,
                          .option = field.name,
                          .found = found,
                          .wanted = wanted,

@@ -13,7 +13,10 @@ void Phrase::append(const Phrase& phrase) {
 }
 
 std::string Problem::message() const {
-  return note.empty() ? text : concat(text, " (", note, ')');
+  std::string all = text;
+  if (!wanted.empty()) all += concat(' ', found, ": wanted ", wanted);
+  if (!note.empty()) all += concat(" (", note, ')');
+  return all;
 }
 
 void Problems::append(const std::string& place, const Phrase& phrase) {

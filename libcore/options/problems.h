@@ -41,16 +41,16 @@ class Phrase {
 
 /// One complaint about a configuration: its sentence, and its subject as values.
 struct Problem {
-  std::string text;                       // a whole sentence for the user
-  std::string option = {};                // the wrong or missing option, "num-layers"; empty: no single one
-  std::string found = {};                 // the refused value of `option`; empty: no value was refused
-  std::string wanted = {};                // what that value has to be
-  std::string place = {};                 // the line of a file, "run.yaml:3"; empty: not about a file
-  std::string note = {};                  // follows the text in parentheses
-  bool missing = false;                   // whether `option` was not given
+  std::string text;         // a whole sentence for the user; if `wanted` is given, its beginning: "--lr"
+  std::string option = {};  // the wrong or missing option, "num-layers"; empty: no single one
+  std::string found = {};   // the refused value of `option`; empty: no value was refused
+  std::string wanted = {};  // what `found` has to be, for the sentence "TEXT FOUND: wanted ..."
+  std::string place = {};   // the line of a file, "run.yaml:3"; empty: not about a file
+  std::string note = {};    // follows the text in parentheses
+  bool missing = false;     // whether `option` was not given
   std::vector<std::string> options = {};  // all options that the text names
 
-  /// The text and the note.
+  /// The sentence and the note.
   std::string message() const;
 };
 
@@ -73,6 +73,14 @@ class Problems {
     append({}, Phrase(option, " is missing", parts...));
     list_.back().option = option.name;
     list_.back().missing = true;
+  }
+  /// A value that is not what was wanted: "--NAME FOUND: wanted WANTED".
+  template <class Found>
+  void refuse(const Opt& option, const Found& found, const std::string& wanted) {
+    append({}, Phrase(option));
+    list_.back().option = option.name;
+    list_.back().found = concat(found);
+    list_.back().wanted = wanted;
   }
   void add(Problem problem) { list_.push_back(std::move(problem)); }
 

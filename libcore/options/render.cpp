@@ -144,8 +144,11 @@ std::string cell(const std::string& text) {
 namespace {
 std::string spelling(const OptionFate& fate) {
   const std::string head = fate.values == OptionFate::kMaybeOne ? "`--[no-]" : "`--";
-  return concat(head, fate.name,
-                fate.plain.empty() ? "`" : concat("` but for ", join(split(fate.plain, '|'), ", ")));
+  std::string unless;
+  if (!fate.plain.empty()) unless = concat(" but for ", join(split(fate.plain, '|'), ", "));
+  if (!fate.repeats.empty()) unless += concat(" but for the value of `--", fate.repeats, '`');
+  if (!fate.only.empty()) unless += concat(" (with ", fate.only, ')');
+  return concat(head, fate.name, '`', unless);
 }
 
 /// Other tools' options: those without effect by tool, the refused ones by what to do instead, each in order

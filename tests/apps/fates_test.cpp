@@ -34,15 +34,19 @@ struct Reader {
   std::string app;
   unsigned program = 0;
   std::string command = {};
+  std::string kind = {};  // lines of a file for a run in which every fate counts
 };
-void PrintTo(const Reader& reader, std::ostream* out) { *out << reader.app; }
+void PrintTo(const Reader& reader, std::ostream* out) {
+  *out << reader.app;
+}
 
 const std::string kModel =
     " --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 32 --vocab-size 100";
 const Reader kReaders[] = {
     {"pretrain", kPretrain, kModel + " --micro-batch-size 1 --train-iters 1 --lr 1e-3 --mock-data --dry-run"},
     {"finetune", kFinetune, " --model none --output-dir none"},
-    {"autoplan", kAutoplan, kModel + " --world-size 1 --gpu h100 --global-batch-size 8"},
+    {"autoplan", kAutoplan, kModel + " --world-size 1 --gpu h100 --global-batch-size 8",
+     "num-experts: 8\nfp8-format: hybrid\n"},
     {"preprocess", kPreprocess, " --input none --output-prefix none"},
     {"merge", kMerge, " --input none --output-prefix none"}};
 
@@ -85,18 +89,31 @@ Meetings met(const std::string& said, const std::set<std::string>& names, const 
   return all;
 }
 
-Meetings met_on_command_line(const std::string& name_of_app, const std::set<std::string>& names) {
-  std::string line = app(name_of_app);
-  for (const std::string& name : names) line += " --" + name + "=x";
+/// The lines of a file that give a program's run the kind in which every fate counts.
+std::string kind_of(const std::string& app) {
+  for (const Reader& reader : kReaders)
+    if (reader.app == app) return reader.kind;
+  return "";
+}
+
+/// `value`: "=x" for each option, or "" for none.
+Meetings met_on_command_line(const std::string& name_of_app, const std::set<std::string>& names,
+                             const std::string& value = "=x") {
+  const test::TempDir dir;
+  const std::string kind = kind_of(name_of_app);
+  write_file(dir / "kind.yaml", kind);
+  std::string line = app(name_of_app) + (kind.empty() ? "" : " --config " + (dir / "kind.yaml"));
+  for (const std::string& name : names) line += " --" + name + value;
   const auto result = run_command(line);
   EXPECT_EQ(result.code, 64) << result.err;
   return met(result.err, names, "--");
 }
 
-Meetings met_in_file(const std::string& name_of_app, const std::set<std::string>& names) {
+Meetings met_in_file(const std::string& name_of_app, const std::set<std::string>& names,
+                     const std::string& value = "x") {
   const test::TempDir dir;
-  std::string text;
-  for (const std::string& name : names) text += name + ": x\n";
+  std::string text = kind_of(name_of_app);
+  for (const std::string& name : names) text += name + ": " + value + "\n";
   write_file(dir / "fates.yaml", text);
   const auto result = run_command(app(name_of_app) + " --config " + (dir / "fates.yaml"));
   EXPECT_EQ(result.code, 64) << result.err;
@@ -135,6 +152,29 @@ TEST_P(FatesOf, EachNameAreTheSameOnTheCommandLineAndInAFile) {
   }
 }
 
+// Once `--fp8-wgrad` was refused, and `--fp8-wgrad true` accepted.
+TEST_P(FatesOf, EachFlagAreTheSameInAllItsForms) {
+  std::set<std::string> names = all_names();
+  std::erase_if(names, [&](const std::string& name) {
+    return !row_of(GetParam().program, name) || row_of(GetParam().program, name)->remedy.empty();
+  });
+  if (names.empty()) GTEST_SKIP() << "no option of another tool is refused";
+  const std::string& of = GetParam().app;
+  const Meetings bare = met_on_command_line(of, names, ""), on = met_on_command_line(of, names, "=true"),
+                 on_in_file = met_in_file(of, names, "true"), off = met_on_command_line(of, names, "=false"),
+                 off_in_file = met_in_file(of, names, "false");
+  for (const std::string& name : names) {
+    const std::string_view plain = row_of(GetParam().program, name)->plain;
+    EXPECT_EQ(bare.at(name), plain == "true" ? Met::kTaken : Met::kRefused) << name;
+    EXPECT_EQ(on.at(name), bare.at(name)) << name;
+    EXPECT_EQ(on_in_file.at(name), bare.at(name)) << name;
+    EXPECT_EQ(off.at(name), off_in_file.at(name)) << name;
+    if (plain.empty()) {
+      EXPECT_EQ(off.at(name), Met::kTaken) << name;
+    }
+  }
+}
+
 TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   const test::TempDir dir;
   std::string line, keys;
@@ -159,6 +199,41 @@ TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   };
   EXPECT_EQ(difference(wanted, named(line)), "");
   EXPECT_EQ(difference(wanted, named(" --config " + (dir / "keys.yaml"))), "");
+}
+
+// The same as in a log (tests/plan/log/run_log_test.cpp).
+TEST(Fates, DependOnTheRunThatIsPlanned) {
+  const auto code = [](const std::string& options) {
+    return run_command(app("autoplan") + kReaders[2].command + options).code;
+  };
+  EXPECT_EQ(code(" --moe-pad-expert-input-to-capacity"), 0);
+  EXPECT_EQ(code(" --moe-pad-expert-input-to-capacity --num-experts 8 --moe-ffn-hidden-size 64"), 64);
+  EXPECT_EQ(code(" --encoder-num-layers 2 --encoder-seq-length 32"), 0);
+  EXPECT_EQ(code(" --encoder-num-layers 3"), 64);
+  EXPECT_EQ(code(" --no-fp8-wgrad"), 0);
+  EXPECT_EQ(code(" --no-fp8-wgrad --fp8-format hybrid"), 64);
+  const std::string group = " --microbatch-group-size-per-virtual-pipeline-stage 1";
+  EXPECT_EQ(code(group), 64) << "the pipeline is searched";
+  EXPECT_EQ(code(group + " --pipeline-model-parallel-size 1"), 0);
+  const std::string pipeline =
+      kModel +
+      " --num-layers 4 --world-size 2 --gpu h100 --global-batch-size 8 --pipeline-model-parallel-size 2";
+  const auto grouped = [&](const std::string& size) {
+    return run_command(app("autoplan") + pipeline + " --microbatch-group-size-per-virtual-pipeline-stage " +
+                       size)
+        .code;
+  };
+  EXPECT_EQ(grouped("2"), 0);
+  EXPECT_EQ(grouped("4"), 64);
+}
+
+// Options of the planner, of which a log is priced with some values only, are refused with the others here,
+// too.
+TEST(Fates, OfALogAreThoseOfThePlannersOptions) {
+  for (const char* options :
+       {" --fp8-recipe other --fp8-format hybrid", " --num-distributed-optimizer-instances 2",
+        " --optimizer sgd", " --rampup-batch-size 4 4 100"})
+    EXPECT_EQ(run_command(app("autoplan") + kReaders[2].command + options).code, 64) << options;
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, FatesOf, testing::ValuesIn(programs()), [](const auto& test) {

@@ -488,6 +488,68 @@ TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   }
 }
 
+// Once refused on the command line and in a file, but accepted in a log.
+TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
+  constexpr OptionFate kFates[] = {
+      {.name = "frame-*", .remedy = "leave it out", .only = "framed walls"},
+      {.name = "layers", .remedy = "give --coats", .repeats = "coats"},
+  };
+  const auto said = [&](bool framed, const std::vector<std::string>& words) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).fates(kFates, [framed](std::string_view kind) {
+      return kind == "framed walls" && framed;
+    });
+    const LogLines log;
+    options.read(words);
+    try {
+      options.check();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return log.lines.empty() ? "" : log.lines.front();
+  };
+  const test::TempDir dir;
+  write_file(dir / "p.yaml", "frame-width: 3\nlayers: 4\n");
+  const std::string file = dir / "p.yaml";
+  EXPECT_EQ(said(false, {"w", "--frame-width", "3"}), "ignored, no meaning here: --frame-width");
+  EXPECT_EQ(said(true, {"w", "--frame-width", "3"}), "--frame-width is not supported; leave it out");
+  EXPECT_EQ(said(true, {"w", "--layers", "4", "--coats", "4"}), "ignored, no meaning here: --layers");
+  EXPECT_EQ(said(true, {"w", "--layers", "4", "--coats", "3"}), "--layers is not supported; give --coats");
+  EXPECT_EQ(said(true, {"w", "--layers", "4"}), "--layers is not supported; give --coats");
+  EXPECT_EQ(said(false, {"w", "--config", file, "--coats", "4"}),
+            "ignored, no meaning here: frame-width layers");
+  EXPECT_EQ(said(true, {"w", "--config", file, "--coats", "3"}),
+            file + ":1: frame-width is not supported; leave it out\n" + file +
+                ":2: layers is not supported; give --coats");
+}
+
+TEST(Options, OfOtherToolsTakeTheirWordsOnTheCommandLineAsInAFile) {
+  constexpr OptionFate kFates[] = {{.name = "varnish"},
+                                   {.name = "gloss", .values = OptionFate::kMaybeOne},
+                                   {.name = "sheen", .values = OptionFate::kOne},
+                                   {.name = "tints", .values = OptionFate::kSeveral}};
+  const auto taken = [&](std::vector<std::string> words) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).fates(kFates);
+    const LogLines log;
+    words.insert(words.begin(), "w");
+    options.read(words);
+    try {
+      options.check();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return paint.wall;
+  };
+  EXPECT_EQ(taken({"--varnish", "true", "--varnish", "0", "--gloss", "false", "--gloss", "--varnish"}), "w");
+  EXPECT_EQ(taken({"--sheen", "3", "--tints", "a", "b"}), "w");
+  EXPECT_EQ(taken({"--varnish", "3"}), "unexpected argument \"3\"");
+  EXPECT_EQ(taken({"--sheen"}), "--sheen needs a value");
+  EXPECT_EQ(taken({"--sheen", "--tints"}), "--sheen needs a value\n--tints needs a value");
+}
+
 TEST(Options, SplitWordsThatAMissingBlankJoined) {
   LogLines log;
   const Paint p = painted({"--coats", "4--thickness", "1", "--dry-run", "1--drops", "5", "w"});

@@ -43,8 +43,27 @@ TEST(OptionFate, RefusesAllButPlainValues) {
   EXPECT_TRUE(refused(kKind, {"p2p", "ring"}));
   EXPECT_TRUE(refused(kKind, {"false"}));
   EXPECT_FALSE(refused(kOn, {"1"}));
+  EXPECT_FALSE(refused(kOn, {})) << "a flag without a word is true";
   EXPECT_TRUE(refused(kOn, {"false"}));
   EXPECT_FALSE(refused({.name = "ignored"}, {"anything"}));
+}
+
+TEST(OptionFate, IsLiftedByTheRun) {
+  constexpr OptionFate kOfExperts = {.name = "moe-*", .remedy = "leave it out", .only = "experts"};
+  constexpr OptionFate kAgain = {.name = "encoder-layers", .remedy = "give --layers", .repeats = "layers"};
+  const auto lifted_in = [](const OptionFate& fate, const std::vector<std::string>& words, bool experts,
+                            const std::string& layers) {
+    return lifted(fate, words,
+                  {.is = [&](std::string_view kind) { return kind == "experts" && experts; },
+                   .value_of = [&](std::string_view option) { return option == "layers" ? layers : ""; }});
+  };
+  EXPECT_TRUE(lifted_in(kOfExperts, {"2"}, false, ""));
+  EXPECT_FALSE(lifted_in(kOfExperts, {"2"}, true, ""));
+  EXPECT_TRUE(lifted_in(kAgain, {"48"}, true, "48"));
+  EXPECT_FALSE(lifted_in(kAgain, {"48"}, true, "24"));
+  EXPECT_FALSE(lifted_in(kAgain, {}, true, "")) << "neither was given";
+  EXPECT_FALSE(lifted(kOfExperts, std::vector<std::string>{}, {})) << "without facts the run is of all kinds";
+  EXPECT_FALSE(kAgain.conditional() && !kOfExperts.conditional());
 }
 
 }  // namespace

@@ -33,6 +33,20 @@ TEST(Problems, SayWhatTheyAreAbout) {
   EXPECT_FALSE(both.missing);
 }
 
+TEST(Problems, SayWhatWasFoundAndWhatWasWanted) {
+  Problems problems;
+  problems.refuse({"depth"}, 3.5, "an even number");
+  problems.add(
+      Problem{.text = "run.yaml:3: depth", .found = "\"x\"", .wanted = "a number", .note = "so far"});
+  EXPECT_EQ(problems.text(),
+            "--depth 3.5: wanted an even number\nrun.yaml:3: depth \"x\": wanted a number (so far)");
+  const Problem& refused = problems.list().front();
+  EXPECT_EQ(refused.option, "depth");
+  EXPECT_EQ(refused.found, "3.5");
+  EXPECT_EQ(refused.wanted, "an even number");
+  EXPECT_EQ(refused.options, Names{"depth"});
+}
+
 TEST(Problems, AreOneErrorWithALineForEach) {
   Problems problems;
   EXPECT_NO_THROW(problems.throw_if_any());

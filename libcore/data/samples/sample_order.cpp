@@ -92,7 +92,7 @@ void SampleOrderOptions::validate(Problems& problems) const {
     problems.add(Opt{"samples"}, " has ", samples.size(), " values; wanted three, for train, valid and test");
   for (const std::string& word : samples)
     if (word != "none" && parse_int(word).value_or(-1) < 0)
-      problems.add(Opt{"samples"}, ' ', quote(word), ": wanted a number from 0 on, or \"none\"");
+      problems.refuse({"samples"}, quote(word), "a number from 0 on, or \"none\"");
 }
 
 void dump_sample_order(const SampleOrderOptions& options, std::ostream& out) {

@@ -28,17 +28,25 @@ constexpr Row ignored(std::string_view names, unsigned programs, OptionFate::Val
   return {names, {{.name = {}, .tool = tool, .values = values}, programs}};
 }
 
-/// When a refused option is accepted after all: for some values, and in some runs of a log.
+// The kinds of RunKind::has().
+constexpr std::string_view kContextParallel = "context parallelism", kExperts = "experts",
+                           kBelow16Bits = "products below 16 bits", kInterleaved = "interleaved stages";
+
+/// When a refused option is ignored after all: for some values, and in some runs.
 struct Unless {
-  std::string_view plain = {};
-  Runs runs = Runs::kAll;
-  std::string_view repeats = {};
+  std::string_view plain = {}, only = {}, repeats = {};
 };
 constexpr Row refused(std::string_view names, unsigned programs, std::string_view remedy,
                       Unless unless = {}) {
-  return {names,
-          {{.name = {}, .remedy = remedy, .plain = unless.plain}, programs, unless.runs, unless.repeats}};
+  return {
+      names,
+      {{.name = {}, .remedy = remedy, .plain = unless.plain, .only = unless.only, .repeats = unless.repeats},
+       programs}};
 }
+
+constexpr std::string_view kGroupRemedy =
+    "a group has as many microbatches as the pipeline has stages; leave it out";
+constexpr Unless kGroup = {.only = kInterleaved, .repeats = "pipeline-model-parallel-size"};
 
 constexpr Row kRows[] = {
     // Which code runs and how it communicates.
@@ -54,8 +62,8 @@ constexpr Row kRows[] = {
             "no-create-attention-mask-in-dataloader no-data-sharding no-delay-grad-reduce "
             "no-gradient-reduce-div-fusion no-manual-gc-eval no-persist-layer-norm no-pin-cpu-grads "
             "no-pin-cpu-params no-query-key-layer-scaling no-scatter-gather-tensors-in-pipeline "
-            "overlap-grad-reduce overlap-p2p-communication-warmup-flush overlap-param-gather te-rng-tracker "
-            "tp-comm-overlap tp-comm-overlap-rs-dgrad use-contiguous-buffers-in-ddp "
+            "overlap-p2p-communication-warmup-flush te-rng-tracker tp-comm-overlap-rs-dgrad "
+            "use-contiguous-buffers-in-ddp "
             "use-contiguous-buffers-in-local-ddp use-cpu-initialization use-legacy-models use-mcore-models "
             "use-mpi use-ring-exchange-p2p use-torch-optimizer-for-cpu-offload",
             kTraining),
@@ -102,7 +110,9 @@ constexpr Row kRows[] = {
     ignored("overwrite-cache plot-loss trust-remote-code", kFinetune, kMaybeOne, kFactory),
     // Options of the planner.
     ignored("attention-backend num-distributed-optimizer-instances transformer-impl", kPretrain, kOne),
-    ignored("masked-softmax-fusion overlap-p2p-communication use-flash-attn", kPretrain, kMaybeOne),
+    ignored("masked-softmax-fusion overlap-grad-reduce overlap-p2p-communication overlap-param-gather "
+            "tp-comm-overlap use-flash-attn",
+            kPretrain, kMaybeOne),
     ignored("recompute-modules", kPretrain, kSeveral),
     // On a GPU these change memory or time: a plan that ignored them would describe another run.
     ignored(
@@ -115,9 +125,9 @@ constexpr Row kRows[] = {
             kPretrain, kOne),
     ignored("cp-comm-type hierarchical-context-parallel-sizes", kPretrain, kSeveral),
     refused("cp-comm-type", kAutoplan, "only a ring (p2p) of keys and values is priced; leave it out",
-            {.plain = "p2p", .runs = Runs::kContextParallel}),
+            {.plain = "p2p", .only = kContextParallel}),
     refused("hierarchical-context-parallel-sizes", kAutoplan, "context ranks are one ring; leave it out",
-            {.runs = Runs::kContextParallel}),
+            {.only = kContextParallel}),
     refused("cuda-graph-impl enable-cuda-graph external-cuda-graph", kAutoplan,
             "each kernel is priced as it is launched; leave it out", {.plain = "none|false"}),
     refused("defer-embedding-wgrad-compute delay-wgrad-compute", kAutoplan,
@@ -125,8 +135,7 @@ constexpr Row kRows[] = {
     refused("distribute-checkpointed-activations", kAutoplan, "give --sequence-parallel"),
     refused("distribute-saved-activations", kAutoplan,
             "each tensor rank keeps the whole of a recomputed layer's input; give --sequence-parallel"),
-    refused("microbatch-group-size-per-virtual-pipeline-stage", kAutoplan,
-            "a group has as many microbatches as the pipeline has stages; leave it out"),
+    refused("microbatch-group-size-per-virtual-pipeline-stage", kAutoplan, kGroupRemedy, kGroup),
     refused("optimizer-cpu-offload", kAutoplan,
             "the optimizer's state is on the device; give --use-distributed-optimizer"),
     refused("optimizer-offload-fraction", kAutoplan, "the optimizer's state is on the device; leave it out",
@@ -173,13 +182,14 @@ constexpr Row kRows[] = {
     refused("data-parallel-sharding-strategy use-custom-fsdp", kPretrain, "give --use-distributed-optimizer"),
     refused("use-torch-fsdp2", kTraining, "give --use-distributed-optimizer"),
     refused("decoder-num-layers", kTraining, "give --num-layers"),
-    refused("encoder-num-layers", kTraining, "give --num-layers", {.repeats = "num_layers"}),
+    refused("encoder-num-layers", kTraining, "give --num-layers", {.repeats = "num-layers"}),
     refused("decoder-seq-length", kTraining, "give --seq-length"),
-    refused("encoder-seq-length", kTraining, "give --seq-length", {.repeats = "seq_length"}),
+    refused("encoder-seq-length", kTraining, "give --seq-length", {.repeats = "seq-length"}),
     refused("decoupled-*", kPretrain, "give one --lr and --min-lr for all parameters"),
     refused("decrease-batch-size-if-needed fp32-residual-connection mrope-section retro-add-retriever spec",
             kTraining, "leave it out"),
-    refused("first-last-layers-bf16", kTraining, "leave it out", {.runs = Runs::kBelow16Bits}),
+    refused("first-last-layers-bf16", kPretrain, "leave it out"),
+    refused("first-last-layers-bf16", kAutoplan, "leave it out", {.only = kBelow16Bits}),
     refused("iterations-to-skip no-initialization replication* rotary-scaling-factor", kPretrain,
             "leave it out"),
     refused("encoder-pipeline-model-parallel-size", kTraining, "give --pipeline-model-parallel-size",
@@ -193,17 +203,17 @@ constexpr Row kRows[] = {
     refused("expert-tensor-parallel-size moe-*", kPretrain,
             "leave it out: the feed-forward block is dense (megalith-autoplan plans mixtures of experts for "
             "Megatron-LM)"),
-    refused("moe-*", kAutoplan, "it is not planned; leave it out", {.runs = Runs::kExperts}),
+    refused("moe-*", kAutoplan, "it is not planned; leave it out", {.only = kExperts}),
     refused("moe-flex-dispatcher-backend", kAutoplan, "it is not planned; leave it out",
-            {.plain = "deepep|hybridep", .runs = Runs::kExperts}),
+            {.plain = "deepep|hybridep", .only = kExperts}),
     refused("moe-hybridep-num-sms", kAutoplan, "it is not planned; leave it out",
-            {.plain = "16", .runs = Runs::kExperts}),
+            {.plain = "16", .only = kExperts}),
     refused("moe-upcycling-granularity", kAutoplan, "it is not planned; leave it out",
-            {.plain = "2", .runs = Runs::kExperts}),
+            {.plain = "2", .only = kExperts}),
     refused("fp16-lm-cross-entropy", kTraining, "leave it out: the loss is computed in fp32"),
-    refused("fp4-* fp8-*", kTraining, "train without it", {.runs = Runs::kBelow16Bits}),
-    refused("fp8-wgrad", kAutoplan, "train without it", {.plain = "true", .runs = Runs::kBelow16Bits}),
-    refused("no-fp8-wgrad", kTraining, "train without it"),
+    refused("fp4-* fp8-* no-fp8-wgrad", kPretrain, "train without it"),
+    refused("fp4-* fp8-* no-fp8-wgrad", kAutoplan, "train without it", {.only = kBelow16Bits}),
+    refused("fp8-wgrad", kAutoplan, "train without it", {.plain = "true", .only = kBelow16Bits}),
     refused("grad-reduce-in-bf16", kPretrain, "leave it out: gradients are reduced in fp32"),
     refused("heterogeneous-*", kTraining, "leave it out: all layers have one shape"),
     refused("hybrid-*", kTraining, "leave it out: every layer has attention and a feed-forward block",
@@ -232,6 +242,14 @@ constexpr Row kRows[] = {
     refused("vocab-extra-ids", kTraining, "give --vocab-size with the extra ids counted in", {.plain = "0"}),
     refused("warmup", kPretrain, "give --lr-warmup-fraction"),
     refused("weight-decay-incr-style", kPretrain, "leave it out: the weight decay is constant"),
+    // A log's other names, and options of the planner of which a log is priced with only these values.
+    refused("microbatch-group-size-per-vp-stage", kLog, kGroupRemedy, kGroup),
+    refused("fp8-recipe", kLog, "it is not priced",
+            {.plain = "tensorwise|delayed|blockwise|mxfp8", .only = kBelow16Bits}),
+    refused("num-distributed-optimizer-instances", kLog, "the optimizer's state is cut over all data ranks",
+            {.plain = "1"}),
+    refused("optimizer", kLog, "only AdamW is supported", {.plain = "adam"}),
+    refused("rampup-batch-size", kLog, "a plan is for one global batch"),
     // Finetuning.
     refused("data-path", kFinetune, "give --data with records; megalith-pretrain trains on token datasets"),
     refused("deepspeed fsdp", kFinetune, "give --sharding stage1 or stage2"),
@@ -258,14 +276,21 @@ std::vector<ForeignOption> one_by_one() {
   return all;
 }
 
-std::vector<ForeignOption> options_in(Program program) {
+std::vector<ForeignOption> options_in(unsigned programs) {
   std::vector<ForeignOption> own;
   std::copy_if(foreign_options().begin(), foreign_options().end(), std::back_inserter(own),
-               [&](const ForeignOption& option) { return (option.programs & program) != 0; });
+               [&](const ForeignOption& option) { return (option.programs & programs) != 0; });
   return own;
 }
 
 }  // namespace
+
+bool RunKind::has(std::string_view kind) const {
+  if (kind == kContextParallel) return context;
+  if (kind == kExperts) return experts;
+  if (kind == kInterleaved) return interleaved;
+  return kind == kBelow16Bits && narrow;
+}
 
 const std::vector<ForeignOption>& foreign_options() {
   static const std::vector<ForeignOption> all = one_by_one();
@@ -278,7 +303,7 @@ std::vector<OptionFate> fates_in(Program program) {
 }
 
 const ForeignOption* logged_option(std::string_view name) {
-  static const std::vector<ForeignOption> own = options_in(kAutoplan);
+  static const std::vector<ForeignOption> own = options_in(kAutoplan | kLog);
   return find_fate(own, option_key(name));
 }
 

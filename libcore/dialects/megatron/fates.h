@@ -7,17 +7,29 @@
 
 namespace megalith {
 
-/// Programs of ours that accept other tools' command lines; combined as bits.
-enum Program : unsigned { kPretrain = 1, kFinetune = 2, kAutoplan = 4, kPreprocess = 8, kMerge = 16 };
+/// Programs of ours that accept other tools' command lines; combined as bits. kLog: arguments in a log that
+/// are refused although the planner has options of these names, or that have other names there.
+enum Program : unsigned {
+  kPretrain = 1,
+  kFinetune = 2,
+  kAutoplan = 4,
+  kPreprocess = 8,
+  kMerge = 16,
+  kLog = 32
+};
 
-/// Runs in which an argument has an effect, for the log of a run.
-enum class Runs { kAll, kContextParallel, kBelow16Bits, kExperts };
+/// Kinds of runs that a plan may be for (OptionFate::only).
+struct RunKind {
+  bool context = false, experts = false;  // ranks share sequences; there are experts
+  bool narrow = false;                    // products below 16 bits
+  bool interleaved = false;               // a pipeline's stages have several chunks
+
+  bool has(std::string_view kind) const;
+};
 
 /// What happens to an option of Megatron-LM, PaddleNLP or LLaMA-Factory that no field has.
 struct ForeignOption : OptionFate {
-  unsigned programs = 0;          // bits of the programs that this applies to
-  Runs runs = Runs::kAll;         // for a log
-  std::string_view repeats = {};  // in a log: refused unless its value equals this argument's
+  unsigned programs = 0;  // bits of the programs that this applies to
 };
 
 /// All of them, as used for command lines, files, logs and the pages below docs/. A name occurs at most once

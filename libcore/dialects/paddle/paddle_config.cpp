@@ -27,7 +27,7 @@ void PaddleNames::validate(Problems& problems) const {
       problems.add(Opt{"report-to"},
                    " wandb is not supported; give tensorboard, and `wandb sync` its folder");
     else if (!among({"tensorboard", "visualdl", "all", "none"}, name))
-      problems.add(Opt{"report-to"}, ' ', quote(name), ": wanted tensorboard, visualdl, all or none");
+      problems.refuse({"report-to"}, quote(name), "tensorboard, visualdl, all or none");
   if (data_degree && *data_degree > 1)
     problems.add(Opt{"data-parallel-degree"}, ' ', *data_degree, " is not supported: ", Opt{"sharding"},
                  " cuts over all data-parallel ranks; leave it out");

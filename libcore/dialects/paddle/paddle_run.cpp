@@ -18,11 +18,11 @@
 namespace megalith {
 namespace {
 
-/// Refuses two names for one setting.
-void refuse_both(const std::string& theirs, const std::string& given, const char* ours,
-                 const Options& options) {
-  if (!given.empty() && options.given(ours))
-    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours, " mean the same; give one of them");
+/// Whether a setting is given under both names, about which check() complains.
+bool given_twice(const char* theirs, const std::string& given, const char* ours, Options& options) {
+  if (given.empty() || !options.given(ours)) return false;
+  options.problems().add(Opt{theirs}, ' ', given, " and ", Opt{ours}, " mean the same; give one of them");
+  return true;
 }
 
 bool has_tokenizer(const Options& options) {
@@ -126,17 +126,17 @@ bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config,
          !options.given("load") && traits_of(config.checkpoint.format).tracked;
 }
 
-void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
+void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, Options& options) {
   paddle.model = path_or_snapshot(paddle.model);
-  refuse_both("--output-dir", paddle.output_dir, "save", options);
-  refuse_both("--input-dir", paddle.input_dir, "data-path", options);
-  refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);
-  take_start(paddle, config, options);
+  const bool two_saves = given_twice("output-dir", paddle.output_dir, "save", options);
+  given_twice("input-dir", paddle.input_dir, "data-path", options);
+  const bool two_loads = given_twice("resume-from-checkpoint", paddle.resume_from, "load", options);
+  if (!two_saves && !two_loads) take_start(paddle, config, options);
 }
 
 void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
-  if (!paddle.input_dir.empty())
+  if (!paddle.input_dir.empty() && !options.given("data-path"))
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
   if (paddle.eval_batch) count_evaluations(*paddle.eval_batch, config, options);

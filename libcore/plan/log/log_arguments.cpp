@@ -1,56 +1,18 @@
 #include "libcore/plan/log/log_arguments.h"
 
-#include <algorithm>
 #include <set>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/dialects/megatron/fates.h"
 #include "libcore/plan/shape/model_shape.h"
 
 namespace megalith {
 namespace {
 
-/// An option of ours that is not read from a log: it is priced only with these values, separated by "|", or
-/// with None or False.
-struct UnreadOption {
-  const char *name, *values = "";
-  Runs runs = Runs::kAll;
-};
-constexpr UnreadOption kUnread[] = {
-    {"fp8_recipe", "tensorwise|delayed|blockwise|mxfp8", Runs::kBelow16Bits},
-    {"num_distributed_optimizer_instances", "1"},
-    {"optimizer", "adam"},
-    {"pipeline_model_parallel_layout"},
-    {"rampup_batch_size"},
-};
-
-bool is_priced(const std::string& value, const char* values) {
-  if (value.empty() || value == "None" || value == "False") return true;
-  const std::vector<std::string> priced = split(values, '|');
-  return std::find(priced.begin(), priced.end(), value) != priced.end();
-}
-
-bool means_something(Runs runs, const LoggedKind& kind) {
-  switch (runs) {
-    case Runs::kContextParallel:
-      return kind.context;
-    case Runs::kBelow16Bits:
-      return kind.narrow;
-    case Runs::kExperts:
-      return kind.experts;
-    case Runs::kAll:
-      break;
-  }
-  return true;
-}
-
 /// Whether the planner refuses an argument that is not an option of ours, with its value.
-bool is_refused(const LogArguments& in, const std::string& name, const LoggedKind& kind) {
+bool is_refused(const LogArguments& in, const std::string& name, const RunFacts& run) {
   const ForeignOption* const option = in.has(name) ? logged_option(name) : nullptr;
-  if (!option || !means_something(option->runs, kind)) return false;
-  if (!option->repeats.empty() && in.word(name) == in.word(std::string(option->repeats))) return false;
-  return refuses(*option, in.words(name));
+  return option && refuses(*option, in.words(name)) && !lifted(*option, in.words(name), run);
 }
 
 /// "'aux_loss'" becomes aux_loss.
@@ -108,16 +70,14 @@ void LogArguments::refuse(const char* name, const std::string& wanted) const {
   fail(ErrorKind::kData, path_, ": ", name, " is ", quote(word(name)), ", wanted ", wanted);
 }
 
-void refuse_unpriced(const LogArguments& in, const LoggedKind& kind) {
+void refuse_unpriced(const LogArguments& in, const RunKind& kind) {
+  const RunFacts run = {.is = [&](std::string_view one) { return kind.has(one); },
+                        .value_of = [&](std::string_view option) { return in.word(json_key(option)); }};
   std::set<std::string> ours;
   ModelShape shape;
   for (const Field& field : fields_of(shape)) ours.insert(json_key(field.name));
-  for (const auto& [name, values, runs] : kUnread) {
-    ours.insert(name);
-    if (means_something(runs, kind) && !is_priced(in.word(name), values)) in.unpriced(name);
-  }
   for (const auto& [name, value] : in.all())
-    if (!ours.contains(name) && is_refused(in, name, kind)) in.unpriced(name);
+    if (!ours.contains(name) && is_refused(in, name, run)) in.unpriced(name);
 }
 
 }  // namespace megalith

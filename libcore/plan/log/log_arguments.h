@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
@@ -50,12 +51,7 @@ class LogArguments {
   const std::string& path_;
 };
 
-/// The properties of a logged run that decide whether some arguments have an effect.
-struct LoggedKind {
-  bool context = false, experts = false, narrow = false;  // ranks share sequences; products below 16 bits
-};
-
 /// Throws for an argument that changes memory or time and whose value is not priced (unpriced()).
-void refuse_unpriced(const LogArguments&, const LoggedKind&);
+void refuse_unpriced(const LogArguments&, const RunKind&);
 
 }  // namespace megalith

@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/figures/quantile.h"
 #include "libcore/base/text.h"
+#include "libcore/dialects/megatron/pipeline_layout.h"
 #include "libcore/io/files/file.h"
 #include "libcore/plan/launch/launch_options.h"
 #include "libcore/plan/log/log_arguments.h"
@@ -84,6 +85,17 @@ void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   c.counts_head = loss;
 }
 
+/// The layers of each stage, where the log has a table of them.
+void take_layout(const LogArguments& in, const Candidate& c, PlanProblem& p) {
+  constexpr char kLayout[] = "pipeline_model_parallel_layout";
+  p.stage_layers.clear();
+  if (!in.has(kLayout)) return;
+  p.stage_layers =
+      stages_of_layout(in.word(kLayout), ModelShape::kMostLayers, concat(in.path(), ": ", kLayout));
+  if (p.stage_layers.size() != static_cast<size_t>(c.pipeline) || c.chunks > 1)
+    in.unpriced(kLayout);  // a table of interleaved stages
+}
+
 /// The precision of the run. kUsage where the device does not support it.
 void take_precision(const LogArguments& in, PlanProblem& p) {
   if (in.has("fp8")) p.precision = in.word("fp8_recipe") == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
@@ -103,7 +115,8 @@ void take_software(const LogArguments& in, Software& software) {
   if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
   software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
   software.overlap_gradients = in.flag("overlap_grad_reduce", software.overlap_gradients);
-  software.overlap_parameters = in.flag("overlap_param_gather", software.overlap_parameters);
+  software.overlap_parameters =  // O1
+      software.overlap_gradients && in.flag("overlap_param_gather", software.overlap_parameters);
   software.overlap_tensor = in.flag("tp_comm_overlap", software.overlap_tensor);
   software.overlap_exchange = in.flag("overlap_moe_expert_parallel_comm", software.overlap_exchange);
   const std::string backend = in.word("attention_backend");
@@ -116,9 +129,10 @@ void take_software(const LogArguments& in, Software& software) {
 /// Refuses what changes memory or time and has no price.
 void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
   const bool narrow = p.half() && p.precision != Precision::kHalf;
-  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow});
-  constexpr char kGroup[] = "microbatch_group_size_per_vp_stage";
-  if (c.chunks > 1 && in.number(kGroup, c.pipeline) != c.pipeline) in.unpriced(kGroup);
+  refuse_unpriced(in, {.context = c.context > 1,
+                       .experts = p.model.has_experts(),
+                       .narrow = narrow,
+                       .interleaved = c.chunks > 1});
 }
 
 /// A figure of the run and its prediction.
@@ -194,6 +208,7 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   c.sequence = in.flag("sequence_parallel", false) && c.tensor > 1;
   take_sharding(in, c);
   take_pipeline(in, p.model, c);
+  take_layout(in, c, p);
   take_precision(in, p);
   take_software(in, p.software);
   take_recompute(in, c);

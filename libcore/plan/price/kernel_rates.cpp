@@ -11,6 +11,8 @@ namespace {
 /// The share of the longer time by which host and device wait for each other where both take equally long.
 /// Belief.
 constexpr double kTogether = 0.06;
+/// The share of the sum of two times that each is where they are equal.
+constexpr double kEqualTimes = 0.5;
 /// 16-bit elements in 128 bytes; an A100 multiplies best in multiples of this. Guide.
 constexpr double kAlignedElements = 64;
 /// Outputs of the tiles into which cuBLAS cuts a product: of the two the larger has the highest rates. Guide.
@@ -107,7 +109,7 @@ double KernelRates::flash_rate(double channels) const {
 
 double KernelRates::with_host(double device, double kernels) const {
   const double host = kernels * k.host_launch, sum = device + host;
-  return cpu() ? device : std::max({device, host, 0.5 * (1 + kTogether) * sum});
+  return cpu() ? device : std::max({device, host, kEqualTimes * (1 + kTogether) * sum});
 }
 
 double Coefficients::*flash_coefficient(AttentionKernel kernel) {

@@ -24,7 +24,8 @@ struct Passes {
 // multiplies it was fitted with this value in place. A pass over a tensor reads or writes each of its
 // elements once.
 
-constexpr double kFp32 = 4;  // bytes
+constexpr double kFp32 = 4;            // bytes
+constexpr double kReadAndWritten = 2;  // passes over memory that is changed in place; count
 
 // Products below 16 bits.
 constexpr double kCopiesBelow16Bits = 2;     // bytes: an 8-bit copy in each of two orders; count
@@ -69,7 +70,6 @@ constexpr double kLatentKernels = 10;   // four more products, two norms, heads 
 constexpr Passes kPassKernels{1, 1.7};  // of the sum, in each pass
 
 // What ranks exchange.
-constexpr double kHalvesOfAllReduce = 2;  // a scatter and a gather, around each block; count
 constexpr double kWeightGradients = 0.5;  // of the backward products: they run during an exchange; count
 constexpr double kPartOfOverlap = 0.5;    // of tensor_overlap, which such an exchange reaches; belief
 constexpr double kKeysAndValues = 2;      // count
@@ -88,10 +88,16 @@ constexpr double kRowsLossKept = kFp32;      // the gradient replaces the logits
 constexpr double kMask = 1;                      // of dropout, per element
 constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, per element: an
                                                  // fp32 and a 16-bit copy, times eager_kept; count
-constexpr double kEverySecond = 0.5;             // products that torchtitan's selective-op keeps
-constexpr double kTokenId = 8;                   // bytes per input of the embedding (int64)
-constexpr double kScoreTransients = 3;           // a layer's raw scores and two gradients of them; count
-constexpr double kGathered = 2;  // a layer's input with all tensor ranks' parts, and its gradient
+constexpr double kAroundNorm = 2;  // what a norm reads and the next product reads: of the head, and of latent
+                                   // attention's compressed tensors; count
+constexpr double kPredictionKept = 2 * kAroundNorm;  // the previous token's state and an embedding; count
+constexpr double kActivated = 1;  // results of the activation that are kept, with one kernel; count
+constexpr double kEagerActivated =
+    2;  // with PyTorch's operators also SiLU's own, which the gate scales; count
+constexpr double kEverySecond = 0.5;    // products that torchtitan's selective-op keeps
+constexpr double kTokenId = 8;          // bytes per input of the embedding (int64)
+constexpr double kScoreTransients = 3;  // a layer's raw scores and two gradients of them; count
+constexpr double kGathered = 2;         // a layer's input with all tensor ranks' parts, and its gradient
 
 bool has_dropout(const ModelConfig& m) {
   return m.hidden_dropout > 0;
@@ -276,8 +282,8 @@ struct Pricer : KernelRates {
   /// Adding a microbatch's gradients to the buffer: read and written there, or first computed separately and
   /// then added.
   double accumulation(double parameters) const {
-    const double both = 2 * (p.half() ? w.gradient_bytes : kFp32);  // read and written
-    return parameters * (w.fused_gradients ? both : both + 2 * e) / bandwidth;
+    const double both = kReadAndWritten * (p.half() ? w.gradient_bytes : kFp32);
+    return parameters * (w.fused_gradients ? both : both + kReadAndWritten * e) / bandwidth;
   }
 
   double forward_work() const {
@@ -372,14 +378,14 @@ struct Pricer : KernelRates {
     // PyTorch's rotation allocates queries and keys again, in addition to the projection that holds the
     // values.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
-    // The compressed tensors of latent attention are kept before and after their norms.
-    const double ranks = m.latent_attention ? 2.0 * (m.query_rank + m.key_rank) + m.key_rotated : 0;
+    const double ranks = m.latent_attention ? kAroundNorm * (m.query_rank + m.key_rank) + m.key_rotated : 0;
     const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
     // 8-bit products keep their inputs in 8 bits, saving one byte each for both norms' results and the
     // activation's.
     const double saved = narrow() ? kNorms * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
-                 activated = e * ffn() * (w.fused_activation || w.compiled || !m.swiglu ? 1 : 2);
+                 activated = e * ffn() *
+                             (w.fused_activation || w.compiled || !m.swiglu ? kActivated : kEagerActivated);
     out.kept = n * (rows + inner + attention_rows + core + inside + activated - saved) + experts.kept;
     out.kept_attention = out.kept - n * core;
     out.kept_norm_act = out.kept - n * (kNorms * e * h * share + inner + activated) - experts.kept_act;
@@ -392,9 +398,8 @@ struct Pricer : KernelRates {
   void keep_ends(LayerPrice& out) const {
     const double h = m.hidden;
     out.kept_embedding = n * (kTokenId + (has_dropout(m) ? kMask * h * share : 0));
-    out.kept_head = 2 * e * n * h * share;  // the inputs of its norm and its product
-    // A prediction also keeps the previous token and an embedding, each before and after its norm.
-    if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + 4 * e * n * h * share);
+    out.kept_head = kAroundNorm * e * n * h * share;
+    if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + kPredictionKept * e * n * h * share);
     const double copies = w.fused_cross_entropy
                               ? kFusedLossKept
                               : k.logit_copies + (w.torch_loss && !w.compiled ? kTorchLossKept : 0);

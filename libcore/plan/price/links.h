@@ -11,7 +11,9 @@ struct Link {
 /// For a group of `ranks` ranks with distance `stride`. If a group has several ranks on a machine, their
 /// network devices work together.
 Link group_link(const PlanProblem&, int ranks, int stride);
-/// One direction of a ring: a gather or a scatter of `bytes` in total; an all-reduce is two.
+/// An all-reduce is a scatter and a gather.
+constexpr double kHalvesOfAllReduce = 2;
+/// One direction of a ring: a gather or a scatter of `bytes` in total, half of an all-reduce.
 double ring_seconds(double bytes, int ranks, Link);
 
 }  // namespace megalith

@@ -12,10 +12,12 @@ constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two, in fp32 or 
 
 /// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, plus the one being
 /// processed: Qi et al. 2024 (arXiv 2405.15362).
-constexpr double kVHalf = 2, kVMin = 3;
+constexpr double kVHalfDivisor = 2, kVMinDivisor = 3;
 
 /// Messages of a pipeline rank at one time: one incoming and one outgoing, in each direction.
 constexpr double kMessages = 4;
+/// Layers of which FSDP has all parameters at one time: the current one, and the next, which is gathered.
+constexpr double kLayersHeld = 2;
 /// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), only for closed forms:
 /// the trainer's own count (trainer.h) decides what fits.
 constexpr double kProcessorWorkspace = 16.0 * (1 << 20);
@@ -35,9 +37,9 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
     case Schedule::kZeroBubbleV:
       return std::min(total, c.chunks * static_cast<double>(c.pipeline));
     case Schedule::kVHalf:
-      return std::min(total, c.chunks * (c.pipeline / kVHalf + 1));
+      return std::min(total, c.chunks * (c.pipeline / kVHalfDivisor + 1));
     case Schedule::kVMin:
-      return std::min(total, c.chunks * (c.pipeline / kVMin + 1));
+      return std::min(total, c.chunks * (c.pipeline / kVMinDivisor + 1));
   }
   return total;
 }
@@ -86,11 +88,10 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
   const double messages = c.pipeline > 1 ? kMessages * price.message : 0;
   const double workspace =
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
-  // FSDP holds the current layer's parameters, gathers the next layer's, and reduces the gradients of one
-  // layer.
+  // FSDP reduces the gradients of one layer at a time.
   const double unit = c.sharding == Sharding::kParameters
                           ? (price.parameters.block + price.parameters.experts) *
-                                    (2 * p.element() + p.software.gradient_bytes) +
+                                    (kLayersHeld * p.element() + p.software.gradient_bytes) +
                                 (price.parameters.embedding + price.parameters.head) * p.element()
                           : 0;
   return price.transient + messages + workspace + unit;

@@ -11,9 +11,9 @@ namespace {
 // "Belief": as in layer_price.cpp.
 
 /// The share of 1F1B's bubble that other schedules leave. They split the backward pass in two (Qi et al.
-/// 2023, arXiv 2401.10241), some with two chunks per stage in a V (Qi et al. 2024, arXiv 2405.15362). 0.1 and
-/// 0.5: beliefs.
-constexpr double kZeroBubble = 1.0 / 3, kZeroBubbleV = 0.1, kVHalf = 0.5, kVMin = 1;
+/// 2023, arXiv 2401.10241: a third with ZB-H1), some with two chunks per stage in a V (Qi et al. 2024, arXiv
+/// 2405.15362). The last three are beliefs; V-min is taken to leave all of it.
+constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
 
 constexpr double kFp32 = 4;  // bytes
 /// Bytes that a step of the optimizer moves per parameter: masters and moments read and written (24), the
@@ -26,6 +26,10 @@ constexpr double kProcessorOverhead = 1e-3;
 constexpr double kDirections = 2;
 /// Operations per matrix parameter and token: a product and a sum, forward and for both gradients.
 constexpr double kOperations = 6;
+/// The part of the scores that a causal mask leaves.
+constexpr double kCausalHalf = 0.5;
+/// Hidden states that a prediction's own matrix joins: the previous one and an embedding.
+constexpr double kJoinedInputs = 2;
 
 /// Layers of a stage of `layers` in which something is recomputed.
 int layers_again(const Candidate& c, int layers) {
@@ -58,13 +62,13 @@ struct Assembly {
       case Schedule::kOneForwardOneBackward:
         return 1.0 / c.chunks;
       case Schedule::kZeroBubble:
-        return kZeroBubble;
+        return kZeroBubbleShare;
       case Schedule::kZeroBubbleV:
-        return kZeroBubbleV;
+        return kZeroBubbleVShare;
       case Schedule::kVHalf:
-        return kVHalf;
+        return kVHalfShare;
       case Schedule::kVMin:
-        return kVMin;
+        return kVMinShare;
     }
     return 1;
   }
@@ -122,9 +126,10 @@ struct Assembly {
       return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
     };
     const double half = spread(parameters, gradient_bytes());
-    if (c.sharding == Sharding::kNone) return exposed(p.software.overlap_gradients, 2 * half, last_backward);
+    if (c.sharding == Sharding::kNone)
+      return exposed(p.software.overlap_gradients, kHalvesOfAllReduce * half, last_backward);
     const double gather = spread(parameters, p.element());
-    const double reduce = p.software.reduces_whole ? 2 * half : half;
+    const double reduce = p.software.reduces_whole ? kHalvesOfAllReduce * half : half;
     return exposed(p.software.overlap_gradients, reduce, last_backward) +
            exposed(p.software.overlap_parameters, gather, first_forward);
   }
@@ -248,11 +253,12 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
   const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab_size);
   const double tokens = static_cast<double>(global_batch) * m.seq_length;
   const double layers = m.layers + m.predicted, plain = m.plain_layers(m.layers);
-  const double width = 0.5 * (m.query_width() + m.output_width());  // of both products of the scores
+  // A causal mask leaves half of both products of the scores.
+  const double width = kCausalHalf * (m.query_width() + m.output_width());
   const bool experts = m.has_experts();
   const double matrices = matrix_parameters(m, experts) * (layers - plain) +
-                          matrix_parameters(m, false) * plain + 2.0 * m.predicted * m.hidden * m.hidden +
-                          head * (1 + m.predicted);
+                          matrix_parameters(m, false) * plain +
+                          kJoinedInputs * m.predicted * m.hidden * m.hidden + head * (1 + m.predicted);
   return kOperations * tokens * matrices + kOperations * tokens * m.seq_length * width * layers;
 }
 

@@ -1,34 +1,11 @@
 #include "libcore/plan/request/pipeline_cut.h"
 
-#include <string_view>
-
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/dialects/megatron/pipeline_layout.h"
 
 namespace megalith {
 namespace {
-
-/// The layers of each stage of Megatron's table, such as Et*7|t*8|t*7L.
-std::vector<int> stages_of_layout(const std::string& layout) {
-  const std::vector<std::string> stages = split(layout, '|');
-  std::vector<int> layers;
-  for (const std::string& stage : stages) {
-    std::string_view rest = stage;
-    if (layers.empty() && rest.starts_with('E')) rest.remove_prefix(1);
-    if (layers.size() + 1 == stages.size() && rest.ends_with('L')) rest.remove_suffix(1);
-    std::optional<int64_t> count;
-    if (rest.starts_with("t*"))
-      count = parse_int(rest.substr(2));
-    else if (rest.find_first_not_of('t') == std::string_view::npos)
-      count = static_cast<int64_t>(rest.size());
-    if (!count || *count < 1 || *count > ModelShape::kMostLayers)
-      fail(ErrorKind::kUsage, "--pipeline-model-parallel-layout ", quote(layout), ": stage ", quote(stage),
-           " is not planned; wanted E before the first, L after the last, and t*N in each, such as "
-           "Et*7|t*8|t*7L");
-    layers.push_back(static_cast<int>(*count));
-  }
-  return layers;
-}
 
 /// --pipeline-layers: "7,8,8,7", in one word or several.
 std::vector<int> stages_of_list(const PlanCommand& command) {
@@ -52,7 +29,7 @@ std::vector<int> table_of(const PlanCommand& command) {
   if (list)
     fail(ErrorKind::kUsage,
          "--pipeline-model-parallel-layout and --pipeline-layers say the same; leave one of them out");
-  return stages_of_layout(layout);
+  return stages_of_layout(layout, ModelShape::kMostLayers, "--pipeline-model-parallel-layout");
 }
 
 void fix_stages(PlanRequest& request) {

@@ -34,8 +34,9 @@ struct PlanOptions : PlanTarget {
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
-  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true,
-       megatron_fsdp = false;
+  bool overlap_messages = true, overlap_gradients = true, overlap_tensor = true, overlap_exchange = false;
+  std::optional<bool> overlap_parameters;  // unset: as overlap_gradients
+  bool reduce_in_bf16 = false, softmax_fusion = true, megatron_fsdp = false;
   std::string attention_backend, sharding_strategy, pipeline_layout;
   std::optional<bool> flash_attention;
   std::string transformer_impl;
@@ -87,6 +88,12 @@ struct PlanOptions : PlanTarget {
       default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
       "Messages of an interleaved pipeline overlap with other work.");
+    v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.");
+    v("overlap-param-gather", overlap_parameters,
+      "The distributed optimizer's parameters are gathered during the first forward pass.",
+      default_text("as --overlap-grad-reduce"));
+    v("tp-comm-overlap", overlap_tensor,
+      "Tensor ranks exchange in pieces during matrix products, with sequence parallelism.");
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Keep and sum gradients in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,

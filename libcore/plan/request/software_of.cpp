@@ -53,7 +53,9 @@ Software software_of(const PlanCommand& command) {
   if (plan.reduce_in_bf16) software.gradient_bytes = 2;
   software.overlap_messages = plan.overlap_messages;
   software.overlap_exchange = plan.overlap_exchange;
-  software.overlap_tensor = true;  // launch_options() turns on what is assumed
+  software.overlap_tensor = plan.overlap_tensor;
+  software.overlap_gradients = plan.overlap_gradients;
+  software.overlap_parameters = plan.overlap_parameters.value_or(plan.overlap_gradients);
   software.expandable_segments = plan.expandable_segments;
   return software;
 }

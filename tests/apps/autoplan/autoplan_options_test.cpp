@@ -50,6 +50,8 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {"--use_flash_attention 0 --attention-backend flash", "--use-flash-attn false keeps the scores, --att"},
       {"--transformer-impl local --attention-backend fused", "--transformer-impl local keeps the scores, --"},
       {"--use-flash-attn --attention-backend unfused", "contradict each other; leave one of them out"},
+      {"--no-overlap-grad-reduce --overlap-param-gather",
+       "O1: --overlap-param-gather needs --overlap-grad-reduce"},
       {"--pipeline-model-parallel-layout Et*16|m|L", "stage \"m\" is not planned; wanted E"}};
   for (const auto& [options, says] : kRefused) {
     const std::string quoted = std::regex_replace(std::string(options), std::regex("(\\S*[|]\\S*)"), "'$1'");

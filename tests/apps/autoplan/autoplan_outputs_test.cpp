@@ -7,6 +7,7 @@
 
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "libcore/options/fields.h"
 #include "tests/support/files.h"
 #include "tests/support/models.h"
 
@@ -136,14 +137,20 @@ TEST(AutoplanOutputs, PricesALogAsItsOptions) {
   EXPECT_DOUBLE_EQ(plain, planned);
   for (const Described& run :
        {Described{line_of("overlap_p2p_comm", "False"), "--no-overlap-p2p-communication"},
+        {line_of("overlap_grad_reduce", "False"), "--no-overlap-grad-reduce"},
+        {line_of("overlap_param_gather", "False"), "--no-overlap-param-gather"},
+        {line_of("tp_comm_overlap", "False"), "--tp-comm-overlap false"},
         {line_of("attention_backend", "AttnBackend.flash"), "--attention-backend flash"},
         {line_of("grad_reduce_in_bf16", "True"), "--grad-reduce-in-bf16"}}) {
     const auto [of_log, of_options] = step_seconds(dense, run);
     EXPECT_DOUBLE_EQ(of_log, of_options) << run.log;
     EXPECT_NE(of_log, plain) << run.log;
   }
-  for (const char* exposed : {"overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap"})
+  for (const char* exposed : {"overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap"}) {
     EXPECT_GT(step_seconds(dense, {line_of(exposed, "False"), ""}).first, plain) << exposed;
+    EXPECT_EQ(step_seconds(dense, {line_of(exposed, "True"), "--" + option_key(exposed)}),
+              std::pair(plain, planned));
+  }
 }
 
 TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {

@@ -253,5 +253,21 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save mean the same");
 }
 
+// Once the first contradiction was the only complaint.
+TEST_F(PaddleApp, SaysAllThatIsWrongAtOnce) {
+  for (const char* planned : {"", " --max-global-batch-size 8"}) {
+    const CommandResult result = pretrain(
+        "--output_dir a --save b --input_dir none --data_path c --resume_from_checkpoint d --load e "
+        "--lr abc" +
+        std::string(planned));
+    EXPECT_EQ(result.code, 64) << result.err;
+    for (const char* part :
+         {"--output-dir a and --save mean the same; give one of them",
+          "--input-dir none and --data-path mean the same",
+          "--resume-from-checkpoint d and --load mean the same", "--lr \"abc\": wanted a number"})
+      EXPECT_NE(result.err.find(part), std::string::npos) << planned << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace megalith::test

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-constexpr Program kPrograms[] = {kPretrain, kFinetune, kAutoplan, kPreprocess};
+constexpr Program kPrograms[] = {kPretrain, kFinetune, kAutoplan, kPreprocess, kMerge, kLog};
 
 TEST(Fates, AreOneForAProgramAndAName) {
   for (const Program program : kPrograms) {
@@ -28,6 +28,21 @@ TEST(Fates, AreOneForAProgramAndAName) {
       }
     }
     EXPECT_EQ(names.size(), fates_in(program).size());
+  }
+  std::set<std::string_view> logged;
+  for (const ForeignOption& option : foreign_options()) {
+    if ((option.programs & (kAutoplan | kLog)) != 0) {
+      EXPECT_TRUE(logged.insert(option.name).second) << option.name << " has two fates in a log";
+    }
+  }
+}
+
+TEST(Fates, NameKindsOfRunsThatThereAre) {
+  const RunKind all = {.context = true, .experts = true, .narrow = true, .interleaved = true}, none;
+  for (const ForeignOption& option : foreign_options()) {
+    EXPECT_TRUE(option.only.empty() || all.has(option.only)) << option.name;
+    EXPECT_FALSE(none.has(option.only)) << option.name;
+    EXPECT_TRUE(option.only.empty() || (option.programs & ~(kAutoplan | kLog)) == 0) << option.name;
   }
 }
 

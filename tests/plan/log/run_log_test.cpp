@@ -140,7 +140,7 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
   const std::string narrow = line_of("fp8", "hybrid"), context = line_of("context_parallel_size", "2"),
                     chunks = line_of("virtual_pipeline_model_parallel_size", "4");
   for (const auto& [name, value, beside] : {std::tuple{"optimizer_cpu_offload", "True", std::string()},
-                                            {"pipeline_model_parallel_layout", "Et|tL", ""},
+                                            {"pipeline_model_parallel_layout", "Et*12|t*12|t*12|t*12L", ""},
                                             {"use_torch_fsdp2", "True", ""},
                                             {"distribute_saved_activations", "True", ""},
                                             {"use_precision_aware_optimizer", "True", ""},
@@ -171,10 +171,10 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
 
 /// Whether a log with this argument is refused by its name.
 bool is_refused(const std::string& name, const std::string& value) {
-  const std::string beside = line_of("fp8", "hybrid") + line_of("context_parallel_size", "2") +
-                             line_of("num_experts", "8") + line_of("moe_router_topk", "2") +
-                             line_of("moe_ffn_hidden_size", "2048") +
-                             line_of("expert_tensor_parallel_size", "1");
+  const std::string beside =
+      line_of("fp8", "hybrid") + line_of("context_parallel_size", "2") + line_of("num_experts", "8") +
+      line_of("moe_router_topk", "2") + line_of("moe_ffn_hidden_size", "2048") +
+      line_of("expert_tensor_parallel_size", "1") + line_of("virtual_pipeline_model_parallel_size", "4");
   try {
     PlanProblem base = gpt_22b(64);
     base.machine.device = find_accelerator("H100");
@@ -189,7 +189,7 @@ bool is_refused(const std::string& name, const std::string& value) {
 // The same as on the planner's command line and in its files (tests/apps/fates_test.cpp).
 TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
   for (const ForeignOption& option : foreign_options()) {
-    if ((option.programs & kAutoplan) == 0) continue;
+    if ((option.programs & (kAutoplan | kLog)) == 0) continue;
     std::string name = json_key(option.name);
     if (name.ends_with('*')) name.replace(name.size() - 1, 1, "unheard_of");
     EXPECT_EQ(is_refused(name, "7"), !option.remedy.empty()) << name;
@@ -197,6 +197,38 @@ TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
     for (const std::string& plain : split(option.plain, '|'))
       EXPECT_TRUE(plain.empty() || !is_refused(name, plain)) << name << ' ' << plain;
   }
+}
+
+TEST(MegatronLog, ReadsTheTableOfStages) {
+  const auto layers = [](const std::string& layout) {
+    return logged_run(log_with(line_of("pipeline_model_parallel_layout", layout)), gpt_22b(64), "run.log")
+        .problem.stage_layers;
+  };
+  EXPECT_EQ(layers("Et*22|t*26L"), (std::vector<int>{22, 26}));
+  EXPECT_EQ(layers("None"), std::vector<int>());
+  EXPECT_THROW(layers("Et*22|mL"), Error);
+  EXPECT_THROW(layers("Et*22|t*22L"), Error);
+}
+
+// Arguments without an effect in the run, and those that repeat others: as on the command line
+// (tests/apps/fates_test.cpp).
+TEST(MegatronLog, TakesWhatTheRunLifts) {
+  const auto taken = [](const std::string& arguments) {
+    try {
+      logged_run(log_with(arguments), gpt_22b(64), "run.log");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(taken(line_of("moe_pad_expert_input_to_capacity", "True")));
+  EXPECT_TRUE(taken(line_of("encoder_num_layers", "48")));
+  EXPECT_FALSE(taken(line_of("encoder_num_layers", "24")));
+  const std::string group = "microbatch_group_size_per_vp_stage",
+                    chunks = line_of("virtual_pipeline_model_parallel_size", "4");
+  EXPECT_TRUE(taken(line_of(group, "8")));
+  EXPECT_TRUE(taken(chunks + line_of(group, "2")));
+  EXPECT_FALSE(taken(chunks + line_of(group, "8")));
 }
 
 // The arguments in every log of megatron/training/arguments.py, with their default values.
