@@ -41,7 +41,7 @@ class SaverTest : public testing::Test {
 
   SaverOptions options(const std::string& name) {
     return {.root = dir_ / name,
-            .store = store_of(CheckpointFormat::kMegalith),
+            .store = store_of(checkpoint_format("megalith")),
             .peer_timeout = std::chrono::seconds(10),
             .complete = [this](int64_t iteration, const std::string& path) {
               complete_.push_back(iteration);

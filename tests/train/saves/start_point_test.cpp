@@ -91,15 +91,15 @@ TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
   EXPECT_EQ(options_to_go_on(c, 19), "--resume-from-checkpoint " + st);
   CheckpointConfig pairs;
   pairs.save = st;
-  pairs.format = CheckpointFormat::kPth;
+  pairs.format = checkpoint_format("pth");
   EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");  // pairs are numbered from 0
   pairs.number = 5;
   EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");
-  pairs.format = CheckpointFormat::kMegalith;
+  pairs.format = checkpoint_format("megalith");
   EXPECT_EQ(options_to_go_on(pairs, 19), "--load " + st + " in place of --checkpoint 5");
   pairs.number.reset();
   pairs.load = st;
-  pairs.format = CheckpointFormat::kPth;
+  pairs.format = checkpoint_format("pth");
   EXPECT_EQ(options_to_go_on(pairs, 19), "");
 }
 
