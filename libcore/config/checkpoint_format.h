@@ -17,8 +17,10 @@ struct FormatTraits {
   /// The ranks write their parts themselves, so that a copy can be written while training continues. Other
   /// formats are made from ours by the first rank while training waits.
   bool native = false;
-  bool tracked = true;              // a tracker names the newest one
-  bool from_zero = false;           // the steps in its names are counted from 0
+  bool tracked = true;  // a tracker names the newest one
+  /// Saves are due when first_due + k * interval steps are done. 1: the steps in its names count from 0.
+  int64_t first_due = 0;
+  bool epoch_ends = false;          // also saved at the end of each epoch if StepNumbering says so, too
   const char* with_dist = nullptr;  // the format that --use-dist-ckpt makes of it; null: they contradict
   const char* refusal = nullptr;    // why it is not written, and what to give instead
 };

@@ -357,7 +357,8 @@ class PthStore final : public CheckpointStore {
 };
 
 [[maybe_unused]] const bool kAdded = add_checkpoint_store(
-    add_checkpoint_format(3, "pth", {.tracked = false, .from_zero = true}), std::make_unique<PthStore>());
+    add_checkpoint_format(3, "pth", {.tracked = false, .first_due = 1, .epoch_ends = true}),
+    std::make_unique<PthStore>());
 
 }  // namespace
 }  // namespace megalith
