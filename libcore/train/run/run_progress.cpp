@@ -50,6 +50,23 @@ StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& re
           .skipped = result.skipped};
 }
 
+void RunProgress::add_validation(double loss) {
+  state_.consumed_valid += config_.train.eval_iters * config_.train.global_batch;
+  losses_.add_valid(state_.iteration, loss);
+}
+
+bool RunProgress::note_loss(double loss, double threshold) {
+  const bool better = !state_.best_loss || loss < *state_.best_loss - threshold;
+  if (better) {
+    state_.best_loss = loss;
+    state_.best_iteration = state_.iteration;
+    state_.worse_evaluations = 0;
+  } else {
+    ++state_.worse_evaluations;
+  }
+  return better;
+}
+
 // Samples shorter than the sequence count only their own tokens.
 int64_t RunProgress::tokens_of(int64_t first, int64_t samples) const {
   if (!samples_.length) return samples * config_.model.seq_length;

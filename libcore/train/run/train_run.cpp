@@ -147,7 +147,7 @@ void TrainRun::evaluate(const std::string& where) {
   observers_.evaluation(report);
   if (!in_.tuning) return;
   // Every rank has the same loss, so all decide alike.
-  if (note_loss(progress_.state(), *in_.tuning, report.loss))
+  if (progress_.note_loss(report.loss, in_.tuning->threshold))
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());
