@@ -270,7 +270,7 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
             std::chrono::minutes(3));
   const ParallelConfig both =
       given(small() + "--distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 7").parallel;
-  EXPECT_EQ(both.meeting_timeout(), std::chrono::minutes(3));
+  EXPECT_EQ(both.join_timeout(), std::chrono::minutes(3));
   EXPECT_EQ(both.peer_timeout(), std::chrono::seconds(7));
 }
 

@@ -135,7 +135,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   return std::nullopt;
 }
 
-std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
+std::string options_to_resume(const CheckpointConfig& config, int64_t iteration) {
   std::string state = config.finetune ? "--no-finetune" : "";
   const std::string and_state = state.empty() ? "" : " " + state;
   if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;

@@ -151,7 +151,7 @@ TEST(RunLog, WritesOneObjectALine) {
   EXPECT_EQ(lines[7]["reason"].as_string(), "done");
 }
 
-TEST(RunLog, GoesOnInTheSameFile) {
+TEST(RunLog, ContinuesInTheSameFile) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
   RunLog({.json = path}).step({.figures = step(1, 6.0)});

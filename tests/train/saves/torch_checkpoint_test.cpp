@@ -31,7 +31,7 @@ using test::tiny_data;
 constexpr const char* kFirstRank = "mp_rank_00/model_optim_rng.pt";
 
 /// Ten steps saved in `format`, ten more, and the last checkpoint in ours; all below one folder.
-std::string go_on(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
+std::string resume(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
   config.checkpoint.save = dir / concat(name, "-first");
   config.checkpoint.format = format;
   config.train.exit_interval = 10;
@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const TempDir dir;
   const PretrainConfig config = in(GetParam());
-  const std::string ours = go_on(dir, config, checkpoint_format("megalith"), "ours");
-  const std::string torch = go_on(dir, config, checkpoint_format("torch"), "torch");
+  const std::string ours = resume(dir, config, checkpoint_format("megalith"), "ours");
+  const std::string torch = resume(dir, config, checkpoint_format("torch"), "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
   EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made from
