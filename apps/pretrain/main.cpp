@@ -132,9 +132,9 @@ class Training {
   int run() {
     if (task_ == Task::kLayout) return describe();
     const Settle settle = planned() ? [this](Communicator* world) { return settle_plan(world); } : Settle();
-    const bool by_itself = goes_on_by_itself(paddle_, config_, options_);
+    const bool by_itself = resumes_by_itself(paddle_, config_, options_);
     const auto lacks = [&](int64_t iteration) {
-      return by_itself ? std::string() : options_to_go_on(config_.checkpoint, iteration);
+      return by_itself ? std::string() : options_to_resume(config_.checkpoint, iteration);
     };
     return app_.run(options_, {"pretrain", config_.train, !config_.checkpoint.save.empty(), lacks,
                                [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,

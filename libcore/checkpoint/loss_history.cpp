@@ -3,27 +3,24 @@
 #include <cmath>
 
 #include "libcore/base/error.h"
+#include "libcore/json/json_fields.h"
 
 namespace megalith {
-namespace {
 
-Json points_json(const ChartPoints& points) {
+Json LossPoints::to_json() const {
   Json::Array out;
   for (const auto& [iteration, loss] : points) out.push_back(Json::Array{iteration, loss});
   return out;
 }
 
-ChartPoints points_of(const Json& json) {
-  ChartPoints points;
+void LossPoints::take(const Json& json) {
+  points.clear();
   for (const Json& point : json.as_array()) {
     const Json::Array& pair = point.as_array();
     if (pair.size() != 2) fail(ErrorKind::kData, "a loss is ", point.dump(), ", wanted [iteration, loss]");
     points[pair[0].as_int()] = pair[1].as_double();
   }
-  return points;
 }
-
-}  // namespace
 
 void LossHistory::add_train(int64_t iteration, double loss) {
   if (!std::isfinite(loss) || iteration % every_ != 0) return;
@@ -38,16 +35,15 @@ void LossHistory::add_valid(int64_t iteration, double loss) {
 }
 
 Json LossHistory::to_json() const {
-  return Json::Object{{"every", every_}, {"train", points_json(train_)}, {"valid", points_json(valid_)}};
+  Json json = Json::object();
+  add_fields(json, *this);
+  return json;
 }
 
 LossHistory LossHistory::from_json(const Json& json) {
-  LossHistory out;
-  out.every_ = json["every"].as_int();
+  auto out = read_fields<LossHistory>(json);
   if (out.every_ < 1)
     fail(ErrorKind::kData, "losses are kept of every ", out.every_, " iterations, wanted 1 or more");
-  out.train_ = points_of(json["train"]);
-  out.valid_ = points_of(json["valid"]);
   return out;
 }
 

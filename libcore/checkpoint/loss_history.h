@@ -9,6 +9,13 @@ namespace megalith {
 
 inline constexpr const char* kLossesFile = "losses.json";  // of a checkpoint
 
+/// Saved as a list of [iteration, loss].
+struct LossPoints {
+  ChartPoints& points;
+  Json to_json() const;
+  void take(const Json&);  // kData
+};
+
 /// The losses of a run so far. They are carried from checkpoint to checkpoint, so that a model card's picture
 /// does not depend on a log file elsewhere. When there are more than kMaxLosses training losses, those of
 /// every second kept iteration are dropped, and from then on no longer kept.
@@ -25,6 +32,12 @@ class LossHistory {
 
   Json to_json() const;
   static LossHistory from_json(const Json&);  // kData
+  template <class V>
+  void fields(V&& v) {
+    v("every", every_);
+    v("train", LossPoints{train_});
+    v("valid", LossPoints{valid_});
+  }
 
  private:
   ChartPoints train_, valid_;

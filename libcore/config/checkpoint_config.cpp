@@ -2,24 +2,9 @@
 
 namespace megalith {
 
-FormatTraits traits_of(CheckpointFormat format) {
-  switch (format) {
-    case CheckpointFormat::kMegalith:
-    case CheckpointFormat::kTorchDist:
-      return {.native = true};
-    case CheckpointFormat::kTorch:
-      return {};
-    case CheckpointFormat::kPth:
-      return {.tracked = false, .from_zero = true};
-    case CheckpointFormat::kFsdp:
-      return {.refusal = "parameters are not cut; give torch_dist"};
-  }
-  return {};
-}
-
 void CheckpointConfig::finish() {
-  if ((dist || !dist_format.empty()) && format == CheckpointFormat::kMegalith)
-    format = CheckpointFormat::kTorchDist;
+  if (const char* const with_dist = traits_of(format).with_dist; with_dist && wants_dist())
+    format = checkpoint_format(with_dist);
 }
 
 void CheckpointConfig::validate(Problems& problems) const {
@@ -36,7 +21,7 @@ void CheckpointConfig::validate(Problems& problems) const {
   if (const char* const refusal = traits_of(format).refusal)
     problems.add(Opt{"ckpt-format"}, ' ', enum_name(format), " is not written: ", refusal);
   if (dist_format == "zarr") problems.add(Opt{"dist-ckpt-format"}, " zarr is not written; give torch_dist");
-  if ((dist || !dist_format.empty()) && format != CheckpointFormat::kTorchDist)
+  if (wants_dist() && !traits_of(format).with_dist)
     problems.add(dist ? Phrase(Opt{"use-dist-ckpt"}) : Phrase(Opt{"dist-ckpt-format"}, ' ', dist_format),
                  " and ", Opt{"ckpt-format"}, ' ', enum_name(format),
                  " contradict each other; give one of them");

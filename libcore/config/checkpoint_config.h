@@ -3,39 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "libcore/config/checkpoint_format.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
-
-/// The format of checkpoints: a word of --ckpt-format. Its CheckpointStore (train/saves/checkpoint_store.h)
-/// implements a format.
-enum class CheckpointFormat {
-  kMegalith,   // ours
-  kTorch,      // Megatron's, one file for each rank of the model
-  kTorchDist,  // Megatron's, independent of the layout: written as ours
-  kPth,        // the PyTorch DDP tutorial's, one file of parameters and one of the optimizer
-  kFsdp,       // Megatron FSDP's: only known so that it can be rejected by name
-};
-inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
-  return {{"megalith", CheckpointFormat::kMegalith},
-          {"torch", CheckpointFormat::kTorch},
-          {"torch_dist", CheckpointFormat::kTorchDist},
-          {"pth", CheckpointFormat::kPth},
-          {"fsdp_dtensor", CheckpointFormat::kFsdp}};
-}
-
-/// What the options need to know about a format.
-struct FormatTraits {
-  /// The ranks write their parts themselves, so that a copy can be written while training continues. Other
-  /// formats are made from ours by the first rank while training waits.
-  bool native = false;
-  bool tracked = true;            // a tracker names the newest one
-  bool from_zero = false;         // the steps in its names are counted from 0
-  const char* refusal = nullptr;  // why it is not written, and what to give instead
-};
-FormatTraits traits_of(CheckpointFormat);
 
 /// Where the state of a run is saved and loaded. Names are Megatron's.
 struct CheckpointConfig {
@@ -51,7 +23,7 @@ struct CheckpointConfig {
   bool exit_on_missing = false;
   std::optional<int64_t> number;  // of a .pth pair in `save`
   std::string load_named_by;      // for messages: what named `load`, unless --load did
-  CheckpointFormat format = CheckpointFormat::kMegalith;
+  CheckpointFormat format = {};
   bool dist = false;  // --use-dist-ckpt: torch_dist
   std::string
       dist_format;  // Megatron-LM's older option for its format, before --ckpt-format; empty: not given
@@ -96,6 +68,9 @@ struct CheckpointConfig {
   }
   void finish();  // takes the format from the last two
   void validate(Problems&) const;
+
+ private:
+  bool wants_dist() const { return dist || !dist_format.empty(); }
 };
 
 }  // namespace megalith

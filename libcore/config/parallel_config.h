@@ -108,9 +108,9 @@ struct ParallelConfig {
   int model_ranks() const { return tensor * pipeline * context; }
   /// Ranks that hold the same parameters.
   int copies() const { return data * context; }
-  std::chrono::milliseconds meeting_timeout() const { return std::chrono::minutes(timeout_minutes); }
+  std::chrono::milliseconds join_timeout() const { return std::chrono::minutes(timeout_minutes); }
   std::chrono::milliseconds peer_timeout() const {
-    return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : meeting_timeout();
+    return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : join_timeout();
   }
   bool sharded() const { return sharding != Sharding::kNone; }
   /// Chunks of the depth on each pipeline rank; with more than one the pipeline is interleaved.

@@ -1,7 +1,5 @@
 #include "libcore/json/json_fields.h"
 
-#include <optional>
-
 #include "libcore/base/error.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/json/json_names.h"
@@ -16,6 +14,10 @@ void FieldReader::read(const Json& value, bool& out) {
   out = value.as_bool();
 }
 
+void FieldReader::read(const Json& value, int& out) {
+  out = static_cast<int>(value.as_int());
+}
+
 void FieldReader::read(const Json& value, int64_t& out) {
   out = value.as_int();
 }
@@ -24,6 +26,10 @@ void FieldReader::read(const Json& value, uint64_t& out) {
   const int64_t number = value.as_int();
   if (number < 0) fail(ErrorKind::kData, JsonNames::of(value), " is ", number, ", wanted at least 0");
   out = static_cast<uint64_t>(number);
+}
+
+void FieldReader::read(const Json& value, double& out) {
+  out = value.as_double();
 }
 
 void FieldReader::read(const Json& value, std::string& out) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,13 +23,20 @@
 ///     }
 ///   };
 ///
-/// A member is a bool, an int64_t, a uint64_t, a std::string, a Json, an enumeration (its number), a Hex64, a
-/// struct with fields() of its own, or a std::vector, std::array or NamedFields of these.
+/// A member is a bool, an int, an int64_t, a uint64_t, a double, a std::string, a Json, an enumeration (its
+/// number), a Hex64, a struct with fields() or with to_json() and take(const Json&) of its own, or a
+/// std::vector, std::array or NamedFields of these. A std::optional of one is written only if it is set.
 namespace megalith {
 
 /// A number written as 16 hexadecimal digits.
 struct Hex64 {
   uint64_t& value;
+};
+
+/// A field that other programs or versions do not write: where it is missing, it keeps its value.
+template <class T>
+struct IfPresent {
+  T& value;
 };
 
 /// An object whose members' names are data.
@@ -42,6 +50,14 @@ class FieldWriter {
   template <class T>
   void operator()(const char* name, T&& member) {
     object_.set(name, saved(member));
+  }
+  template <class T>
+  void operator()(const char* name, std::optional<T>& member) {
+    if (member) object_.set(name, saved(*member));
+  }
+  template <class T>
+  void operator()(const char* name, IfPresent<T> member) {
+    object_.set(name, saved(member.value));
   }
 
  private:
@@ -70,6 +86,8 @@ class FieldWriter {
       return static_cast<int64_t>(value);
     } else if constexpr (std::is_constructible_v<Json, T>) {
       return value;
+    } else if constexpr (requires { value.to_json(); }) {
+      return value.to_json();
     } else {
       Json object = Json::object();
       value.fields(FieldWriter(object));
@@ -88,11 +106,22 @@ class FieldReader {
   void operator()(const char* name, T&& member) {
     read(object_[name], member);
   }
+  template <class T>
+  void operator()(const char* name, std::optional<T>& member) {
+    member.reset();
+    if (const Json* const value = object_.find(name)) read(*value, member.emplace());
+  }
+  template <class T>
+  void operator()(const char* name, IfPresent<T> member) {
+    if (const Json* const value = object_.find(name)) read(*value, member.value);
+  }
 
  private:
   static void read(const Json& value, bool& out);
+  static void read(const Json& value, int& out);
   static void read(const Json& value, int64_t& out);
   static void read(const Json& value, uint64_t& out);
+  static void read(const Json& value, double& out);
   static void read(const Json& value, std::string& out);
   static void read(const Json& value, Json& out);
   static void read(const Json& value, Hex64 out);
@@ -116,6 +145,8 @@ class FieldReader {
   static void read(const Json& value, T& out) {
     if constexpr (std::is_enum_v<T>)
       out = static_cast<T>(value.as_int());
+    else if constexpr (requires { out.take(value); })
+      out.take(value);
     else
       out.fields(FieldReader(value));
   }

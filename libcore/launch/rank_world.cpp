@@ -20,7 +20,7 @@ RankWorld enter_rank_world(const RankWorldOptions& options) {
   const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
   const Rendezvous rendezvous = join_rendezvous({.launch = options.launch,
                                                  .options = options.options,
-                                                 .timeout = options.meeting,
+                                                 .timeout = options.join,
                                                  .interface_name = interface ? interface : ""});
   RankWorld world;
   std::vector<std::string> names;

@@ -19,8 +19,8 @@ struct RankWorld {
 
 struct RankWorldOptions {
   Launch launch;
-  Json options = Json::object();            // must be the same on all ranks
-  std::chrono::milliseconds meeting, wait;  // longest waits: for all ranks to join, and later for a peer
+  Json options = Json::object();         // must be the same on all ranks
+  std::chrono::milliseconds join, wait;  // longest waits: for all ranks to join, and later for a peer
 };
 
 /// Joins the rendezvous (launch/rendezvous.h) and connects to the other ranks, on the interface that

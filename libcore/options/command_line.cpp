@@ -167,7 +167,7 @@ class OptionTaker {
     const std::string name = word.substr(2, equals - 2);
     adjacent_ = equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
     if (const OptionMatch* match = table_.find(name)) return take(*match, name, args);
-    if (const OptionFate* fate = table_.find_fate(name)) return meet(name, *fate, args);
+    if (const OptionFate* fate = table_.find_fate(name)) return apply_fate(name, *fate, args);
     return unknown("--" + name, args);
   }
 
@@ -267,8 +267,8 @@ class OptionTaker {
   }
 
   /// Names the option in the log, or refuses it.
-  std::vector<po::option> meet(const std::string& name, const OptionFate& fate,
-                               std::vector<std::string>& args) {
+  std::vector<po::option> apply_fate(const std::string& name, const OptionFate& fate,
+                                     std::vector<std::string>& args) {
     std::vector<std::string> words;
     if (adjacent_)
       words.push_back(*adjacent_);

@@ -10,7 +10,7 @@ SerialExecutor::SerialExecutor(std::function<void()> failed)
 SerialExecutor::~SerialExecutor() {
   cancel(nullptr);
   {
-    const Lock held = lock();
+    const Lock held = state_.lock();
     ended_ = true;
   }
   work_.notify_one();
@@ -19,8 +19,8 @@ SerialExecutor::~SerialExecutor() {
 
 void SerialExecutor::give(std::function<void()> job, std::function<void()> give_up) {
   {
-    const Lock held = lock();
-    rethrow_error();
+    const Lock held = state_.lock();
+    state_.rethrow(held);
     jobs_.push_back({std::move(job), std::move(give_up)});
     ++given_;
   }
@@ -28,7 +28,7 @@ void SerialExecutor::give(std::function<void()> job, std::function<void()> give_
 }
 
 std::optional<std::function<void()>> SerialExecutor::take_back() {
-  const Lock held = lock();
+  const Lock held = state_.lock();
   if (jobs_.size() == (running_ ? 1 : 0)) return std::nullopt;
   std::function<void()> job = std::move(jobs_.back().work);
   jobs_.pop_back();
@@ -37,35 +37,35 @@ std::optional<std::function<void()>> SerialExecutor::take_back() {
 }
 
 uint64_t SerialExecutor::given() const {
-  const Lock held = lock();
+  const Lock held = state_.lock();
   return given_;
 }
 
 void SerialExecutor::wait_for_job(uint64_t number) {
-  Lock held = lock();
-  wait(held, [&] { return done_ >= number; });
+  Lock held = state_.lock();
+  state_.wait(held, [&] { return done_ >= number; });
 }
 
 void SerialExecutor::cancel(const std::exception_ptr& error) noexcept {
-  Lock held = lock();
+  Lock held = state_.lock();
   if (jobs_.empty()) return;
-  if (!error_) error_ = error;
-  drop_waiting();
-  changed_.notify_all();
+  state_.fail(held, error);
+  jobs_.erase(jobs_.begin() + (running_ ? 1 : 0), jobs_.end());
+  state_.changed();
   const std::function<void()> give_up = running_ ? jobs_.front().give_up : nullptr;
   held.unlock();
   if (give_up) give_up();
 }
 
 void SerialExecutor::drain() noexcept {
-  Lock held = lock();
-  changed_.wait(held, [this] { return jobs_.empty(); });
+  Lock held = state_.lock();
+  state_.wait_anyway(held, [this] { return jobs_.empty(); });
 }
 
 /// A job stays at the front while it runs, so that cancel() can tell it to give up; its place in the deque's
 /// memory does not move.
 void SerialExecutor::serve() {
-  Lock held = lock();
+  Lock held = state_.lock();
   while (true) {
     work_.wait(held, [this] { return ended_ || !jobs_.empty(); });
     if (ended_) return;
@@ -80,20 +80,20 @@ void SerialExecutor::serve() {
     }
     job.work = nullptr;  // frees what it holds before anyone is told
     held.lock();
-    finish_job(error);
+    finish_job(held, error);
   }
 }
 
-void SerialExecutor::finish_job(const std::exception_ptr& error) {
+void SerialExecutor::finish_job(const Lock& held, const std::exception_ptr& error) {
   jobs_.pop_front();
   running_ = false;
   ++done_;
-  if (error && !error_) error_ = error;
+  state_.fail(held, error);
   if (error) {
     jobs_.clear();
     if (failed_) failed_();
   }
-  changed_.notify_all();
+  state_.changed();
 }
 
 }  // namespace megalith

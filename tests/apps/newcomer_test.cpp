@@ -76,7 +76,7 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
 }
 
 // The model's weights fit one tokenizer's ids, even when the run itself has none or one of the same size.
-TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
+TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
   ASSERT_EQ(train("--tokenizer-model t300 --save before").code, 0);
   ok("megalith-convert before --output before-hf --no-check");
   ok("megalith-convert before --to megatron --output before-megatron --no-check");
@@ -296,7 +296,7 @@ TEST_F(Newcomer, ConvertsWeightsThatAreNotFiniteAsTheyAre) {
       << result.err;
 }
 
-TEST_F(Newcomer, ShowsProgressWithinTheTerminalAndGoesOnCounting) {
+TEST_F(Newcomer, ShowsProgressWithinTheTerminalAndContinuesCounting) {
   const std::string deep = std::string(60, 'd') + "/" + std::string(60, 'e');
   fs::create_directories(path(deep));
   for (const char* ending : {".bin", ".idx", ".json"})

@@ -263,11 +263,11 @@ TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
 
 // What a run reads from a checkpoint, or writes to it, is deeper than the folder that was named.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
-  const std::string go_on =
+  const std::string resume =
       kTrainOnSet + "--lr-decay-iters 9 --save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
   for (const char* const steps :
        {"--train-iters 2", "--train-iters 3"}) {  // a log next to checkpoints is fine
-    const CommandResult trained = run(go_on + steps);
+    const CommandResult trained = run(resume + steps);
     ASSERT_EQ(trained.code, 0) << steps << ": " << trained.err;
   }
   ASSERT_EQ(run(kTune + "--report tuned/report.html").code, 0);

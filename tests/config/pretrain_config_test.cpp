@@ -133,11 +133,12 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
 
 // Megatron-LM 0.7 to 0.9 selected torch_dist or zarr by these two, later versions by --ckpt-format.
 TEST(PretrainConfig, TakesBothNamesOfADistributedCheckpoint) {
-  EXPECT_EQ(given(small() + "--use-dist-ckpt").checkpoint.format, CheckpointFormat::kTorchDist);
-  EXPECT_EQ(given(small() + "--no-use-dist-ckpt").checkpoint.format, CheckpointFormat::kMegalith);
+  EXPECT_EQ(given(small() + "--use-dist-ckpt").checkpoint.format, checkpoint_format("torch_dist"));
+  EXPECT_EQ(given(small() + "--no-use-dist-ckpt").checkpoint.format, checkpoint_format("megalith"));
   EXPECT_EQ(given(small() + "--use-dist-ckpt --dist-ckpt-format torch_dist").checkpoint.format,
-            CheckpointFormat::kTorchDist);
-  EXPECT_EQ(given(small() + "--dist-ckpt-format torch_dist").checkpoint.format, CheckpointFormat::kTorchDist);
+            checkpoint_format("torch_dist"));
+  EXPECT_EQ(given(small() + "--dist-ckpt-format torch_dist").checkpoint.format,
+            checkpoint_format("torch_dist"));
   EXPECT_EQ(complaint(small() + "--use-dist-ckpt --dist-ckpt-format zarr"),
             "--dist-ckpt-format zarr is not written; give torch_dist");
   EXPECT_EQ(complaint(small() + "--use-dist-ckpt --ckpt-format torch"),
@@ -269,7 +270,7 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
             std::chrono::minutes(3));
   const ParallelConfig both =
       given(small() + "--distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 7").parallel;
-  EXPECT_EQ(both.meeting_timeout(), std::chrono::minutes(3));
+  EXPECT_EQ(both.join_timeout(), std::chrono::minutes(3));
   EXPECT_EQ(both.peer_timeout(), std::chrono::seconds(7));
 }
 

@@ -1,5 +1,7 @@
 #include "libcore/json/json_fields.h"
 
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -65,6 +67,32 @@ std::string message_of(const std::string& text) {
 std::string with(const std::string& part, const std::string& other) {
   std::string text = kText;
   return text.replace(text.find(part), part.size(), other);
+}
+
+/// Fields that may be missing.
+struct Scores {
+  int games = 0;
+  std::optional<double> best;
+  double least = 0.5;
+  template <class V>
+  void fields(V&& v) {
+    v("games", games);
+    v("best", best);
+    v("least", IfPresent<double>{least});
+  }
+};
+
+TEST(JsonFields, MayBeMissing) {
+  for (const char* const text :
+       {R"({"games": 3, "best": 2.5, "least": 0.25})", R"({"games": 3, "least": 0.5})"}) {
+    Json written = Json::object();
+    add_fields(written, read_fields<Scores>(Json::parse(text, "f.json")));
+    EXPECT_EQ(written.dump(), text);
+  }
+  const auto few = read_fields<Scores>(Json::parse(R"({"games": 1})", "f.json"));
+  EXPECT_EQ(few.best, std::nullopt);
+  EXPECT_EQ(few.least, 0.5);
+  EXPECT_THROW(read_fields<Scores>(Json::parse(R"({"games": 1, "best": "x"})", "f.json")), Error);
 }
 
 TEST(JsonFields, ReadWhatIsThere) {

@@ -79,7 +79,7 @@ TEST(Rendezvous, ExchangesMoreThanASocketHolds) {
   for (const ProcessResult& result : results) EXPECT_EQ(result.text, std::to_string(3 * (8 << 20)));
 }
 
-TEST(Rendezvous, RefusesAStrangerAndGoesOn) {
+TEST(Rendezvous, RefusesAStrangerAndContinues) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 2, port)); });
   const Socket talker = knock(port), mute = knock(port);

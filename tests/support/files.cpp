@@ -40,7 +40,7 @@ std::string test_data(std::string_view path) {
 namespace {
 
 /// Whether a shell command continues in the next line: after a backslash, or within quotes.
-bool goes_on(std::string_view command) {
+bool continues(std::string_view command) {
   char quote = 0;
   for (const char c : command) {
     if (quote == 0 && (c == '\'' || c == '"'))
@@ -67,10 +67,10 @@ std::vector<std::string> doc_commands(std::string_view page) {
       open = false;
     } else if (inside && open) {
       found.back() += '\n' + line;
-      open = goes_on(found.back());
+      open = continues(found.back());
     } else if (inside && !line.empty() && !line.starts_with('#')) {
       found.push_back(line);
-      open = goes_on(line);
+      open = continues(line);
     }
   }
   return found;

@@ -85,7 +85,7 @@ TEST(IdBuffer, IsInPartsThatNobodySees) {
     }
 }
 
-TEST(IdBuffer, GoesOnWhereItWasTruncated) {
+TEST(IdBuffer, ContinuesWhereItWasTruncated) {
   std::vector<int32_t> ids = many_ids();
   IdBuffer buffer(2);
   for (size_t at = 0; at < ids.size(); at += 10'000)

@@ -68,21 +68,21 @@ TEST(SerialExecutor, WaitsForWhatAJobOrAnotherThreadBringsAbout) {
   bool told = false;
   int jobs = 0;
   thread.give([&] {
-    const SerialExecutor::Lock held = thread.lock();
+    const SerialExecutor::Lock held = thread.state().lock();
     ++jobs;
   });
-  SerialExecutor::Lock lock = thread.lock();
-  thread.wait(lock, [&] { return jobs == 1; });
-  EXPECT_FALSE(thread.wait_for(lock, 1ms, [&] { return told; }));
+  SerialExecutor::Lock lock = thread.state().lock();
+  thread.state().wait(lock, [&] { return jobs == 1; });
+  EXPECT_FALSE(thread.state().wait_for(lock, 1ms, [&] { return told; }));
   lock.unlock();
   auto other = std::async(std::launch::async, [&] {
-    const SerialExecutor::Lock held = thread.lock();
+    const SerialExecutor::Lock held = thread.state().lock();
     told = true;
-    thread.changed();
+    thread.state().changed();
   });
   lock.lock();
-  thread.wait(lock, [&] { return told; });
-  EXPECT_TRUE(thread.wait_for(lock, 1h, [&] { return told; }));
+  thread.state().wait(lock, [&] { return told; });
+  EXPECT_TRUE(thread.state().wait_for(lock, 1h, [&] { return told; }));
   lock.unlock();
   other.get();
 }
@@ -102,7 +102,7 @@ TEST(SerialExecutor, BeginsNothingAfterAFailure) {
   EXPECT_THROW(thread.give([&] { later = true; }), std::out_of_range);
   EXPECT_THROW(thread.wait_for_jobs(), std::out_of_range) << "again";
   thread.drain();
-  EXPECT_TRUE(thread.failed(thread.lock()));
+  EXPECT_TRUE(thread.state().failed(thread.state().lock()));
   EXPECT_EQ(failures, 1);
   EXPECT_FALSE(second || later);
 }

@@ -99,8 +99,8 @@ void JointSave::wait_once() {
 
 void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   if (!thread_) return;
-  SerialExecutor::Lock lock = thread_->lock();
-  thread_->wait_for(lock, max_wait, [this] { return step_done_; });
+  SerialExecutor::Lock lock = thread_->state().lock();
+  thread_->state().wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
 /// The first rank begins and publishes; all ranks write.
@@ -111,7 +111,7 @@ void JointSave::enter(Phase phase) {
   if (ranks_.rank() > 0 && phase != Phase::kWrite) return;
   if (!thread_) thread_.emplace();
   {
-    const SerialExecutor::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->state().lock();
     step_done_ = false;
   }
   thread_->give([this] { run_step(); });
@@ -127,14 +127,14 @@ void JointSave::run_step() {
       if (given_up_) fail(ErrorKind::kComm, "given up");
     });
   });
-  const SerialExecutor::Lock lock = thread_->lock();
+  const SerialExecutor::Lock lock = thread_->state().lock();
   error_ = std::move(error);
   step_done_ = true;
 }
 
 JointSave::Report JointSave::own_report() {
   if (!thread_) return {Report::kDone};
-  const SerialExecutor::Lock lock = thread_->lock();
+  const SerialExecutor::Lock lock = thread_->state().lock();
   if (!step_done_) return {Report::kRuns};
   return error_ ? Report{Report::kFailed, error_->what()} : Report{Report::kDone};
 }
@@ -165,7 +165,7 @@ bool JointSave::advance() {
 void JointSave::fail_all(const std::vector<Report>& reports) {
   std::optional<Error> own;
   if (thread_) {
-    const SerialExecutor::Lock lock = thread_->lock();
+    const SerialExecutor::Lock lock = thread_->state().lock();
     if (step_done_) own = error_;
   }
   given_up_ = true;

@@ -180,7 +180,7 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
       fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to start over");
     throw;
   }
-  if (from) go_on_from(*from);
+  if (from) resume_from(*from);
   state_.texts.resize(files_.size());
 }
 
@@ -206,7 +206,7 @@ void DocumentOutput::open_outputs(const TextTools& tools, const PreprocessState*
 
 DocumentOutput::~DocumentOutput() = default;
 
-void DocumentOutput::go_on_from(const PreprocessState& from) {
+void DocumentOutput::resume_from(const PreprocessState& from) {
   state_ = from;
   if (saved_hashes_)
     saved_hashes_->read([&](std::span<const std::byte> block) {

@@ -288,7 +288,7 @@ class DocumentOutput {
   void show_progress(uint64_t consumed);
   void save_if_due();
   void open_outputs(const TextTools& tools, const PreprocessState* from);
-  void go_on_from(const PreprocessState& from);
+  void resume_from(const PreprocessState& from);
   void log_rate(int64_t documents) const;
   void log_summary() const;
   void log_skipped() const;

@@ -51,7 +51,7 @@ class PaddleLines final : public RunObserver {
     if (step.iteration % log_interval_ != 0) return;
     const auto steps = static_cast<double>(steps_);
     log(line_head(), "loss: ", format_fixed(loss_ / steps, 8),
-        ", learning_rate: ", format_double(step.learning_rate), ", global_step: ", step.iteration,
+        ", learning_rate: ", format_double(step.next_rate), ", global_step: ", step.iteration,
         ", interval_runtime: ", four_digits(seconds_),
         ", interval_samples_per_second: ", rate(steps * static_cast<double>(global_batch_), seconds_),
         ", interval_steps_per_second: ", rate(steps, seconds_), epoch(step.iteration));

@@ -29,9 +29,7 @@ class TutorialLines final : public RunObserver {
   explicit TutorialLines(const ObservedRun& run)
       : world_(run.world), at_(run.at), epoch_steps_(run.epoch_steps) {}
 
-  ObserverNeeds needs() const override {
-    return {.own_loss = true, .train_loss = true, .steps_from_zero = true};
-  }
+  ObserverNeeds needs() const override { return {.own_loss = true, .train_loss = true}; }
 
   void step(const StepReport& report) override {
     const double loss = loss_of_my_samples(report.own_loss);
@@ -75,10 +73,13 @@ class TutorialLines final : public RunObserver {
   int64_t epoch_steps_;
 };
 
+// The tutorial evaluates and saves after step 0, and logs the rate that a step had.
 [[maybe_unused]] const bool kAdded =
-    add_log_style(LogStyle::kDdpTutorial, [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
-      return std::make_unique<TutorialLines>(run);
-    });
+    add_log_style(LogStyle::kDdpTutorial,
+                  [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {
+                    return std::make_unique<TutorialLines>(run);
+                  },
+                  {.first_due = 1, .epoch_ends = true, .rate = &StepFigures::rate});
 
 }  // namespace
 }  // namespace megalith

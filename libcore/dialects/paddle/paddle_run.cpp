@@ -58,7 +58,7 @@ std::optional<std::string> newest_numbered(const std::string& output) {
 }
 
 /// What a run can resume from in the output folder.
-std::optional<std::string> to_go_on_from(const std::string& output) {
+std::optional<std::string> to_resume_from(const std::string& output) {
   if (latest_checkpoint(output)) return output;
   auto newest = newest_numbered(output);
   if (newest && !file_exists(*newest + "/" + kIndexFile))
@@ -86,7 +86,7 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
     return;
   }
   if (!paddle.output_dir.empty() && !paddle.overwrite)
-    if (const auto from = to_go_on_from(paddle.output_dir)) {
+    if (const auto from = to_resume_from(paddle.output_dir)) {
       checkpoint.load = *from;
       log("resuming from ", *from, " (--overwrite-output-dir starts over)");
       return;
@@ -121,7 +121,7 @@ void count_evaluations(int eval_batch, PretrainConfig& config, Options& options)
 
 }  // namespace
 
-bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
+bool resumes_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
   return !paddle.output_dir.empty() && !paddle.overwrite && paddle.resume_from.empty() &&
          !options.given("load") && traits_of(config.checkpoint.format).tracked;
 }

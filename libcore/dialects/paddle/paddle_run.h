@@ -18,6 +18,6 @@ void settle_paddle_start(PaddleConfig&, PretrainConfig&, Options& options);
 void settle_paddle(const PaddleConfig&, PretrainConfig&, Options& options);
 
 /// Whether a restarted run resumes from --output-dir without further options, once a checkpoint is there.
-bool goes_on_by_itself(const PaddleConfig&, const PretrainConfig&, const Options& options);
+bool resumes_by_itself(const PaddleConfig&, const PretrainConfig&, const Options& options);
 
 }  // namespace megalith

@@ -54,11 +54,11 @@ void DirectWriter::hand_over() {
   const Buffer full = filled_;
   thread_.give([this, full] {
     file_->write({full.offset, full.memory, full.bytes});
-    const SerialExecutor::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.state().lock();
     free_.push_back(full.memory);
   });
-  SerialExecutor::Lock lock = thread_.lock();
-  thread_.wait(lock, [this] { return !free_.empty(); });
+  SerialExecutor::Lock lock = thread_.state().lock();
+  thread_.state().wait(lock, [this] { return !free_.empty(); });
   filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
 

@@ -74,7 +74,7 @@ int open_stream(const std::string& path, OutputKind kind) {
 }
 
 /// Locks the file, cuts it to `size` bytes, as nothing is known of what follows them, and seeks to its end.
-void go_on_after(int fd, uint64_t size, const std::string& path) {
+void resume_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
   struct stat info {};
@@ -195,7 +195,7 @@ AtomicFile::Begun AtomicFile::begin(std::string path, OutputKind kind) {
   return file;
 }
 
-AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
+AtomicFile::Begun AtomicFile::resume(std::string path, uint64_t size) {
   open_stream(path, OutputKind::kFile);  // refuses it
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
@@ -204,7 +204,7 @@ AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
   file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
-    go_on_after(file.fd, size, file.temporary);
+    resume_after(file.fd, size, file.temporary);
   } catch (...) {
     ::close(file.fd);
     throw;

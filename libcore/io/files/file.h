@@ -99,7 +99,7 @@ class AtomicFile final : public FileWriter {
   /// Is written under the name partial_name(path), which stays if the object is destroyed without commit(),
   /// so that a later object can continue after its first `kept` bytes (also if commit() has already given the
   /// file its own name). kData if there are fewer; kIo also if another process writes it.
-  AtomicFile(std::string path, uint64_t kept) : AtomicFile(go_on(std::move(path), kept)) {}
+  AtomicFile(std::string path, uint64_t kept) : AtomicFile(resume(std::move(path), kept)) {}
   /// Whether the partial file takes away the name of a committed file.
   static bool takes_back(const std::string& path, uint64_t kept);
   ~AtomicFile();
@@ -121,7 +121,7 @@ class AtomicFile final : public FileWriter {
     uint64_t size = 0;
   };
   static Begun begin(std::string path, OutputKind kind);
-  static Begun go_on(std::string path, uint64_t size);
+  static Begun resume(std::string path, uint64_t size);
   explicit AtomicFile(Begun file);
 
   std::string temporary_;

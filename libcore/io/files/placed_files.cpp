@@ -80,7 +80,7 @@ size_t PlacedFiles::add(int fd, File file, uint64_t size) {
   if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
   file.device = info.st_dev;
   file.node = info.st_ino;
-  const SerialExecutor::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.state().lock();
   files_.push_back(std::move(file));
   return files_.size() - 1;
 }
@@ -90,7 +90,7 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
-  const SerialExecutor::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.state().lock();
   for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
@@ -149,8 +149,8 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
   if (filling_ || bytes == 0 || bytes > max_bytes())
     fail(ErrorKind::kInternal, files_[file].path, ": a buffer of ", bytes, " bytes out of turn");
-  SerialExecutor::Lock lock = thread_.lock();
-  thread_.wait(lock, [&] { return make_room(room); });
+  SerialExecutor::Lock lock = thread_.state().lock();
+  thread_.state().wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
   buffers_.push_back({file, offset, bytes, head_, data, bytes});
   head_ += room;
@@ -161,14 +161,14 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
 void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
-    const SerialExecutor::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.state().lock();
     buffer = &buffers_.back();  // its place in the deque's memory does not move
     filling_ = false;
     wake_reader();
   }
   thread_.give([this, buffer] {
     opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
-    const SerialExecutor::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.state().lock();
     buffer->written = true;
     note(files_[buffer->file], buffer->offset, buffer->bytes);
   });
@@ -179,22 +179,22 @@ void PlacedFiles::finish() {
 }
 
 PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
-  const SerialExecutor::Lock lock = files_.thread_.lock();
+  const SerialExecutor::Lock lock = files_.thread_.state().lock();
   files_.reading_ = true;
 }
 
 PlacedFiles::Reader::~Reader() {
   {
-    const SerialExecutor::Lock lock = files_.thread_.lock();
+    const SerialExecutor::Lock lock = files_.thread_.state().lock();
     files_.reading_ = false;
   }
-  files_.thread_.changed();
+  files_.thread_.state().changed();
 }
 
 size_t PlacedFiles::find(int fd) const {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return kNone;
-  const SerialExecutor::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.state().lock();
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
   return kNone;
@@ -210,7 +210,7 @@ PlacedFiles::Buffer* PlacedFiles::buffer_at(size_t file, uint64_t offset) {
 }
 
 PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
-  SerialExecutor::Lock lock = thread_.lock();
+  SerialExecutor::Lock lock = thread_.state().lock();
   const File& from = files_[file];
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
@@ -221,21 +221,22 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
       lock.lock();
       --buffer->readers;
       buffer->unread -= std::min(n, buffer->unread);
-      if (buffer->unread == 0) thread_.changed();
+      if (buffer->unread == 0) thread_.state().changed();
       return {.copied = n, .in_file = 0};
     }
     if (auto next = from.there.upper_bound(offset); next != from.there.begin())
       if (const uint64_t end = std::prev(next)->second; end > offset)
         return {.copied = 0, .in_file = static_cast<size_t>(std::min<uint64_t>(bytes, end - offset))};
-    if (abandoned_ || thread_.failed(lock)) fail(ErrorKind::kIo, from.path, ": was not written to its end");
+    if (abandoned_ || thread_.state().failed(lock))
+      fail(ErrorKind::kIo, from.path, ": was not written to its end");
     waiting_ = true;
-    thread_.changed();
+    thread_.state().changed();
     bytes_.wait(lock, [&] { return !waiting_; });
   }
 }
 
 void PlacedFiles::abandon() {
-  const SerialExecutor::Lock lock = thread_.lock();
+  const SerialExecutor::Lock lock = thread_.state().lock();
   abandoned_ = true;
   wake_reader();
 }
@@ -245,7 +246,7 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
     if (open->number == file) return *open;
   if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
-    const SerialExecutor::Lock lock = thread_.lock();
+    const SerialExecutor::Lock lock = thread_.state().lock();
     return files_[file];  // its paths do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));

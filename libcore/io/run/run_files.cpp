@@ -111,7 +111,7 @@ std::string RunFiles::refusal(const Named& output) {
                                "; wanted a file, or a name that is free");
 }
 
-bool RunFiles::meet(const Named& output, const Named& other) {
+bool RunFiles::coincide(const Named& output, const Named& other) {
   if (is_device(output.path)) return false;
   if (output.folder && lies_in(other.real, output.real)) return true;
   return output.real == other.real || are_one_file(output.path, other.path);
@@ -127,8 +127,8 @@ void RunFiles::check() const {
                                 "; give it another name"));
     };
     if (std::string why = refusal(output); !why.empty()) problems.push_back(std::move(why));
-    const auto input =
-        std::find_if(inputs_.begin(), inputs_.end(), [&](const Named& named) { return meet(output, named); });
+    const auto input = std::find_if(inputs_.begin(), inputs_.end(),
+                                    [&](const Named& named) { return coincide(output, named); });
     const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& folder) {
       return !is_device(output.path) && folder.holds(output.real);
     });
@@ -140,7 +140,7 @@ void RunFiles::check() const {
       problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
                                 kept->option, ' ', quote(kept->path), " holds; give it another name"));
     for (size_t j = 0; j < i; ++j)
-      if (meet(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
+      if (coincide(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
   }
   if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n"));
 }

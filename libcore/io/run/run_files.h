@@ -48,7 +48,7 @@ class RunFiles {
     bool holds(const std::string& real_output) const;
   };
   static std::string refusal(const Named& output);
-  static bool meet(const Named& output, const Named& other);
+  static bool coincide(const Named& output, const Named& other);
 
   std::vector<Named> inputs_, outputs_;
   std::vector<Kept> kept_;

@@ -306,12 +306,12 @@ class BoundaryClassifier {
       if (starts_sentence(next_) == Starts::kYes) return true;
       if (next_.first().is_upper() && parameters_.sentence_starters.contains(next)) return true;
     }
-    if ((initial || type == kNumber) && goes_on(initial, next)) return false;
+    if ((initial || type == kNumber) && continues(initial, next)) return false;
     return word_.ends_sentence;
   }
 
   /// Whether the sentence continues after an initial or a number with the next word, whose type is `next`.
-  bool goes_on(bool initial, std::string_view next) {
+  bool continues(bool initial, std::string_view next) {
     const Starts starts = starts_sentence(next_);
     if (starts != Starts::kUnknown) return starts == Starts::kNo;
     return initial && next_.first().is_upper() && !(context_of(next) & kSeenLower);

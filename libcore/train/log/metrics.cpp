@@ -47,7 +47,7 @@ std::string TrainLine::text() const {
       " iteration ", padded(last_.iteration, 8), "/", padded(about_.iterations, 8),
       " | consumed samples: ", padded(last_.consumed_samples, 12),
       " | elapsed time per iteration (ms): ", format_fixed(seconds_ * 1e3 / static_cast<double>(steps_), 1),
-      throughput, " | learning rate: ", format_scientific(last_.learning_rate, 6),
+      throughput, " | learning rate: ", format_scientific(last_.*about_.rate, 6),
       " | global batch size: ", padded(last_.samples, 5), " |");
   if (advanced > 0)
     line += concat(" lm loss: ", format_scientific(loss_sum_ / static_cast<double>(advanced), 6), " |");
@@ -116,7 +116,7 @@ void JsonLines::write(const Json& object) {
     fail(ErrorKind::kIo, path_, ": cannot write: ", std::strerror(errno));
 }
 
-RunLog::RunLog(const RunLogOptions& options) : flush_interval_(options.flush_interval) {
+RunLog::RunLog(const RunLogOptions& options) : flush_interval_(options.flush_interval), rate_(options.rate) {
   if (!options.tensorboard.empty())
     events_ = std::make_unique<EventWriter>(options.tensorboard, options.start > 0 ? options.start + 1 : 0);
   if (!options.json.empty()) lines_ = std::make_unique<JsonLines>(options.json);
@@ -140,7 +140,7 @@ void RunLog::step(const StepReport& report) {
   const double tokens_per_s = static_cast<double>(step.tokens) / step.seconds;
   if (events_) {
     if (!step.skipped) events_->scalar("lm loss", step.iteration, step.loss);
-    events_->scalar("learning-rate", step.iteration, step.learning_rate);
+    events_->scalar("learning-rate", step.iteration, step.*rate_);
     events_->scalar("grad-norm", step.iteration, step.grad_norm);
     events_->scalar("loss-scale", step.iteration, step.loss_scale);
     events_->scalar("batch-size", step.iteration, static_cast<double>(step.samples));
@@ -152,7 +152,7 @@ void RunLog::step(const StepReport& report) {
                   {"consumed_samples", step.consumed_samples},
                   {"tokens", step.seen_tokens},
                   {"loss", step.loss},
-                  {"lr", step.learning_rate},
+                  {"lr", step.*rate_},
                   {"grad_norm", step.grad_norm},
                   {"loss_scale", step.loss_scale},
                   {"ms", step.seconds * 1e3},

@@ -24,6 +24,7 @@ class TrainLine {
     int ranks = 1;
     bool throughput = false;   // Megatron's "throughput per GPU", for each rank, and MFU
     double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: unknown, no MFU
+    double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
   };
   explicit TrainLine(const About& about) : about_(about) {}
   void add(const StepFigures&);
@@ -62,10 +63,11 @@ class JsonLines {
 
 /// Where a run's figures go in addition to the log.
 struct RunLogOptions {
-  std::string tensorboard = {};  // folder; empty: none
-  std::string json = {};         // file; empty: none
-  int64_t start = 0;             // iterations already done
-  int64_t flush_interval = 1;    // steps after which TensorBoard's file is flushed
+  std::string tensorboard = {};                         // folder; empty: none
+  std::string json = {};                                // file; empty: none
+  int64_t start = 0;                                    // iterations already done
+  int64_t flush_interval = 1;                           // steps after which TensorBoard's file is flushed
+  double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
 };
 
 /// Writes the events of a run to the TensorBoard folder and the JSON lines if these are requested.
@@ -95,6 +97,7 @@ class RunLog final : public RunObserver {
   void flush();
 
   int64_t flush_interval_;
+  double StepFigures::*rate_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<JsonLines> lines_;
 };

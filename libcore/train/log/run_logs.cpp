@@ -33,7 +33,8 @@ class StepLines final : public RunObserver {
         line_({.iterations = *train_.iters,
                .ranks = world_.size(),
                .throughput = train_.log_throughput,
-               .machine_flops = train_.machine_flops * world_.size() / run.ranks_here}) {}
+               .machine_flops = train_.machine_flops * world_.size() / run.ranks_here,
+               .rate = step_numbering(train_.log_style).rate}) {}
 
   void step(const StepReport& report) override {
     line_.add(report.figures);
@@ -81,10 +82,12 @@ class ReportPage final : public RunObserver {
 };
 
 std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string& figures) {
-  auto run_log = std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
-                                                        .json = figures,
-                                                        .start = run.start,
-                                                        .flush_interval = run.config.train.log_interval});
+  auto run_log =
+      std::make_unique<RunLog>(RunLogOptions{.tensorboard = run.config.train.tensorboard,
+                                             .json = figures,
+                                             .start = run.start,
+                                             .flush_interval = run.config.train.log_interval,
+                                             .rate = step_numbering(run.config.train.log_style).rate});
   run_log->start({{"iteration", run.start},
                   {"iterations", *run.config.train.iters},
                   {"parameters", run.parameters},

@@ -6,8 +6,13 @@
 namespace megalith {
 namespace {
 
+struct Style {
+  ObserverMaker make;
+  StepNumbering numbering;
+};
+
 auto& log_styles() {
-  static std::map<LogStyle, ObserverMaker> styles;
+  static std::map<LogStyle, Style> styles;
   return styles;
 }
 
@@ -23,7 +28,6 @@ ObserverNeeds RunObservers::needs() const {
     const ObserverNeeds needs = observer->needs();
     all.own_loss |= needs.own_loss;
     all.train_loss |= needs.train_loss;
-    all.steps_from_zero |= needs.steps_from_zero;
   }
   return all;
 }
@@ -52,13 +56,18 @@ void RunObservers::end(const EndReport& report) {
   for (const auto& observer : observers_) observer->end(report);
 }
 
-bool add_log_style(LogStyle style, ObserverMaker make) {
-  return log_styles().emplace(style, make).second;
+bool add_log_style(LogStyle style, ObserverMaker make, const StepNumbering& numbering) {
+  return log_styles().emplace(style, Style{make, numbering}).second;
+}
+
+StepNumbering step_numbering(LogStyle style) {
+  const auto found = log_styles().find(style);
+  return found == log_styles().end() ? StepNumbering{} : found->second.numbering;
 }
 
 std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun& run) {
   const auto found = log_styles().find(run.config.train.log_style);
-  return found == log_styles().end() ? nullptr : found->second(run);
+  return found == log_styles().end() ? nullptr : found->second.make(run);
 }
 
 }  // namespace megalith

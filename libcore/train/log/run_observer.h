@@ -17,7 +17,8 @@ struct StepFigures {
   int64_t iteration = 0;         // from 1
   int64_t consumed_samples = 0;  // after this step
   double loss = 0;               // mean over the global batch's tokens, nats
-  double learning_rate = 0;      // after this step, as Megatron logs it: the rate of the next step
+  double rate = 0;               // the learning rate of this step
+  double next_rate = 0;          // of the next step, which Megatron logs
   double grad_norm = 0;          // before clipping; NaN or infinite if the step was skipped
   double loss_scale = 1;         // after this step
   double seconds = 0;
@@ -60,9 +61,6 @@ struct EndReport {
 struct ObserverNeeds {
   bool own_loss = false;    // StepReport::own_loss, for which the host waits for a GPU in each step
   bool train_loss = false;  // EvaluationReport::train_loss
-  /// Steps are counted from 0: evaluations and saves are also due after the first step, and
-  /// StepFigures::learning_rate is the rate that the step itself had.
-  bool steps_from_zero = false;
 };
 
 /// Receives the events of a run and writes log lines, figures or a report from them. Every rank has its own
@@ -111,10 +109,19 @@ struct ObservedRun {
   size_t memory;        // of this rank, bytes
 };
 
+/// How a --log-style counts the steps of a run.
+struct StepNumbering {
+  int64_t first_due = 0;    // evaluations and saves are due when first_due + k * interval steps are done
+  bool epoch_ends = false;  // saves also at the end of each epoch, in formats with FormatTraits::epoch_ends
+  double StepFigures::*rate = &StepFigures::next_rate;  // that is logged with a step
+};
+
 /// Makes the observer that writes the lines of a --log-style, which are added to those of every run.
 using ObserverMaker = std::unique_ptr<RunObserver> (*)(const ObservedRun&);
 /// A style's file calls it before main(). Returns true.
-bool add_log_style(LogStyle, ObserverMaker);
+bool add_log_style(LogStyle, ObserverMaker, const StepNumbering& = {});
+/// The default, if the style has none of its own.
+StepNumbering step_numbering(LogStyle);
 /// Null: the run's style has no lines of its own.
 std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun&);
 

@@ -54,12 +54,11 @@ double Evaluations::mean_loss(const DataSet& set, int64_t first_sample) const {
   return sum / std::max(all, 1.0);
 }
 
-EvaluationReport Evaluations::validation(TrainState& state, std::string where) const {
+EvaluationReport Evaluations::validation(const TrainState& state, std::string where) const {
   const auto began = std::chrono::steady_clock::now();
   EvaluationReport report{
       .where = std::move(where), .iteration = state.iteration, .batches = train_.eval_iters};
   report.loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state.consumed_valid);
-  state.consumed_valid += train_.eval_iters * train_.global_batch;
   if (train_loss_) report.train_loss = mean_loss(data_.train, epoch_begin(data_.train, state));
   report.seconds = seconds_since(began);
   return report;
@@ -84,18 +83,6 @@ void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& d
     warn("no ", parts, " data are given: that evaluation is left out");
   else
     warn("--split ", quote(config.data.split), " leaves no ", parts, " data: that evaluation is left out");
-}
-
-bool note_loss(TrainState& state, const Tuning& tuning, double loss) {
-  const bool better = !state.best_loss || loss < *state.best_loss - tuning.threshold;
-  if (better) {
-    state.best_loss = loss;
-    state.best_iteration = state.iteration;
-    state.worse_evaluations = 0;
-  } else {
-    ++state.worse_evaluations;
-  }
-  return better;
 }
 
 }  // namespace megalith

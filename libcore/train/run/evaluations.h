@@ -20,8 +20,8 @@ class Evaluations {
 
   bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
   bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
-  /// The loss on the next validation samples, which the state counts.
-  EvaluationReport validation(TrainState&, std::string where) const;
+  /// The loss on the validation samples that follow those which the state counts.
+  EvaluationReport validation(const TrainState&, std::string where) const;
   EvaluationReport test(const TrainState&) const;
 
  private:
@@ -35,8 +35,5 @@ class Evaluations {
 
 /// Warns of evaluations that are left out for lack of data.
 void warn_of_missing_evaluations(const PretrainConfig&, const DataSets&);
-
-/// Records the loss of an evaluation in the state. Returns whether it is better than all before.
-bool note_loss(TrainState&, const Tuning&, double loss);
 
 }  // namespace megalith

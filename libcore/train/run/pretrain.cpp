@@ -355,11 +355,11 @@ void open_together(Opened& run, const RankWorld& ranks) {
 }
 
 /// One rank among processes.
-PretrainResult meet_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
+PretrainResult join_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
                             const RankBody& body) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
                                             .options = agreed,
-                                            .meeting = config.parallel.meeting_timeout(),
+                                            .join = config.parallel.join_timeout(),
                                             .wait = config.parallel.peer_timeout()});
   try {
     return body(&ranks);
@@ -394,7 +394,7 @@ PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,
   if (!rank || rank->launch.world == 1) return body(nullptr);
   mute_this_thread(!rank->logs);
   try {
-    return meet_and_run(config, agreed, rank->launch, body);
+    return join_and_run(config, agreed, rank->launch, body);
   } catch (const Error& error) {
     mute_this_thread(false);
     throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));

@@ -37,7 +37,8 @@ StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& re
   return {.iteration = state_.iteration,
           .consumed_samples = state_.consumed_train,
           .loss = result.loss,
-          .learning_rate = schedule_.at(state_.schedule_samples),
+          .rate = step.rate,
+          .next_rate = schedule_.at(state_.schedule_samples),
           .grad_norm = result.grad_norm,
           .loss_scale = result.loss_scale,
           .samples = step.samples,
@@ -47,6 +48,23 @@ StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& re
                    static_cast<double>(tokens) / static_cast<double>(step.samples * model.seq_length),
           .peak_memory = peak_memory(),
           .skipped = result.skipped};
+}
+
+void RunProgress::add_validation(double loss) {
+  state_.consumed_valid += config_.train.eval_iters * config_.train.global_batch;
+  losses_.add_valid(state_.iteration, loss);
+}
+
+bool RunProgress::note_loss(double loss, double threshold) {
+  const bool better = !state_.best_loss || loss < *state_.best_loss - threshold;
+  if (better) {
+    state_.best_loss = loss;
+    state_.best_iteration = state_.iteration;
+    state_.worse_evaluations = 0;
+  } else {
+    ++state_.worse_evaluations;
+  }
+  return better;
 }
 
 // Samples shorter than the sequence count only their own tokens.

@@ -31,9 +31,12 @@ class RunProgress {
   Next next() const;
   /// Counts the step that was just done. Its figures lack only `seconds`.
   StepFigures advance(const Next&, const Trainer::StepResult&);
-  void add_validation(double loss) { losses_.add_valid(state_.iteration, loss); }
+  /// Counts an evaluation on the validation set, and the samples that it read.
+  void add_validation(double loss);
+  /// Records an evaluation's loss in a run that keeps its best state. Returns whether it is lower than all
+  /// before by more than `threshold`.
+  bool note_loss(double loss, double threshold);
 
-  TrainState& state() { return state_; }
   const TrainState& state() const { return state_; }
   const LrSchedule& schedule() const { return schedule_; }
   const LossHistory& losses() const { return losses_; }

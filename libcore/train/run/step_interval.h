@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "libcore/config/checkpoint_config.h"
+#include "libcore/train/log/run_observer.h"
 
 namespace megalith {
 
@@ -18,15 +19,8 @@ struct StepInterval {
   }
 };
 
-/// How a run counts its steps.
-struct StepCount {
-  bool from_zero = false;   // an observer numbers the steps from 0, and something is due after step 0
-  int64_t epoch_steps = 0;  // steps of one epoch; 0: unknown
-};
-
-StepInterval evaluation_interval(int64_t every, const StepCount&);
-/// If both the steps and the names of checkpoints are counted from 0 (FormatTraits::from_zero), a save is
-/// also due at the end of each epoch.
-StepInterval save_interval(const CheckpointConfig&, const StepCount&);
+StepInterval evaluation_interval(int64_t every, const StepNumbering&);
+/// `epoch_steps`: of one epoch; 0: unknown.
+StepInterval save_interval(const CheckpointConfig&, const StepNumbering&, int64_t epoch_steps);
 
 }  // namespace megalith

@@ -78,9 +78,9 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
   const ObserverNeeds needs = observers_.needs();
   trainer_->keep_own_loss(needs.own_loss);
   evaluations_.emplace(config_.train, in_.data, *trainer_, needs.train_loss);
-  const StepCount count{needs.steps_from_zero, epoch_steps};
-  evaluation_interval_ = evaluation_interval(config_.train.eval_interval, count);
-  save_interval_ = save_interval(config_.checkpoint, count);
+  const StepNumbering numbering = step_numbering(config_.train.log_style);
+  evaluation_interval_ = evaluation_interval(config_.train.eval_interval, numbering);
+  save_interval_ = save_interval(config_.checkpoint, numbering, epoch_steps);
 }
 
 PretrainResult TrainRun::go() {
@@ -125,7 +125,6 @@ StepReport TrainRun::step() {
   StepReport report{.figures = progress_.advance(next, result),
                     .own_loss = trainer_->own_loss(),
                     .stage_seconds = trainer_->stage_seconds()};
-  if (observers_.needs().steps_from_zero) report.figures.learning_rate = next.rate;
   report.figures.seconds = seconds_since(began);
   return report;
 }
@@ -148,7 +147,7 @@ void TrainRun::evaluate(const std::string& where) {
   observers_.evaluation(report);
   if (!in_.tuning) return;
   // Every rank has the same loss, so all decide alike.
-  if (note_loss(progress_.state(), *in_.tuning, report.loss))
+  if (progress_.note_loss(report.loss, in_.tuning->threshold))
     saves_.save_best(progress_);
   else
     end_.note_worse(progress_.state());

@@ -15,9 +15,8 @@
 #include "libcore/train/saves/checkpointing.h"
 #include "libcore/train/saves/start_point.h"
 
-/// Formats of a run's checkpoints. Each format is one file, which registers its store with
-/// add_checkpoint_store(). A value of CheckpointFormat identifies it, and the options read its properties
-/// there.
+/// Formats of a run's checkpoints. Each format is one file, which registers its word, its traits
+/// (config/checkpoint_format.h) and its store.
 namespace megalith {
 
 /// Where to look for a checkpoint.
@@ -82,7 +81,7 @@ class CheckpointStore {
 
 /// All formats that can be written, in the order in which they are searched.
 const std::map<CheckpointFormat, std::unique_ptr<const CheckpointStore>>& checkpoint_stores();
-/// A format's file calls it before main(). Returns true.
+/// A format's file calls it before main() with the result of add_checkpoint_format(). Returns true.
 bool add_checkpoint_store(CheckpointFormat, std::unique_ptr<const CheckpointStore>);
 /// kUsage when no store writes the format.
 const CheckpointStore& store_of(CheckpointFormat);

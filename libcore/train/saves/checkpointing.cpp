@@ -5,38 +5,11 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/files/file.h"
+#include "libcore/json/json_fields.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/train/step/rank_state.h"
 
 namespace megalith {
-
-Json TrainState::to_json() const {
-  Json json(Json::Object{{"iteration", iteration},
-                         {"consumed_train_samples", consumed_train},
-                         {"consumed_valid_samples", consumed_valid},
-                         {"schedule_samples", schedule_samples},
-                         {"skipped_iterations", skipped}});
-  if (best_loss) {
-    json.set("best_loss", *best_loss);
-    json.set("best_iteration", best_iteration);
-    json.set("worse_evaluations", worse_evaluations);
-  }
-  return json;
-}
-
-TrainState TrainState::from_json(const Json& json) {
-  TrainState state{.iteration = json["iteration"].as_int(),
-                   .consumed_train = json["consumed_train_samples"].as_int(),
-                   .consumed_valid = json["consumed_valid_samples"].as_int(),
-                   .schedule_samples = json["schedule_samples"].as_int(),
-                   .skipped = json["skipped_iterations"].as_int()};
-  if (const Json* best = json.find("best_loss")) {
-    state.best_loss = best->as_double();
-    state.best_iteration = json["best_iteration"].as_int();
-    state.worse_evaluations = json["worse_evaluations"].as_int();
-  }
-  return state;
-}
 
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config) {
   std::map<std::string, std::string> files;
@@ -61,7 +34,8 @@ std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const T
       root, state.iteration, on_host ? std::nullopt : std::optional<Stream>(trainer.stream()));
   const Optimizer* const optimizer = extras.optimizer ? &trainer.optimizer() : nullptr;
   put_state(*writer, {trainer.params(), optimizer, trainer.shape(), trainer.groups().at});
-  Json json = state.to_json();
+  Json json = Json::object();
+  add_fields(json, state);
   json.set("scheduler", extras.schedule.to_json());
   if (optimizer) json.set("optimizer_steps", optimizer->steps());
   if (trainer.loss_scale().dynamic()) json.set("loss_scale", trainer.loss_scale().to_json());

@@ -28,8 +28,18 @@ struct TrainState {
   int64_t best_iteration = 0;            // and its iteration
   int64_t worse_evaluations = 0;         // since then
 
-  Json to_json() const;
-  static TrainState from_json(const Json&);  // kData
+  template <class V>
+  void fields(V&& v) {
+    v("iteration", iteration);
+    v("consumed_train_samples", consumed_train);
+    v("consumed_valid_samples", consumed_valid);
+    v("schedule_samples", schedule_samples);
+    v("skipped_iterations", skipped);
+    v("best_loss", best_loss);
+    if (!best_loss) return;
+    v("best_iteration", best_iteration);
+    v("worse_evaluations", worse_evaluations);
+  }
 };
 
 /// What is saved besides tensors.

@@ -73,8 +73,10 @@ class TorchDistStore final : public CheckpointStore {
 };
 
 [[maybe_unused]] const bool kAdded =
-    add_checkpoint_store(CheckpointFormat::kMegalith, std::make_unique<NativeStore>()) &&
-    add_checkpoint_store(CheckpointFormat::kTorchDist, std::make_unique<TorchDistStore>());
+    add_checkpoint_store(add_checkpoint_format(0, "megalith", {.native = true, .with_dist = "torch_dist"}),
+                         std::make_unique<NativeStore>()) &&
+    add_checkpoint_store(add_checkpoint_format(2, "torch_dist", {.native = true, .with_dist = "torch_dist"}),
+                         std::make_unique<TorchDistStore>());
 
 }  // namespace
 }  // namespace megalith

@@ -13,6 +13,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
+#include "libcore/json/json_fields.h"
 #include "libcore/train/saves/checkpoint_store.h"
 
 namespace megalith {
@@ -107,7 +108,7 @@ bool loads_where_it_saves(const CheckpointConfig& config) {
 }
 
 void take_state(StartPoint& start, const Json& state, const std::string& where) {
-  start.state = TrainState::from_json(state);
+  start.state = read_fields<TrainState>(state);
   start.schedule = LrSchedule::from_json(state["scheduler"], where);
   if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
   if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
@@ -134,7 +135,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   return std::nullopt;
 }
 
-std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
+std::string options_to_resume(const CheckpointConfig& config, int64_t iteration) {
   std::string state = config.finetune ? "--no-finetune" : "";
   const std::string and_state = state.empty() ? "" : " " + state;
   if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;

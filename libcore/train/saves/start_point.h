@@ -68,7 +68,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig&
 
 /// The options that make a command resume from the state saved at `iteration`, such as "--load DIR"; empty:
 /// the same command resumes.
-std::string options_to_go_on(const CheckpointConfig&, int64_t iteration);
+std::string options_to_resume(const CheckpointConfig&, int64_t iteration);
 
 /// Converts the schedule and the position in the data of `start` to this run's batch size at the same number
 /// of steps. Only for a start whose progress is counted in steps (StartPoint::step_samples) of another size:

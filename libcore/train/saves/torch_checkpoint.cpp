@@ -206,7 +206,10 @@ class TorchStore final : public CheckpointStore {
 };
 
 [[maybe_unused]] const bool kAdded =
-    add_checkpoint_store(CheckpointFormat::kTorch, std::make_unique<TorchStore>());
+    add_checkpoint_store(add_checkpoint_format(1, "torch", {}), std::make_unique<TorchStore>());
+/// Cuts each tensor among the ranks. It has no store: it is only known so that it can be refused by name.
+[[maybe_unused]] const CheckpointFormat kFsdp =
+    add_checkpoint_format(4, "fsdp_dtensor", {.refusal = "parameters are not cut; give torch_dist"});
 
 }  // namespace
 }  // namespace megalith

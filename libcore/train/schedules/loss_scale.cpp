@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libcore/json/json_fields.h"
+
 namespace megalith {
 namespace {
 
@@ -34,15 +36,13 @@ void LossScale::update(bool overflow) {
 }
 
 Json LossScale::to_json() const {
-  return Json(Json::Object{{"scale", value_},
-                           {"growth_tracker", int64_t{good_steps_}},
-                           {"hysteresis_tracker", int64_t{patience_}}});
+  Json json = Json::object();
+  add_fields(json, *this);
+  return json;
 }
 
 void LossScale::take(const Json& state) {
-  value_ = state["scale"].as_double();
-  good_steps_ = static_cast<int>(state["growth_tracker"].as_int());
-  patience_ = static_cast<int>(state["hysteresis_tracker"].as_int());
+  fields(FieldReader(state));
 }
 
 }  // namespace megalith

@@ -26,6 +26,12 @@ class LossScale {
   /// hysteresis_tracker.
   Json to_json() const;
   void take(const Json&);  // kData
+  template <class V>
+  void fields(V&& v) {
+    v("scale", value_);
+    v("growth_tracker", good_steps_);
+    v("hysteresis_tracker", patience_);
+  }
 
  private:
   bool dynamic_;

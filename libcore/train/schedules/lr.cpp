@@ -20,12 +20,9 @@ double LrSchedule::at(int64_t samples) const {
 }
 
 Json LrSchedule::to_json() const {
-  return Json(Json::Object{{"max_lr", max},
-                           {"min_lr", min},
-                           {"lr_decay_style", enum_name(decay)},
-                           {"lr_warmup_init", first},
-                           {"lr_warmup_steps", warmup},
-                           {"lr_decay_steps", decay_end}});
+  Json json = Json::object();
+  add_fields(json, *this);
+  return json;
 }
 
 namespace {
@@ -40,22 +37,40 @@ const Json& value_of(const Json& scheduler, const char* key, bool number, const 
        "; give --override-opt_param-scheduler to take the command line's schedule");
 }
 
+class ScheduleReader {
+ public:
+  ScheduleReader(const Json& scheduler, const std::string& where) : scheduler_(scheduler), where_(where) {}
+
+  void operator()(const char* name, double& out) const {
+    out = value_of(scheduler_, name, true, where_).as_double();
+  }
+  void operator()(const char* name, int64_t& out) const {
+    out = static_cast<int64_t>(value_of(scheduler_, name, true, where_).as_double());
+  }
+  void operator()(const char* name, IfPresent<double> out) const {
+    if (scheduler_.find(name)) (*this)(name, out.value);
+  }
+  void operator()(const char* name, LrDecayName out) const {
+    const std::string& style = value_of(scheduler_, name, false, where_).as_string();
+    for (const auto& [word, decay] : enum_names(LrDecay{}))
+      if (style == word) {
+        out.decay = decay;
+        return;
+      }
+    fail(ErrorKind::kData, where_, ": ", name, " ", quote(style), " is not one of constant, linear, cosine");
+  }
+
+ private:
+  const Json& scheduler_;
+  const std::string& where_;
+};
+
 }  // namespace
 
 LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
-  const auto number = [&](const char* key) { return value_of(json, key, true, where).as_double(); };
-  LrSchedule schedule{.max = number("max_lr"),
-                      .min = number("min_lr"),
-                      .warmup = number("lr_warmup_steps"),
-                      .decay_end = static_cast<int64_t>(number("lr_decay_steps"))};
-  if (json.find("lr_warmup_init")) schedule.first = number("lr_warmup_init");
-  const std::string& style = value_of(json, "lr_decay_style", false, where).as_string();
-  for (const auto& [name, value] : enum_names(LrDecay{}))
-    if (style == name) {
-      schedule.decay = value;
-      return schedule;
-    }
-  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is not one of constant, linear, cosine");
+  LrSchedule schedule;
+  schedule.fields(ScheduleReader(json, where));
+  return schedule;
 }
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {

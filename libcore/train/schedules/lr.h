@@ -5,8 +5,15 @@
 
 #include "libcore/config/train_config.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_fields.h"
 
 namespace megalith {
+
+/// Saved as its name.
+struct LrDecayName {
+  LrDecay& decay;
+  Json to_json() const { return enum_name(decay); }
+};
 
 /// Megatron's OptimizerParamScheduler: the learning rate as a function of the samples that the optimizer has
 /// consumed so far, so the first step of a run with warm-up has rate 0.
@@ -23,6 +30,16 @@ struct LrSchedule {
   /// lr_decay_steps; and our own lr_warmup_init.
   Json to_json() const;
   static LrSchedule from_json(const Json&, const std::string& where);  // kData
+
+  template <class V>
+  void fields(V&& v) {
+    v("max_lr", max);
+    v("min_lr", min);
+    v("lr_decay_style", LrDecayName{decay});
+    v("lr_warmup_init", IfPresent<double>{first});
+    v("lr_warmup_steps", warmup);
+    v("lr_decay_steps", decay_end);
+  }
 };
 
 /// The schedule, in samples, of a configuration after finish() and validate(): steps times the global batch,

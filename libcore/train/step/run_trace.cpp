@@ -4,6 +4,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
 namespace {
@@ -21,19 +22,63 @@ Json name_event(const char* what, int process, int thread, const std::string& na
                            {"args", Json(Json::Object{{"name", name}})}});
 }
 
-std::string events_of(int rank, const std::string& rank_name, std::span<const TraceLane> lanes) {
+/// A span's times on the clock of its rank's machine, in microseconds.
+struct TimedSpan {
+  std::string name;
+  double begin_us = 0, us = 0;
+
+  template <class V>
+  void members(V&& visit) {
+    visit(name, begin_us, us);
+  }
+};
+
+struct TimedLane {
+  std::string name;
+  std::vector<TimedSpan> spans;
+
+  template <class V>
+  void members(V&& visit) {
+    visit(name, spans);
+  }
+};
+
+struct RankTrace {
+  std::string name;
+  std::vector<TimedLane> lanes;
+
+  template <class V>
+  void members(V&& visit) {
+    visit(name, lanes);
+  }
+};
+
+RankTrace timed(const std::string& rank_name, std::span<const TraceLane> lanes) {
   // In absolute time: ranks in several processes have no other common clock.
   const std::chrono::nanoseconds offset =
       std::chrono::system_clock::now().time_since_epoch() - SpanLog::Clock::now().time_since_epoch();
-  std::vector<std::string> events = {name_event("process_name", rank, 0, rank_name).dump()};
-  for (size_t lane = 0; lane < lanes.size(); ++lane) {
-    const int thread = static_cast<int>(lane);
-    events.push_back(name_event("thread_name", rank, thread, lanes[lane].name).dump());
-    for (const SpanLog::Span& span : lanes[lane].spans)
+  RankTrace trace{.name = rank_name, .lanes = {}};
+  for (const TraceLane& lane : lanes) {
+    TimedLane& out = trace.lanes.emplace_back(TimedLane{.name = lane.name, .spans = {}});
+    for (const SpanLog::Span& span : lane.spans)
+      out.spans.push_back({.name = span.name,
+                           .begin_us = us(span.begin.time_since_epoch() + offset),
+                           .us = us(span.end - span.begin)});
+  }
+  return trace;
+}
+
+std::string events_of(int rank, const RankTrace& trace) {
+  std::vector<std::string> events = {name_event("process_name", rank, 0, trace.name).dump()};
+  for (size_t i = 0; i < trace.lanes.size(); ++i) {
+    const TimedLane& lane = trace.lanes[i];
+    const int thread = static_cast<int>(i);
+    events.push_back(name_event("thread_name", rank, thread, lane.name).dump());
+    for (const TimedSpan& span : lane.spans)
       events.push_back(to_json({.name = span.name,
-                                .category = lanes[lane].name,
-                                .begin_us = us(span.begin.time_since_epoch() + offset),
-                                .us = us(span.end - span.begin),
+                                .category = lane.name,
+                                .begin_us = span.begin_us,
+                                .us = span.us,
                                 .process = rank,
                                 .thread = thread})
                            .dump());
@@ -55,9 +100,12 @@ Json to_json(const TraceEvent& event) {
 
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
                      std::span<const TraceLane> lanes) {
-  const std::vector<std::string> all = world.exchange(events_of(world.rank(), rank_name, lanes));
-  if (world.rank() == 0)
-    write_file(path, concat("{\"traceEvents\":[\n", join(all, ",\n"), "\n]}\n"), OutputKind::kStream);
+  const std::vector<RankTrace> traces = exchange_values(world, timed(rank_name, lanes));
+  if (world.rank() > 0) return;
+  std::vector<std::string> events;
+  for (size_t rank = 0; rank < traces.size(); ++rank)
+    events.push_back(events_of(static_cast<int>(rank), traces[rank]));
+  write_file(path, concat("{\"traceEvents\":[\n", join(events, ",\n"), "\n]}\n"), OutputKind::kStream);
 }
 
 }  // namespace megalith

@@ -39,7 +39,7 @@ class FinetuneBegin : public FinetuneApp {
   }
 };
 
-TEST_F(FinetuneBegin, GoesOnWithAPrefixAsAPrefix) {
+TEST_F(FinetuneBegin, ContinuesWithAPrefixAsAPrefix) {
   const std::string prefix = kSmall + "--learning_rate 3e-2 --prefix-tuning --num-prefix-tokens 5 ";
   ASSERT_EQ(tune(prefix + "--log-json first.jsonl").code, 0);
   const double first = losses("first.jsonl").front();

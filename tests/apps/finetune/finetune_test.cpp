@@ -87,7 +87,7 @@ TEST_F(FinetuneApp, LayoutsHaveTheLossesOfOneRank) {
   }
 }
 
-TEST_F(FinetuneApp, GoesOnWhereItStopped) {
+TEST_F(FinetuneApp, ResumesWhereItStopped) {
   ASSERT_EQ(tune(kLora + "--log-json whole.jsonl").code, 0);
   const std::vector<double> whole = losses("whole.jsonl");
   fs::remove_all(dir_ / "out");
@@ -99,7 +99,7 @@ TEST_F(FinetuneApp, GoesOnWhereItStopped) {
 }
 
 // PaddleNLP's names: a run resumes in another folder, from a named checkpoint.
-TEST_F(FinetuneApp, GoesOnFromTheCheckpointThatIsNamed) {
+TEST_F(FinetuneApp, ResumesFromTheCheckpointThatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json whole.jsonl --save_steps 8").code, 0);
   const CommandResult rest =
       tune(kLora +

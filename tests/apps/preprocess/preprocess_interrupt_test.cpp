@@ -55,7 +55,7 @@ class PreprocessInterrupted : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
+TEST_F(PreprocessInterrupted, ResumesToTheSameBytesAfterSignals) {
   for (const char* signal : {"TERM", "INT", "KILL"}) {
     const CommandResult stopped = run(during("--workers 2 --resume", concat("kill -", signal, " $pid")));
     EXPECT_EQ(stopped.code, signal == std::string("KILL") ? 128 + 9 : 75) << stopped.all();
@@ -80,7 +80,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
 }
 
 // A limit on the size of files makes writes fail as a full disk does.
-TEST_F(PreprocessInterrupted, GoesOnAfterAFullDisk) {
+TEST_F(PreprocessInterrupted, ResumesAfterAFullDisk) {
   const CommandResult full =
       run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out --workers 2 --resume)");
   EXPECT_EQ(full.code, 74);

@@ -122,7 +122,7 @@ TEST_F(PaddleApp, BeginsWithTheModelsWeightsOrRandomOnes) {
             0.05);
 }
 
-TEST_F(PaddleApp, GoesOnFromItsOutputFolderUnlessToldToOverwriteIt) {
+TEST_F(PaddleApp, ResumesFromItsOutputFolderUnlessToldToOverwriteIt) {
   ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);
   ASSERT_EQ(pretrain("--output_dir out --exit-interval 3 --log-json a.jsonl").code, 0);
   const CommandResult second = pretrain("--output_dir out --log-json b.jsonl");

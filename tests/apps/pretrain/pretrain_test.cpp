@@ -126,7 +126,7 @@ TEST_F(PretrainApp, EvaluatesWithoutTraining) {
 }
 
 // A reader that exits, or a full disk, does not end a run.
-TEST_F(PretrainApp, GoesOnWhereItsLogCannotBeWritten) {
+TEST_F(PretrainApp, ContinuesWhereItsLogCannotBeWritten) {
   const CommandResult result = run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " +
                                            kModel + "--save s > /dev/full");
   EXPECT_EQ(result.code, 0) << result.err;
@@ -136,7 +136,7 @@ TEST_F(PretrainApp, GoesOnWhereItsLogCannotBeWritten) {
   EXPECT_TRUE(fs::exists(dir_ / "s/iter_0000020"));
 }
 
-TEST_F(PretrainApp, SavesAtASignalAndGoesOnWithTheSameCommand) {
+TEST_F(PretrainApp, SavesAtASignalAndResumesWithTheSameCommand) {
   const std::string options = "--train-iters 100000 --save s --load s --log-json s.jsonl --eval-iters 0";
   const CommandResult stopped = run_command(
       "cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +

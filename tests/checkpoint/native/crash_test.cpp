@@ -109,7 +109,7 @@ TEST_F(CrashTest, KillWhileTheSameIterationIsSavedAgainLeavesIt) {
                 [&](const FaultRun&, const std::string& root) { EXPECT_EQ(verified_iteration(root), 10); });
 }
 
-TEST_F(CrashTest, ARunGoesOnAfterAKill) {
+TEST_F(CrashTest, ARunResumesAfterAKill) {
   at_every_call({.mode = Fault::kKill}, 20, [&](const FaultRun&, const std::string& root) {
     EXPECT_EQ(test::run_with_fault({}, [&] { save(root, 30); }).exit_code, 0);
     EXPECT_EQ(verified_iteration(root), 30);

@@ -47,7 +47,7 @@ TEST(Crc32, EqualsTheDefinitionForEveryLengthAndAlignment) {
     }
 }
 
-TEST(Crc32, GoesOnWhereItStopped) {
+TEST(Crc32, ContinuesWhereItStopped) {
   const std::string all = bytes_of(1000);
   for (const size_t cut : {0U, 1U, 63U, 128U, 500U, 999U})
     EXPECT_EQ(crc32(crc32(0, all.data(), cut), all.data() + cut, all.size() - cut), naive(all));

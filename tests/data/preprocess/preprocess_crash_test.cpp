@@ -207,7 +207,7 @@ TEST_F(PreprocessCrash, FinishesShortWrites) {
 }
 
 // The second run is killed too; a third one completes the work.
-TEST_F(PreprocessCrash, GoesOnToTheSameBytesWhereverItIsKilled) {
+TEST_F(PreprocessCrash, ResumesToTheSameBytesWhereverItIsKilled) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
   config_.resume = true;
@@ -224,7 +224,7 @@ TEST_F(PreprocessCrash, GoesOnToTheSameBytesWhereverItIsKilled) {
   }
 }
 
-TEST_F(PreprocessCrash, GoesOnAfterAFullDisk) {
+TEST_F(PreprocessCrash, ResumesAfterAFullDisk) {
   const auto whole = expected();
   config_.resume = true;
   at_every_call({.mode = Fault::kFail, .error = ENOSPC}, [&](const FaultRun&) {
@@ -258,7 +258,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   EXPECT_EQ(left.size(), 9U);  // the journal, three files a key, the hashes, the rejects
   std::mt19937 random(17);
   std::map<std::string, int> refused;
-  const auto go_on = [&](const std::string& name, const std::string& bytes) {
+  const auto resume = [&](const std::string& name, const std::string& bytes) {
     fs::remove_all(dir_.path() / "out");
     fs::create_directory(dir_.path() / "out");
     for (const auto& [file, contents] : left) write_file(dir_ / ("out/" + file), contents);
@@ -282,7 +282,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
         bad.resize(at);
       else if (!bad.empty())
         bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 8));
-      go_on(name, bad);
+      resume(name, bad);
     }
     EXPECT_GT(refused[name], 4) << name;
   }

@@ -539,7 +539,7 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
 }
 
 // Part of a batch that failed may be written: the saved state must not include it.
-TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
+TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
   config_.resume = true;

@@ -30,7 +30,7 @@ class PthCheckpoint : public testing::Test {
   PretrainConfig config() const {
     PretrainConfig c = tiny_config();
     c.checkpoint.save = dir_ / "pth";
-    c.checkpoint.format = CheckpointFormat::kPth;
+    c.checkpoint.format = checkpoint_format("pth");
     return c;
   }
   /// The values of all tensors of a checkpoint of ours, one after another.
@@ -50,7 +50,7 @@ class PthCheckpoint : public testing::Test {
     train(plain, tiny_data(), nullptr);
     PretrainConfig first = plain;
     first.checkpoint.save = dir_ / concat("pth", ranks, plain.train.bf16);
-    first.checkpoint.format = CheckpointFormat::kPth;
+    first.checkpoint.format = checkpoint_format("pth");
     first.train.exit_interval = 10;
     train(first, tiny_data(), nullptr);
     EXPECT_TRUE(file_exists(first.checkpoint.save + "/model_000009.pth"));

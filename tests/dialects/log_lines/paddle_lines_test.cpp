@@ -33,10 +33,10 @@ TEST(PaddleLines, GiveMeansAndRatesOfTheInterval) {
                                         .parameters = 0,
                                         .memory = 0});
   ASSERT_NE(lines, nullptr);
-  EXPECT_FALSE(lines->needs().steps_from_zero);
+  EXPECT_EQ(step_numbering(config.train.log_style).first_due, 0);
   test::LogLines log;
   lines->step({.figures = {.iteration = 19, .loss = 9.25, .seconds = 1.5}});
-  lines->step({.figures = {.iteration = 20, .loss = 9, .learning_rate = 1e-5, .seconds = 0.5}});
+  lines->step({.figures = {.iteration = 20, .loss = 9, .next_rate = 1e-5, .seconds = 0.5}});
   lines->evaluation({.iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
   lines->evaluation({.test = true, .iteration = 20, .loss = 2, .batches = 5, .seconds = 2.5});
   ASSERT_EQ(log.lines.size(), 2U);

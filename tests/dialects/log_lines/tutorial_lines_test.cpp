@@ -62,7 +62,10 @@ TEST(TutorialLines, CountStepsFromZeroAtEvaluations) {
   const PretrainConfig config = tutorial();
   const auto world = make_self_comm();
   const auto lines = make_styled_lines(observed(config, *world, {}));
-  EXPECT_TRUE(lines->needs().own_loss && lines->needs().train_loss && lines->needs().steps_from_zero);
+  EXPECT_TRUE(lines->needs().own_loss && lines->needs().train_loss);
+  const StepNumbering numbering = step_numbering(LogStyle::kDdpTutorial);
+  EXPECT_EQ(numbering.first_due, 1);
+  EXPECT_EQ(numbering.rate, &StepFigures::rate);
   test::LogLines log;
   lines->evaluation({.iteration = 1, .loss = 9.14, .train_loss = 9.1312});
   lines->evaluation({.iteration = 0, .loss = 9.5});

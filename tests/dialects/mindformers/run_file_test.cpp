@@ -502,7 +502,7 @@ TEST(MindFormers, CountsContextRanksAsRanks) {
       std::string::npos);
 }
 
-TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
+TEST(MindFormers, BeginsWithWeightsOrResumes) {
   const Training begun = train_on(small("load_checkpoint: dir\n"));
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);

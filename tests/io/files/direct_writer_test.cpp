@@ -38,7 +38,7 @@ class DirectWriterTest : public testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(DirectWriterTest, GoesOnBehindAnySizeAndWritesOverAnyPlace) {
+TEST_F(DirectWriterTest, ContinuesBehindAnySizeAndWritesOverAnyPlace) {
   std::mt19937 random(1);
   for (const size_t before : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, kMiB + 5}) {
     std::string expected = test::random_bytes(random, before);
@@ -212,7 +212,7 @@ TEST(AtomicFile, IsWholeWhereverItsStreamBegins) {
     }
 }
 
-TEST(AtomicFile, GoesOnBehindWhatWasStreamed) {
+TEST(AtomicFile, ContinuesBehindWhatWasStreamed) {
   const test::TempDir dir;
   std::mt19937 random(3);
   const std::string text = test::random_bytes(random, 9 * kMiB + 123);

@@ -153,7 +153,7 @@ TEST(AtomicFile, NamesTheFolderThatIsNotThere) {
   }
 }
 
-TEST(AtomicFile, GoesOnBehindWhatAnInterruptedOneKept) {
+TEST(AtomicFile, ContinuesBehindWhatAnInterruptedOneKept) {
   const test::TempDir dir;
   const std::string path = dir / "out";
   {

@@ -63,7 +63,7 @@ TEST(ScratchFile, NamesTheFolderThatItCannotUse) {
   }
 }
 
-TEST(ScratchFile, GoesOnBehindWhatWasSaved) {
+TEST(ScratchFile, ContinuesBehindWhatWasSaved) {
   for (const uint32_t kept : {0U, 1U, 262144U, 300'000U}) {
     const test::TempDir dir;
     std::vector<uint32_t> expected;

@@ -278,7 +278,7 @@ TEST(LineReader, KnowsThePlacesOfElementsWhereverTheWindowEnds) {
   EXPECT_EQ(n, array.elements.size());
 }
 
-TEST(LineReader, GoesOnAtTheEndOfAnyBatch) {
+TEST(LineReader, ContinuesAtTheEndOfAnyBatch) {
   std::mt19937 random(19);
   const test::TempDir dir;
   std::string lines = "\xEF\xBB\xBFx\r\n";

@@ -109,7 +109,7 @@ TEST(Gpt2Scan, CutsRandomTextsAsTheDefinitionDoes) {
   }
 }
 
-TEST(Gpt2Scan, GoesOnWhereItsRoomEnds) {
+TEST(Gpt2Scan, ContinuesWhereItsRoomEnds) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : ".a";
   expect_all_equal(text, kMinEnds);

@@ -211,7 +211,7 @@ TEST(WordScan, LooksAsFarAheadAsSpacesGo) {
         }
 }
 
-TEST(WordScan, GoesOnWhereItsRoomEnds) {
+TEST(WordScan, ContinuesWhereItsRoomEnds) {
   std::string text;
   for (int i = 0; i < 3000; ++i)
     text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : i % 3 == 0 ? "12345" : ".a";

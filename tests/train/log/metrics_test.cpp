@@ -25,7 +25,8 @@ StepFigures step(int64_t iteration, double loss) {
   return {.iteration = iteration,
           .consumed_samples = iteration * 16,
           .loss = loss,
-          .learning_rate = 1e-4,
+          .rate = 2e-4,
+          .next_rate = 1e-4,
           .grad_norm = 1.23449,
           .seconds = 0.125,
           .samples = 16,
@@ -90,6 +91,13 @@ TEST(TrainLine, KeepsNumbersThatOutgrowTheirColumn) {
       << line.text();
 }
 
+TEST(TrainLine, HasTheRateThatItsLogStyleLogs) {
+  TrainLine next({.iterations = 100}), own({.iterations = 100, .rate = &StepFigures::rate});
+  for (TrainLine* const line : {&next, &own}) line->add(step(9, 6.0));
+  EXPECT_NE(next.text().find(" learning rate: 1.000000E-04 |"), std::string::npos) << next.text();
+  EXPECT_NE(own.text().find(" learning rate: 2.000000E-04 |"), std::string::npos) << own.text();
+}
+
 TEST(EvaluationLine, IsMegatronsLine) {
   EXPECT_EQ(evaluation_line("iteration 100", 5.1),
             " validation loss at iteration 100 | lm loss value: 5.100000E+00 | lm loss PPL: 1.640219E+02 |");
@@ -101,6 +109,15 @@ std::vector<Json> lines_of(const std::string& path) {
   std::vector<Json> lines;
   for (const std::string& line : split(trim(read_file(path)), '\n')) lines.push_back(Json::parse(line, path));
   return lines;
+}
+
+TEST(RunLog, HasTheRateThatItsLogStyleLogs) {
+  const TempDir folder;
+  for (const auto& [rate, wanted] : {std::pair(&StepFigures::next_rate, 1e-4), {&StepFigures::rate, 2e-4}}) {
+    const std::string path = folder / "run.jsonl";
+    RunLog({.json = path, .rate = rate}).step({.figures = step(1, 6.0)});
+    EXPECT_EQ(lines_of(path).back()["lr"].as_double(), wanted);
+  }
 }
 
 TEST(RunLog, WritesOneObjectALine) {
@@ -134,7 +151,7 @@ TEST(RunLog, WritesOneObjectALine) {
   EXPECT_EQ(lines[7]["reason"].as_string(), "done");
 }
 
-TEST(RunLog, GoesOnInTheSameFile) {
+TEST(RunLog, ContinuesInTheSameFile) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
   RunLog({.json = path}).step({.figures = step(1, 6.0)});

@@ -34,7 +34,7 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
 }
 
 // A run would append its figures to the file, and could not read them at its end.
-TEST(Report, WantsFiguresInTheFileThatARunGoesOnWith) {
+TEST(Report, WantsFiguresInTheFileThatARunResumesWith) {
   const test::TempDir dir;
   check_figures(dir / "absent");
   for (const std::string& good : {std::string(), std::string("\n"), std::string(kMetrics)}) {

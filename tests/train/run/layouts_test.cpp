@@ -236,7 +236,7 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
 }
 
 /// Ten iterations saved in one layout, ten more in another.
-Curve go_on(const Family& family, const Layout& first, const Layout& second) {
+Curve resume(const Family& family, const Layout& first, const Layout& second) {
   const TempDir dir;
   PretrainConfig config = config_of(family, first);
   config.checkpoint.save = config.checkpoint.load = (dir.path() / "checkpoint").string();
@@ -263,9 +263,9 @@ INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn([] {
                                   instance.param.second.name;
                          });
 
-TEST_P(Resume, UnderAnotherLayoutGoesOnAsOneRun) {
+TEST_P(Resume, UnderAnotherLayoutResumesAsOneRun) {
   const auto& [first, second] = GetParam();
-  const Curve curve = go_on(kGpt2, first, second), &whole = reference(kGpt2);
+  const Curve curve = resume(kGpt2, first, second), &whole = reference(kGpt2);
   ASSERT_EQ(curve.loss.size(), 10U);
   expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
 }
@@ -275,7 +275,7 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
     for (const Layout& layout : layouts()) {
       if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
-      const Curve broken = go_on(family, layout, layout), whole = run(config_of(family, layout));
+      const Curve broken = resume(family, layout, layout), whole = run(config_of(family, layout));
       ASSERT_EQ(broken.loss.size(), 10U);
       for (const auto& [iteration, loss] : broken.loss)
         EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;

@@ -481,7 +481,7 @@ TEST_F(Loop, FinetunesFromTheParametersAlone) {
   EXPECT_LT(step["loss"].as_double(), figures("base", "train")[0]["loss"].as_double() - 0.3);
 }
 
-TEST_F(Loop, GoesOnWithoutMomentsWhenTold) {
+TEST_F(Loop, ResumesWithoutMomentsWhenTold) {
   PretrainConfig c = config("run");
   c.train.exit_interval = 5;
   c.checkpoint.save_optim = false;

@@ -22,9 +22,11 @@ CheckpointConfig saves(CheckpointFormat format, std::optional<int64_t> interval)
   return config;
 }
 
+const StepNumbering kTutorial{.first_due = 1, .epoch_ends = true};
+
 TEST(StepInterval, IsDueAtItsMultiples) {
   EXPECT_EQ(due_steps(evaluation_interval(4, {}), 9), (std::vector<int64_t>{0, 4, 8}));
-  EXPECT_EQ(due_steps(save_interval(saves(CheckpointFormat::kMegalith, 3), {.epoch_steps = 2}), 7),
+  EXPECT_EQ(due_steps(save_interval(saves(checkpoint_format("megalith"), 3), {}, 2), 7),
             (std::vector<int64_t>{0, 3, 6}));
   EXPECT_EQ(due_steps(StepInterval{}, 9), (std::vector<int64_t>{}));
 }
@@ -32,16 +34,14 @@ TEST(StepInterval, IsDueAtItsMultiples) {
 // The PyTorch DDP tutorial's `if global_step % interval == 0` with steps 0, 1, 2, …, and its pair at the end
 // of each epoch.
 TEST(StepInterval, IsDueAfterTheFirstStepWhereStepsAreCountedFromZero) {
-  EXPECT_EQ(due_steps(evaluation_interval(4, {.from_zero = true}), 9), (std::vector<int64_t>{1, 5, 9}));
-  const CheckpointConfig pairs = saves(CheckpointFormat::kPth, 4), ours = saves(CheckpointFormat::kTorch, 4);
-  EXPECT_EQ(due_steps(save_interval(pairs, {}), 9), (std::vector<int64_t>{1, 5, 9}));
-  EXPECT_EQ(due_steps(save_interval(ours, {.from_zero = true, .epoch_steps = 3}), 9),
-            (std::vector<int64_t>{1, 5, 9}));
-  EXPECT_EQ(due_steps(save_interval(pairs, {.from_zero = true, .epoch_steps = 3}), 9),
-            (std::vector<int64_t>{0, 1, 3, 5, 6, 9}));
-  EXPECT_EQ(
-      due_steps(save_interval(saves(CheckpointFormat::kPth, {}), {.from_zero = true, .epoch_steps = 3}), 9),
-      (std::vector<int64_t>{0, 3, 6, 9}));
+  EXPECT_EQ(due_steps(evaluation_interval(4, kTutorial), 9), (std::vector<int64_t>{1, 5, 9}));
+  const CheckpointConfig pairs = saves(checkpoint_format("pth"), 4),
+                         ours = saves(checkpoint_format("torch"), 4);
+  EXPECT_EQ(due_steps(save_interval(pairs, {}, 3), 9), (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(due_steps(save_interval(ours, kTutorial, 3), 9), (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(due_steps(save_interval(pairs, kTutorial, 3), 9), (std::vector<int64_t>{0, 1, 3, 5, 6, 9}));
+  EXPECT_EQ(due_steps(save_interval(saves(checkpoint_format("pth"), {}), kTutorial, 3), 9),
+            (std::vector<int64_t>{0, 3, 6, 9}));
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     }
   }
   /// What a kill left is gone, unless nothing remained to be saved: then the old checkpoint may be there.
-  void expect_to_go_on(const Trial& trial) {
+  void expect_to_resume(const Trial& trial) {
     for (const RankEnd& end : run(config(dir_ / "trial"))) EXPECT_TRUE(end.is_exit(0)) << end.error;
     EXPECT_EQ(checksums(dir_ / "trial"), checksums(dir_ / "whole"));
     for (const auto& entry : fs::directory_iterator(dir_ / "trial")) {
@@ -145,7 +145,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Saves, SaveFaults, testing::Bool(),
                          [](const auto& test) { return test.param ? "Background" : "Waiting"; });
 
-TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatGoesOn) {
+TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatResumes) {
   int lost = 0;
   at_every_call({.mode = Fault::kKill}, [&](const Trial& trial) {
     const RankEnd &killed = trial.ends[static_cast<size_t>(trial.rank)],
@@ -158,7 +158,7 @@ TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatGoesOn) {
           << other.error;
     }
     lost += trial.iteration == kStart ? 1 : 0;
-    if (trials_ % 4 == 0) expect_to_go_on(trial);
+    if (trials_ % 4 == 0) expect_to_resume(trial);
   });
   EXPECT_GT(trials_, 60);
   EXPECT_GT(lost, 20);
@@ -174,7 +174,7 @@ TEST_P(SaveFaults, AFullDiskOfOneRankEndsAllAndLeavesTheCheckpointBefore) {
     ended += code == 74 ? 1 : 0;
     for (const auto& entry : fs::directory_iterator(dir_ / "trial"))
       EXPECT_FALSE(code == 74 && entry.path().filename().string().starts_with(".iter")) << entry.path();
-    if (code == 74 && trials_ % 8 == 0) expect_to_go_on(trial);
+    if (code == 74 && trials_ % 8 == 0) expect_to_resume(trial);
   });
   EXPECT_GT(trials_, 60);
   EXPECT_GT(ended, 30);

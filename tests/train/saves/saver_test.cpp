@@ -41,7 +41,7 @@ class SaverTest : public testing::Test {
 
   SaverOptions options(const std::string& name) {
     return {.root = dir_ / name,
-            .store = store_of(CheckpointFormat::kMegalith),
+            .store = store_of(checkpoint_format("megalith")),
             .peer_timeout = std::chrono::seconds(10),
             .complete = [this](int64_t iteration, const std::string& path) {
               complete_.push_back(iteration);
@@ -72,12 +72,12 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   Saver(*waits, options("waited")).start({.iteration = 2}, extras());
   EXPECT_EQ(complete_, (std::vector<int64_t>{2}));
 
-  const auto goes_on = trained(SaveCopy::kAll);
-  Saver saver(*goes_on, options("background"));
+  const auto continuing = trained(SaveCopy::kAll);
+  Saver saver(*continuing, options("background"));
   EXPECT_TRUE(saver.in_background());
   saver.start({.iteration = 2}, extras());
   EXPECT_EQ(saver.begun(), 2);
-  for (int i = 0; i < 5; ++i) step(*goes_on);  // whether or not it is written already
+  for (int i = 0; i < 5; ++i) step(*continuing);  // whether or not it is written already
   saver.finish();
   EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
   EXPECT_NE(log_.find("; training continues while they are written"), std::string::npos) << log_;

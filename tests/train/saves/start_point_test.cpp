@@ -79,28 +79,28 @@ TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
   fs::create_directory(st);
   CheckpointConfig c;
   c.save = st;
-  EXPECT_EQ(options_to_go_on(c, 19), "--load " + st);
+  EXPECT_EQ(options_to_resume(c, 19), "--load " + st);
   c.load = st + "/../st/";
-  EXPECT_EQ(options_to_go_on(c, 19), "");
+  EXPECT_EQ(options_to_resume(c, 19), "");
   c.finetune = true;
-  EXPECT_EQ(options_to_go_on(c, 19), "--no-finetune");
+  EXPECT_EQ(options_to_resume(c, 19), "--no-finetune");
   c.load = st + "/iter_0000005";
-  EXPECT_EQ(options_to_go_on(c, 19), "--load " + st + " --no-finetune");
+  EXPECT_EQ(options_to_resume(c, 19), "--load " + st + " --no-finetune");
   c.finetune = false;
   c.load_named_by = "--resume-from-checkpoint";
-  EXPECT_EQ(options_to_go_on(c, 19), "--resume-from-checkpoint " + st);
+  EXPECT_EQ(options_to_resume(c, 19), "--resume-from-checkpoint " + st);
   CheckpointConfig pairs;
   pairs.save = st;
-  pairs.format = CheckpointFormat::kPth;
-  EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");  // pairs are numbered from 0
+  pairs.format = checkpoint_format("pth");
+  EXPECT_EQ(options_to_resume(pairs, 19), "--checkpoint 18");  // pairs are numbered from 0
   pairs.number = 5;
-  EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");
-  pairs.format = CheckpointFormat::kMegalith;
-  EXPECT_EQ(options_to_go_on(pairs, 19), "--load " + st + " in place of --checkpoint 5");
+  EXPECT_EQ(options_to_resume(pairs, 19), "--checkpoint 18");
+  pairs.format = checkpoint_format("megalith");
+  EXPECT_EQ(options_to_resume(pairs, 19), "--load " + st + " in place of --checkpoint 5");
   pairs.number.reset();
   pairs.load = st;
-  pairs.format = CheckpointFormat::kPth;
-  EXPECT_EQ(options_to_go_on(pairs, 19), "");
+  pairs.format = checkpoint_format("pth");
+  EXPECT_EQ(options_to_resume(pairs, 19), "");
 }
 
 TEST_F(Start, TakesAnIterationFolderAsItsRoot) {

@@ -31,14 +31,14 @@ using test::tiny_data;
 constexpr const char* kFirstRank = "mp_rank_00/model_optim_rng.pt";
 
 /// Ten steps saved in `format`, ten more, and the last checkpoint in ours; all below one folder.
-std::string go_on(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
+std::string resume(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
   config.checkpoint.save = dir / concat(name, "-first");
   config.checkpoint.format = format;
   config.train.exit_interval = 10;
   train(config, tiny_data(), nullptr);
   config.checkpoint.load = config.checkpoint.save;
   config.checkpoint.save = dir / name;
-  config.checkpoint.format = CheckpointFormat::kMegalith;
+  config.checkpoint.format = checkpoint_format("megalith");
   config.train.exit_interval.reset();
   EXPECT_EQ(train(config, tiny_data(), nullptr).iteration, 20);
   return config.checkpoint.save;
@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const TempDir dir;
   const PretrainConfig config = in(GetParam());
-  const std::string ours = go_on(dir, config, CheckpointFormat::kMegalith, "ours");
-  const std::string torch = go_on(dir, config, CheckpointFormat::kTorch, "torch");
+  const std::string ours = resume(dir, config, checkpoint_format("megalith"), "ours");
+  const std::string torch = resume(dir, config, checkpoint_format("torch"), "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
   EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made from
@@ -91,7 +91,7 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
 TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp32);
-  config.checkpoint.format = CheckpointFormat::kTorch;
+  config.checkpoint.format = checkpoint_format("torch");
   const auto run = [&](const char* name, std::optional<int64_t> exit_at) {
     config.checkpoint.load = config.checkpoint.save = dir / name;
     config.train.exit_interval = exit_at;
@@ -136,7 +136,7 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   PretrainConfig config = in(Precision::kFp16);
   config.train.decay_iters = 10;
   config.checkpoint.save = dir / "s";
-  config.checkpoint.format = CheckpointFormat::kTorch;
+  config.checkpoint.format = checkpoint_format("torch");
   train(config, tiny_data(), nullptr);
   const TorchFile file = open_torch(dir / concat("s/iter_0000020/", kFirstRank));
   const PickleRef root = file.tree.root();
@@ -218,7 +218,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
     PretrainConfig first = back ? one : test::shared(one, spread),
                    second = back ? test::shared(one, spread) : one;
     first.checkpoint.save = second.checkpoint.load = folder;
-    first.checkpoint.format = CheckpointFormat::kTorch;
+    first.checkpoint.format = checkpoint_format("torch");
     first.train.exit_interval = 10;
     losses(first);
     if (!back) {
@@ -237,7 +237,7 @@ TEST(TorchCheckpoint, WithoutTheOptimizerSaysSo) {
   const TempDir dir;
   PretrainConfig config = tiny_config();
   config.checkpoint.save = config.checkpoint.load = dir / "s";
-  config.checkpoint.format = CheckpointFormat::kTorch;
+  config.checkpoint.format = checkpoint_format("torch");
   config.checkpoint.save_optim = false;
   config.train.exit_interval = 10;
   train(config, tiny_data(), nullptr);
@@ -252,7 +252,7 @@ TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack)
   PretrainConfig config = tiny_config();
   config.parallel.pipeline = 2;
   config.parallel.pipeline_layers = {"1", "3"};
-  const CheckpointStore& torch = store_of(CheckpointFormat::kTorch);
+  const CheckpointStore& torch = store_of(checkpoint_format("torch"));
   EXPECT_NE(torch.refusal(config.model, config.parallel).find("--pipeline-layers"), std::string::npos);
   config.parallel.pipeline_layers.clear();
   config.model.kv_channels = 24;

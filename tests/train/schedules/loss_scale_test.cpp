@@ -65,7 +65,7 @@ TEST(LossScale, StaysWhereItIsFixedAndIsOneWithoutFp16) {
   EXPECT_EQ(LossScale(bf16).value(), 8);
 }
 
-TEST(LossScale, GoesOnFromItsState) {
+TEST(LossScale, ContinuesFromItsState) {
   LossScale whole(fp16(64, 1, 3, 2)), first(fp16(64, 1, 3, 2)), second(fp16(64, 1, 3, 2));
   scales(whole, "x.");
   scales(first, "x.");

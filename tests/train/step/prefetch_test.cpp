@@ -30,7 +30,7 @@ TEST(Prefetch, WorksWhileItsOwnerDoesSomethingElse) {
   }
 }
 
-TEST(Prefetch, ThrowsTheJobsErrorOnceAndGoesOn) {
+TEST(Prefetch, ThrowsTheJobsErrorOnceAndContinues) {
   Prefetch prefetch;
   prefetch.start([](const auto&) { throw std::out_of_range("seven"); });
   try {

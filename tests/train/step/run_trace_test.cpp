@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "libcore/parallel/threads/thread_comm.h"
 #include "libcore/train/run/loop.h"
 #include "tests/support/files.h"
 #include "tests/train/run/tiny_run.h"
@@ -21,6 +23,27 @@ TEST(TraceEvent, IsOneOfChromesCompleteEvents) {
   const Json event = to_json(TraceEvent{"F0.3", "compute", 12.5, 3.25, 1, 2});
   EXPECT_EQ(event.dump(),
             R"({"name": "F0.3", "cat": "compute", "ph": "X", "ts": 12.5, "dur": 3.25, "pid": 1, "tid": 2})");
+}
+
+// The file is byte for byte what a viewer reads: each rank a process, each lane a thread of it.
+TEST(RunTrace, NamesTheLanesOfEachRank) {
+  const TempDir dir;
+  const std::string path = dir / "trace.json";
+  run_thread_ranks(2, {}, [&](Communicator& world) {
+    const std::string rank = std::to_string(world.rank());
+    const std::vector<TraceLane> lanes = {{.name = "lane " + rank, .spans = {}}};
+    write_run_trace(path, world, "rank " + rank, lanes);
+  });
+  EXPECT_EQ(read_file(path),
+            "{\"traceEvents\":[\n"
+            R"({"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "rank 0"}},)"
+            "\n"
+            R"({"name": "thread_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "lane 0"}},)"
+            "\n"
+            R"({"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "rank 1"}},)"
+            "\n"
+            R"({"name": "thread_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "lane 1"}})"
+            "\n]}\n");
 }
 
 struct Event {

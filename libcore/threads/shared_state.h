@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+namespace megalith {
+
+/// The lock of state that threads share, their waits for its changes, and the first error of one of them,
+/// which ends all waits. The state itself belongs to the caller.
+class SharedState {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Lock lock() const { return Lock(mutex_); }
+  /// Waits until `ready()` holds. It is called with the lock held, at once and after each changed(). Throws
+  /// the error if there is one.
+  template <class Ready>
+  void wait(Lock& lock, const Ready& ready) {
+    changed_.wait(lock, [&] { return error_ || ready(); });
+    rethrow(lock);
+  }
+  /// As wait(), but not longer than `limit`. Returns whether it is ready.
+  template <class Ready>
+  bool wait_for(Lock& lock, std::chrono::milliseconds limit, const Ready& ready) {
+    const bool in_time = changed_.wait_for(lock, limit, [&] { return error_ || ready(); });
+    rethrow(lock);
+    return in_time;
+  }
+  /// As wait(), but errors are ignored.
+  template <class Ready>
+  void wait_anyway(Lock& lock, const Ready& ready) noexcept {
+    changed_.wait(lock, ready);
+  }
+  /// Wakes all that wait; they look at the state again.
+  void changed() { changed_.notify_all(); }
+
+  bool failed(const Lock&) const { return error_ != nullptr; }
+  /// Keeps the first error; null is none. The caller calls changed().
+  void fail(const Lock&, const std::exception_ptr& error) {
+    if (!error_) error_ = error;
+  }
+  void rethrow(const Lock&) const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::exception_ptr error_;  // the first one
+};
+
+}  // namespace megalith

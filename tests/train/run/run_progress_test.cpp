@@ -1,0 +1,39 @@
+#include "libcore/train/run/run_progress.h"
+
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+class RunProgressTest : public ::testing::Test {
+ protected:
+  const PretrainConfig config_ = test::tiny_config();
+  const DataSets data_ = test::tiny_data();
+  RunProgress progress_{config_, data_.train.read};
+};
+
+TEST_F(RunProgressTest, CountsTheSamplesOfAnEvaluation) {
+  progress_.add_validation(4.5);
+  progress_.add_validation(4.25);
+  EXPECT_EQ(progress_.state().consumed_valid, 16);  // 2 evaluations of 2 batches of 4
+  EXPECT_EQ(progress_.losses().valid().at(0), 4.25);
+}
+
+// A loss must fall by more than the threshold to be the best.
+TEST_F(RunProgressTest, NotesTheBestLoss) {
+  EXPECT_TRUE(progress_.note_loss(4.0, 0.5));
+  EXPECT_FALSE(progress_.note_loss(3.5, 0.5));
+  EXPECT_FALSE(progress_.note_loss(5.0, 0.5));
+  EXPECT_EQ(progress_.state().best_loss, 4.0);
+  EXPECT_EQ(progress_.state().worse_evaluations, 2);
+  EXPECT_TRUE(progress_.note_loss(3.25, 0.5));
+  EXPECT_EQ(progress_.state().best_loss, 3.25);
+  EXPECT_EQ(progress_.state().worse_evaluations, 0);
+}
+
+}  // namespace
+}  // namespace megalith
