@@ -293,8 +293,8 @@ bool RunKind::has(std::string_view kind) const {
 }
 
 const std::vector<ForeignOption>& foreign_options() {
-  static const std::vector<ForeignOption> all = one_by_one();
-  return all;
+  static const std::vector<ForeignOption> kAll = one_by_one();
+  return kAll;
 }
 
 std::vector<OptionFate> fates_in(Program program) {
@@ -303,8 +303,8 @@ std::vector<OptionFate> fates_in(Program program) {
 }
 
 const ForeignOption* logged_option(std::string_view name) {
-  static const std::vector<ForeignOption> own = options_in(kAutoplan | kLog);
-  return find_fate(own, option_key(name));
+  static const std::vector<ForeignOption> kLogged = options_in(kAutoplan | kLog);
+  return find_fate(kLogged, option_key(name));
 }
 
 }  // namespace megalith

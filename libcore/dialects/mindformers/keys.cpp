@@ -141,8 +141,8 @@ std::vector<RunKey> one_by_one() {
 }  // namespace
 
 const std::vector<RunKey>& run_keys() {
-  static const std::vector<RunKey> all = one_by_one();
-  return all;
+  static const std::vector<RunKey> kAll = one_by_one();
+  return kAll;
 }
 
 }  // namespace megalith
