@@ -394,12 +394,7 @@ void Options::take_ignored(const std::vector<Field>& fields, Problems& problems)
     if (words.empty() && is_flag(field)) words = {"true"};
     if (match->negated)
       for (std::string& word : words) word = negate_word(word);
-    if (words.empty() && option.where.place.empty())
-      problems.add(Opt{option.where.name}, " needs a value");
-    else if (words.empty())
-      problems.add_at(option.where.place, option.where.name, " needs a value");
-    else
-      set_field(field, words, option.where, problems);
+    set_field(field, words, option.where, problems);
   }
 }
 

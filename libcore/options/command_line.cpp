@@ -40,16 +40,25 @@ const OptionFate* OptionTable::find_fate(const std::string& name) const {
 }
 
 namespace {
-void refuse(const OptionFate& fate, const Spot& where, Problems& problems) {
+void complain(const Spot& where, Problems& problems, std::string_view what, std::string_view remedy = {}) {
   if (where.place.empty())
-    problems.add(Opt{where.name}, " is not supported; ", fate.remedy);
+    problems.add(Opt{where.name}, what, remedy);
   else
-    problems.add_at(where.place, where.name, " is not supported; ", fate.remedy);
+    problems.add_at(where.place, where.name, what, remedy);
+}
+void refuse(const OptionFate& fate, const Spot& where, Problems& problems) {
+  complain(where, problems, " is not supported; ", fate.remedy);
+}
+
+bool takes_value(const OptionFate& fate) {
+  return fate.remedy.empty() && (fate.values == OptionFate::kOne || fate.values == OptionFate::kSeveral);
 }
 }  // namespace
 
 void FatedOptions::take(const OptionFate& fate, IgnoredOption option, Problems& problems) {
-  if (!refuses(fate, option.words))
+  if (takes_value(fate) && option.words.empty())
+    complain(option.where, problems, " needs a value");
+  else if (!refuses(fate, option.words))
     ignored.push_back(std::move(option));
   else if (fate.conditional())
     conditional.push_back({&fate, std::move(option)});
@@ -274,11 +283,7 @@ class OptionTaker {
       words.push_back(*adjacent_);
     else
       words = fate.remedy.empty() ? take_ignored(name, fate.values, args) : skip_values(args);
-    const bool valued = fate.values == OptionFate::kOne || fate.values == OptionFate::kSeveral;
-    if (fate.remedy.empty() && valued && words.empty())
-      problems_.add(Opt{name}, " needs a value");
-    else
-      out_.fated.take(fate, {.name = "--" + name, .words = std::move(words), .where = {{}, name}}, problems_);
+    out_.fated.take(fate, {.name = "--" + name, .words = std::move(words), .where = {{}, name}}, problems_);
     return {};
   }
 

@@ -52,7 +52,7 @@ struct FatedOptions {
   std::vector<IgnoredOption> ignored;
   std::vector<ConditionalOption> conditional;
 
-  /// Takes one, or adds its refusal to the problems. The fate is referred to.
+  /// Takes one, or adds to the problems that it is refused or lacks its value. The fate is referred to.
   void take(const OptionFate&, IgnoredOption, Problems&);
   void append(const FatedOptions&);
   /// Decides on those that depend on the run: each is ignored, or its refusal is added to the problems.

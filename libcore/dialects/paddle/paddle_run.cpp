@@ -137,7 +137,10 @@ void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, Options& 
 void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
   if (!paddle.input_dir.empty() && !options.given("data-path"))
-    config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
+    // What is wrong already is said before anything that the folder lacks.
+    config.data.data_path = {options.problems().empty()
+                                 ? dataset_of_folder(paddle.input_dir, config.data.cache)
+                                 : paddle.input_dir};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
   if (paddle.eval_batch) count_evaluations(*paddle.eval_batch, config, options);
   if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;

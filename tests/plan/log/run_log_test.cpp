@@ -177,7 +177,7 @@ bool is_refused(const std::string& name, const std::string& value) {
       line_of("expert_tensor_parallel_size", "1") + line_of("virtual_pipeline_model_parallel_size", "4");
   try {
     PlanProblem base = gpt_22b(64);
-    base.machine.device = find_accelerator("H100");
+    base.machine.device = find_accelerator("B200");
     logged_run(log_with(beside + line_of(name, value), "16"), base, "run.log");
   } catch (const Error& error) {
     EXPECT_TRUE(std::string_view(error.what()).starts_with("run.log: " + name + " is ")) << error.what();
