@@ -33,7 +33,8 @@ std::string refusal(const RankHello& mine, const RankHello& theirs);
 /// 2,000 bytes, all printable.
 std::string option_differences(const RankHello& mine, const RankHello& theirs);
 
-/// What rank 0 answers to a hello, and says when the meeting ends: an error, or nothing for a welcome.
+/// What rank 0 answers to a hello, and says when all have joined or the time is over: an error, or nothing
+/// for a welcome.
 constexpr std::string_view kWelcome = "";
 constexpr size_t kMaxAnswer = size_t{1} << 16;
 /// As JSON.

@@ -33,8 +33,8 @@ struct StartPoint {
   std::string no_optimizer = {};                // why not, if known
   /// Samples per step of the run that saved it, if that run's progress is counted in steps; 0: in samples.
   int64_t step_samples = 0;
-  std::string no_fresh_start =
-      {};                // {};  // why a run with --save must not begin at step 0 from it; empty: it may
+  /// Why a run with --save must not begin at step 0 from it; empty: it may.
+  std::string no_fresh_start = {};
   Json loss_scale = {};  // of a dynamic loss scale; null: none
   LossHistory losses = {};
 };
