@@ -289,15 +289,15 @@ struct Operation {
   bool divides = false;
 };
 
-// Python rounds quotients down. The lowest integer has no negative, so nothing is divided by -1 here.
+// Python rounds quotients down. The processor does not divide the lowest integer by -1: it has no negative.
 bool floor_quotient(int64_t a, int64_t b, int64_t& out) {
-  if (b == -1) return false;
+  if (b == -1) return !__builtin_sub_overflow(int64_t{0}, a, &out);
   out = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
   return true;
 }
 bool floor_remainder(int64_t a, int64_t b, int64_t& out) {
-  if (b == -1) return false;
-  out = a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
+  const int64_t rest = b == -1 ? 0 : a % b;
+  out = rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
   return true;
 }
 

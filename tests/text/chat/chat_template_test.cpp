@@ -120,6 +120,9 @@ TEST(ChatTemplate, TakesTheGreatestNumbersAndArgumentsByPlace) {
   EXPECT_EQ(render("{{ range(9223372036854775806, 9223372036854775807, 2)|list|tojson }}"),
             "[9223372036854775806]");
   EXPECT_EQ(render("{{ [1]|tojson(false, 1) }}"), "[\n 1\n]");
+  // Python's: 7 // -1, -7 // -2, and the remainders.
+  EXPECT_EQ(render("{{ [7 // -1, -7 // -2, 7 % -1, 7 % -2]|tojson }}"), "[-7, 3, 0, -1]");
+  EXPECT_EQ(render("{{ (0 - 9223372036854775807 - 1) % -1 }}"), "0");
 }
 
 TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
