@@ -27,7 +27,8 @@ void prepare_process(const char* name) {
   check_cout();
 }
 
-/// After a failed look at a path: whether the path does not exist, or the system failed.
+/// The kind of error after a failed access to a path: kNoInput if the path does not exist, kIo if the system
+/// failed.
 ErrorKind kind_of(const std::error_code& reason) {
   for (const std::errc nowhere : {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
                                   std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})

@@ -32,7 +32,7 @@ std::string read_line(FILE* file) {
 
 std::string help(const fs::path& folder) {
   const std::vector<std::string> apps = find_apps(folder);
-  std::vector<Pipe> answers;  // all are started first, so that they run side by side
+  std::vector<Pipe> answers;  // all apps are started first, so that they run side by side
   for (const std::string& app : apps) answers.push_back(ask_app(app_path(folder, app), "--help-purpose"));
   std::string out = "usage: megalith APP [options]\n\n";
   const size_t columns = columns_of(STDOUT_FILENO);
@@ -47,8 +47,8 @@ std::string help(const fs::path& folder) {
   return out + '\n';
 }
 
-/// Completes the apps' names; after one of them, calls that app's own completion, which the app itself
-/// prints.
+/// A script that completes the apps' names. After the name of an app it calls that app's completion, which
+/// the app itself prints.
 std::string bash_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
   return concat(
@@ -76,7 +76,7 @@ std::string bash_completion(const fs::path& folder) {
       "complete -F _megalith megalith\n");
 }
 
-/// As bash_completion(), but zsh finds the app's own function by the name of its command.
+/// As bash_completion(), but zsh itself finds the app's completion function by the name of the app's command.
 std::string zsh_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
   return concat(
@@ -151,7 +151,7 @@ std::string man(const fs::path& folder) {
   fail(ErrorKind::kIo, program, ": ", std::strerror(errno));
 }
 
-/// What an option of this program itself prints; nothing if an app is to be run.
+/// The output for an option of this program itself; nothing if an app is to be run.
 std::optional<std::string> answer(const fs::path& folder, const std::string& word, int words) {
   if (word == "--help" || word == "-h" || (word == "help" && words == 1)) return help(folder);
   if (word == "--version") return "megalith " MEGALITH_VERSION "\n";
@@ -167,7 +167,7 @@ int run(int argc, char** argv) {
   const fs::path folder = own_folder();
   const std::string word = argc > 1 ? argv[1] : "--help";
   if (const auto text = answer(folder, word, argc - 1)) {
-    std::signal(SIGPIPE, SIG_IGN);  // then reported as ReaderGone
+    std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is then reported as ReaderGone
     write_stdout(*text);
     finish_stdout();
     return 0;

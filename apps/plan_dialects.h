@@ -11,12 +11,13 @@
 
 namespace megalith {
 
-/// The number of data-parallel ranks by PaddleNLP's names, for PlanCommand::data_ranks.
+/// PaddleNLP's option for the number of data-parallel ranks, with its value, for PlanCommand::data_ranks.
 inline std::pair<const char*, int> data_ranks_of(const PaddleNames& paddle) {
   return {"--sharding-parallel-degree", std::max(paddle.sharding_degree.value_or(0), 0)};  // -1: all
 }
 
-/// What the plans of a command may be: sizes that it leaves open are searched.
+/// The kinds of run that a command's plans may be for. A size that the command leaves open is searched, so it
+/// may exceed 1.
 inline RunKind planned_kind(const PlanCommand& command, const Options& options) {
   const auto searched = [&](const char* size, int value) { return value > 1 || !options.given(size); };
   return {.context = searched("context-parallel-size", command.parallel.context),
@@ -31,7 +32,7 @@ struct PlanDialects {
   PaddleConfig paddle;
   MindFormersRun mindformers;
 
-  /// `command` is what `options` are read into.
+  /// `options` are read into `command`.
   void add_to(Options& options, const PlanCommand& command) {
     options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
     options.fates(fates_in(kAutoplan), [&options, &command](std::string_view kind) {

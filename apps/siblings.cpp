@@ -44,7 +44,7 @@ struct Sibling {
   std::string app, script;  // "megalith-convert", its completion script
 };
 
-/// The programs next to this one. Each is started once, however many names are looked for.
+/// The other programs in this program's folder. Each is started only once, however many names are looked up.
 const std::vector<Sibling>& siblings() {
   static const std::vector<Sibling> kAll = [] {
     std::vector<Sibling> found;

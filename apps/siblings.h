@@ -15,8 +15,8 @@ std::filesystem::path own_folder();
 std::vector<std::string> find_apps(const std::filesystem::path& folder);
 std::filesystem::path app_path(const std::filesystem::path& folder, const std::string& app);
 
-/// A program's output for one option, such as --help-purpose, to be read from; empty if the program cannot be
-/// started.
+/// A pipe from which to read what a program prints for one option, such as --help-purpose; empty if the
+/// program cannot be started.
 using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
 Pipe ask_app(const std::filesystem::path& program, const std::string& option);
 

@@ -24,7 +24,7 @@ std::string worker_log_path(const std::string& folder, int rank) {
   return concat(folder, "/workerlog.", rank);
 }
 
-/// workerlog.N in `folder`, which is created if needed; replaces an existing one.
+/// Opens workerlog.N in `folder`, which is created if needed. An existing file is replaced.
 LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = worker_log_path(folder, rank);
@@ -34,7 +34,7 @@ LogFile worker_log(const std::string& folder, int rank) {
   return {.descriptor = file, .path = path, .times = false};
 }
 
-/// This process's lines go to workerlog.N in `folder`, and those of rank 0 also to stdout.
+/// Sends this process's log lines to workerlog.N in `folder`; those of rank 0 also go to stdout.
 void keep_log(const std::string& folder, int rank) {
   add_log_file(worker_log(folder, rank));
   if (rank > 0) set_log_console(LogConsole::kNone);
@@ -85,7 +85,7 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   plan_ = plan_launch(launch_, parallel.nproc, environment);
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
-  if (plan_.world() > 0) parallel.nproc = 0;  // it said how many to start
+  if (plan_.world() > 0) parallel.nproc = 0;  // --nproc said how many ranks to start
   return plan_;
 }
 

@@ -29,7 +29,7 @@ class TrainingApp {
   bool read(Options& options);
   /// Finds out which ranks there are and enters them in `parallel`. To be called before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
-  /// What every such run reads and writes, for check_files(). To be called after plan().
+  /// The files that every training run reads and writes, for check_files(). To be called after plan().
   RunFiles files(const Options& options) const;
 
   using Train =

@@ -30,7 +30,7 @@ bool only_prints(const std::string& word) {
   return word == "-h" || word == "--version" || word.starts_with("--help");
 }
 
-/// Empty if the program was replaced while it ran: the file there is now another one.
+/// The path of this program; empty if its file was replaced while it ran.
 std::string own_program() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);

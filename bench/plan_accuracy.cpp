@@ -3,8 +3,8 @@
 // Predicts the step time and the memory of every run in a table and, where the table has measurements, prints
 // the errors. Predictions do not depend on any measurement. `fullness` in the predictions is the memory that
 // a device needs, as a share of what it has. --list prints the coefficients. With --coefficients-by-class, a
-// row of class C is predicted with FOLDER/C.txt if that exists: what tools/plan_fit fitted to all other
-// classes.
+// row of class C is predicted with FOLDER/C.txt if that exists: tools/plan_fit fitted these coefficients to
+// all other classes.
 //
 // A row that cannot be priced, due to its device or a missing or invalid size, gets an empty line in the
 // predictions; stderr names an unknown device.
@@ -12,10 +12,10 @@
 // Rows of mixtures of experts are priced if their model is one of docs/mixtures.json, whose published shape
 // supplies what the columns do not say.
 //
-// The table has a header and one run a row. These columns are read: model (of these), layers, hidden, heads,
-// kv_heads, ffn, vocab, seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch, global_batch, recompute, sp,
-// dist_opt, precision, framework, arch, attn_kernel, mem_kind, node_gpus, nic_gbps, features, eval_class; to
-// print errors also iter_time_s and peak_mem_gb.
+// The table has a header and one run a row. These columns are read: model (one of docs/mixtures.json),
+// layers, hidden, heads, kv_heads, ffn, vocab, seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch,
+// global_batch, recompute, sp, dist_opt, precision, framework, arch, attn_kernel, mem_kind, node_gpus,
+// nic_gbps, features, eval_class; to print errors also iter_time_s and peak_mem_gb.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -52,7 +52,7 @@ std::vector<std::string> cells(std::string_view line) {
   return out;
 }
 
-/// Lines; a line whose end is inside a quoted cell continues in the next one.
+/// The lines of a CSV text. A line whose end is inside a quoted cell continues in the next one.
 std::vector<std::string> lines_of(const std::string& csv) {
   std::vector<std::string> lines;
   bool quoted = false;
@@ -104,7 +104,7 @@ Accelerator device(const Record& r) {
                                  {"B200-SXM", "B200"}})
     if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
   Accelerator out = find_accelerator(gpu);
-  // Assumed if the source does not say: 400 Gbit/s for eight devices.
+  // Assumed for A100s and A800s if the source does not say: 400 Gbit/s for eight devices.
   constexpr double kRentedA100 = 50e9 / 8;
   if (out.name.starts_with("A100") || out.name.starts_with("A800")) out.network_bandwidth = kRentedA100;
   if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
@@ -126,7 +126,7 @@ Schedule schedule(const std::string& features) {
   return Schedule::kOneForwardOneBackward;
 }
 
-/// What each code base does. docs/planner.md says which of it was read in sources and which is assumed.
+/// What each code base does. docs/planner.md says what of this was read in sources and what is assumed.
 Software software(const Record& r) {
   const std::string &framework = text(r, "framework"), &kernel = text(r, "attn_kernel"),
                     &features = text(r, "features");
@@ -137,13 +137,13 @@ Software software(const Record& r) {
   s.overlap_tensor = has(features, "async_tp");
   s.fused_cross_entropy = has(features, "ce_fusion");
   s.adam_8bit = has(features, "adam_8bit");
-  // Megatron-Bridge's recipes overlap it if the pipeline is interleaved, which is required, with micro-batch
-  // 1.
+  // Megatron-Bridge's recipes overlap the exchange if the micro-batch is 1 and the pipeline is interleaved,
+  // which overlapping requires.
   s.overlap_exchange =
       has(features, "a2a_overlap") ||
       (framework == "Megatron-Bridge" && whole(r, "vpp", 1) > 1 && whole(r, "micro_batch") == 1);
   const bool bf16 = text(r, "precision") == "bf16";
-  if (has(framework, "DeepSpeed")) {  // nothing is overlapped; bf16 gradients are also summed in fp32
+  if (has(framework, "DeepSpeed")) {  // overlaps no communication; bf16 gradients are also summed in fp32
     s.gradient_bytes = bf16 ? 6 : 2;
     s.reduced_bytes = bf16 ? 4 : 2;
     s.fused_gradients = false;
@@ -178,14 +178,14 @@ Software software(const Record& r) {
     s.gradient_bytes = 4;
     s.torch_loss = true;
     s.fused_gradients = s.fused_norm = s.fused_rope = s.fused_activation = false;
-  } else if (framework == "Megatron-LM" && text(r, "precision") == "fp16") {  // until 2022
+  } else if (framework == "Megatron-LM" && text(r, "precision") == "fp16") {  // Megatron-LM until 2022
     s.overlap_gradients = s.overlap_parameters = false;
     s.scatters_messages = true;  // Narayanan et al. 2021, section 4.1
   } else if (framework == "Megatron-LM" || framework == "NeMo/Megatron-Core" ||
              framework == "Megatron-Bridge") {
     s.attention = AttentionKernel::kFused;
     s.overlap_tensor = true;
-    if (framework != "Megatron-LM") s.gradient_bytes = 2;  // NeMo reduces them in 16 bits
+    if (framework != "Megatron-LM") s.gradient_bytes = 2;  // NeMo reduces gradients in 16 bits
   }
   return s;
 }
@@ -248,12 +248,13 @@ ModelShape mixture_of(const Record& r) {
   m.layers = whole(r, "layers", m.layers);
   m.seq_length = m.max_positions = whole(r, "seq");
   m.vocab_size = whole(r, "vocab", static_cast<int>(m.vocab_size));
-  // Megatron-Bridge's benchmarks do (scripts/moe_model_zoo); of the others it is assumed.
+  // Megatron-Bridge's benchmarks force a balance of the experts (scripts/moe_model_zoo); for other code bases
+  // this is assumed.
   m.forced_balance = true;
   const bool bridge = text(r, "framework") == "Megatron-Bridge";
   if ((bridge && recipe_dispatches(r)) || has(text(r, "features"), "deepep"))
     m.dispatcher = Dispatcher::kFlex;
-  // Its recipe for DeepSeek-V3 predicts one further token, as the model's report says.
+  // Megatron-Bridge's recipe for DeepSeek-V3 predicts one further token, as the model's report says.
   if (bridge && folded(text(r, "model")).starts_with("deepseekv3")) m.predicted = 1;
   return m;
 }
@@ -327,7 +328,7 @@ Candidate candidate(const Record& r, const PlanProblem& p) {
   c.pipeline = whole(r, "pp", 1);
   c.context = whole(r, "cp", 1);
   c.data = std::max(1, p.machine.world / (c.tensor * c.pipeline * c.context));
-  // Each expert is whole on a rank: no column says otherwise, and so do Megatron-Bridge's recipes.
+  // Each expert is whole on one rank, as in Megatron-Bridge's recipes: no column says otherwise.
   c.expert = std::max(1, whole(r, "ep", 1));
   c.chunks = whole(r, "vpp", 1);
   c.micro_batch = whole(r, "micro_batch", 1);
@@ -347,7 +348,7 @@ Candidate candidate(const Record& r, const PlanProblem& p) {
 
 struct Prediction {
   double seconds = 0, gigabytes = 0;
-  double fullness = 0;  // of what the device has
+  double fullness = 0;  // the memory needed, as a share of what the device has
   bool fits() const { return fullness <= 1; }
 };
 
@@ -383,8 +384,8 @@ bool expressible(const Record& r) {
          number(r, "hidden") > 0;
 }
 
-/// For a row without a micro-batch: the best over {1, 2, 4, 8} and, if the number of model chunks is not
-/// given either, over that.
+/// For a row without a micro-batch: the best prediction over the micro-batches 1, 2, 4 and 8 and, if the
+/// number of model chunks is not given either, also over that number.
 Prediction predict_best(const Record& r, const PlanProblem& p) {
   Prediction best;
   for (int micro : {1, 2, 4, 8}) {
@@ -413,8 +414,8 @@ Prediction predict(const Record& r, const Coefficients& k) {
   return number(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
 }
 
-/// A row that cannot be priced is left empty, and the others are still priced. If a file of the program
-/// cannot be read, the program ends, since every row would be empty.
+/// Predicts one row. A row that cannot be priced is left empty, and the others are still priced. If a file of
+/// the program cannot be read, the program ends, since every row would be empty.
 Prediction predict_or_say(size_t row, const Record& r, const Coefficients& k) {
   try {
     return predict(r, k);

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// On PAI's DLC the environment counts servers, which this option declares.
+/// --task-type, which says that the environment counts servers, as it does on PAI's DLC.
 struct Processes {
   std::string task_type;
 

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// An option for planning would be read without any effect.
+/// Refuses options for planning, which would have no effect on a profile.
 void refuse_of_planning(const Options& options) {
   constexpr std::string_view kOwn[] = {"command", "seconds", "output", "device",  "threads",
                                        "bf16",    "fp16",    "gpu",    "gpu-file"};
@@ -35,7 +35,8 @@ void check_processor(const PlanCommand& plan, const Options& options) {
          " is for --device cuda and --gpu NAME; a processor is measured, leave it out");
 }
 
-/// A plan for a GPU computes in 16 bits: a profile in fp32 would be refused after a minute of measuring.
+/// Plans for a GPU compute in 16 bits: a profile in fp32 would be refused, but only after a minute of
+/// measuring.
 void check_gpu(const PlanCommand& plan, const Options& options) {
   if (plan.train.device != "cuda")
     fail(ErrorKind::kUsage, "--device ", plan.train.device,
@@ -70,7 +71,7 @@ ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan
   return request;
 }
 
-/// Fails before a minute is spent on measuring.
+/// Checks the output, so that an error comes before a minute is spent on measuring.
 void prepare_output(const std::string& output, const PlanCommand& plan, const Options& options) {
   if (output.empty()) return;
   RunFiles files;

@@ -25,7 +25,7 @@ struct ProfileCommand {
     v("output", output, "Write what profile measured there; its folder is made.", metavar("FILE"),
       default_text("stdout"));
   }
-  void refuse_alone() const;  // kUsage if they are given without the word
+  void refuse_alone() const;  // kUsage if --seconds or --output is given without the word profile
 };
 
 /// Measures and writes the profile, with a warning if most points were not steady. kUsage, before anything is

@@ -40,7 +40,7 @@ struct DataToolConfig {
   }
 };
 
-/// The tokenizer whose text is printed; without one, ids are printed.
+/// Holds the tokenizer that turns ids into the text to print. Without one, ids are printed.
 class TextOf {
  public:
   explicit TextOf(const TokenizerConfig& config) {
@@ -78,7 +78,7 @@ std::string verified_text(const std::string& prefix, Verified what, bool as_json
   return line.dump();
 }
 
-/// The exit code is that of the first failure.
+/// Checks every dataset. Returns the exit code of the first failure.
 int verify(const DataToolConfig& config) {
   int code = 0;
   for (const std::string& prefix : config.prefixes) {

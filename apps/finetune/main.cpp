@@ -25,7 +25,7 @@ void add_notes(Options& options) {
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }
 
-/// What other tools' scripts and files say in words of their own.
+/// Adds the options and file keys of other tools.
 void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config) {
   options.add("PaddleNLP", paddle).fates(fates_in(kFinetune)).translate(translate_axolotl);
   options.derive([&] {

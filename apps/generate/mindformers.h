@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// Keys of a MindFormers run file (`run_distribute.sh TABLE FILE.yaml RANGE predict N`) that mean something
-/// here in another form. translate_mindformers() handles the others.
+/// Keys of a MindFormers run file (`run_distribute.sh TABLE FILE.yaml RANGE predict N`) that have a meaning
+/// here, but in another form. translate_mindformers() handles the others.
 struct MindFormersOptions {
   std::optional<std::string> run_mode;
   std::optional<bool> do_sample;

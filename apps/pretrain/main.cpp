@@ -74,7 +74,7 @@ void add_notes(Options& options) {
               {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE resumes from."}});
 }
 
-/// The ranks that there will be, before their layout is known.
+/// The number of ranks that the run will have, before their layout is known.
 RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
   const int threads = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
@@ -103,8 +103,8 @@ class Training {
   }
   bool only_asks() const { return task_ == Task::kAnswer; }
 
-  /// Completes the options from what they name: a model, a checkpoint. A planned run is then complete except
-  /// for its plan, for which its ranks have to be connected (settle_plan()).
+  /// Completes the options from what they name: a model, a checkpoint. A planned run then lacks only its
+  /// plan, for which its ranks have to be connected (settle_plan()).
   void settle() {
     set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
     if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
@@ -116,7 +116,8 @@ class Training {
     settle_paddle(paddle_, config_, options_);
   }
 
-  /// A planned run checks what its plan depends on; the rest depends on the plan.
+  /// Checks the options; of a planned run only those that its plan depends on, since the others depend on the
+  /// plan.
   void check() {
     options_.check(planned() ? planned_groups() : std::vector<std::string>());
     RunFiles files = app_.files(options_);
@@ -149,15 +150,15 @@ class Training {
     return ranks_are_elsewhere() && !running_.dry ? Task::kAnswer : Task::kPlannedRun;
   }
   bool planned() const { return task_ == Task::kPlannedRun; }
-  /// Without a launcher, --world-size refers to ranks elsewhere. The variables of a DLC container are not a
-  /// launcher: they are set whatever is run.
+  /// Without a launcher, --world-size refers to ranks elsewhere. The variables of a DLC container do not
+  /// count as a launcher: they are set whatever is run in it.
   bool ranks_are_elsewhere() const {
     const auto given = [this](const char* option) { return options_.given(option); };
     const bool container =
         launch_.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
     return (launch_.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
   }
-  /// The Settle of train/run/pretrain.h: rank 0 plans and tells the others. Options that were given stay.
+  /// The Settle of train/run/pretrain.h: rank 0 plans and tells the others. Options that were given are kept.
   PretrainConfig settle_plan(Communicator* world) {
     RunPlan plan;
     if (!world || world->rank() == 0) {

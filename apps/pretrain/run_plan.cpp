@@ -51,7 +51,7 @@ void complete(PlanCommand& command, const Options& options) {
   command.plan.validate(problems);
   command.model.validate(problems);
   problems.throw_if_any();
-  const Muted said;  // the run itself logs which of its options it sets aside
+  const Muted said;  // no log lines here: the run itself logs which options it sets aside
   set_aside_contradicted(command.train, options);
   command.train.finish();
 }
@@ -59,8 +59,8 @@ void complete(PlanCommand& command, const Options& options) {
 struct Choice {
   const Plan* plan = nullptr;
   std::optional<WorstStage> rank = {};  // what the trainer's fullest rank allocates
-  int refused = 0;                      // faster plans that the trainer does not run
-  std::string refusal = {};             // of the first of them
+  int refused = 0;                      // number of faster plans that the trainer cannot run
+  std::string refusal = {};             // why it cannot run the first of them
 };
 
 Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result) {
@@ -68,7 +68,7 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
   for (const Plan& plan : result.plans) {
     TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
     if (trainer.rank &&
-        trainer.rank->estimate.needed() > usable_memory(problem))  // for a device that is named
+        trainer.rank->estimate.needed() > usable_memory(problem))  // possible for a named device
       trainer.refusal = concat("it takes ", format_bytes(trainer.rank->estimate.needed()), " of ",
                                format_bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
@@ -118,7 +118,7 @@ PlanRequest request_of(const SettledRun& run, const RunRanks& ranks) {
   complete(command, run.options);
   const bool half = command.train.bf16 || command.train.fp16;
   PlanRequest request = plan_request(std::move(command));
-  // Whatever it is planned for, the run computes in the precision of its own options.
+  // The run computes in the precision of its own options, whatever device the plan is for.
   request.problem.precision = half ? Precision::kHalf : Precision::kFloat32;
   return request;
 }
@@ -164,7 +164,7 @@ PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments) {
   dialects.add_to(options, command);
   options.add("Processes", launch);
   {
-    const Muted said;  // the program has already reported on these words when it read them
+    const Muted said;  // no log lines here: these words were reported when they were first read
     options.read(arguments);
   }
   dialects.check(command, options);

@@ -15,15 +15,16 @@ namespace megalith {
 /// The ranks of a run to be planned.
 struct RunRanks {
   int world = 1;
-  int here = 1;  // of them, on this machine
+  int here = 1;  // how many of them are on this machine
 };
 
-/// A run whose options are settled, except for what its plan decides, and those of planned_groups() checked.
+/// A run whose options are settled, except for those that its plan decides. Those in planned_groups() have
+/// been checked.
 struct SettledRun {
   const PretrainConfig& config;
   const PlanTarget& target;
   const PaddleConfig& paddle;
-  const Options& options;  // shows which of them were given
+  const Options& options;  // shows which options were given
 };
 /// The groups of options that a plan depends on and does not decide.
 std::vector<std::string> planned_groups();
@@ -42,8 +43,8 @@ RunPlan plan_run(const SettledRun& run, const RunRanks& ranks);
 /// Decisions in the form that Options::adopt() takes: {"tensor_model_parallel_size": 2, …}.
 Json as_members(const std::vector<LaunchOption>& decided);
 
-/// What megalith-autoplan prints for this command line, which it reads as that program does: it may have any
-/// of its options.
+/// What megalith-autoplan prints for this command line, which may have any of that program's options and is
+/// read in the same way.
 PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments);
 
 }  // namespace megalith

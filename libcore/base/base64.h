@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// The bytes of `text` in base64 (RFC 4648: the standard alphabet, padded); nothing if it is not valid.
+/// Decodes base64 text (RFC 4648: the standard alphabet, padded). Nothing if the text is not valid.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace megalith

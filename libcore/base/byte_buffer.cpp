@@ -8,9 +8,9 @@
 namespace megalith {
 namespace {
 
-/// From this capacity on, a buffer has its own pages, which go back to the system at once. (malloc would keep
-/// them: it also gives large blocks their own pages, but not blocks smaller than one that was freed before,
-/// up to 32 MiB.)
+/// From this capacity on, a buffer has its own pages, which return to the system as soon as they are freed.
+/// (malloc would keep them: after it has freed a block of up to 32 MiB that had its own pages, it no longer
+/// gives blocks up to that size their own pages.)
 constexpr size_t kMapped = size_t{1} << 17;
 constexpr size_t kPage = 4096;  // or a larger one: the system rounds up
 

@@ -6,8 +6,9 @@
 
 namespace megalith {
 
-/// Bytes that grow at the end. Unlike std::string's, the pages of a large buffer are moved, not copied, when
-/// it grows: a line of a gigabyte is never in memory twice, and spare room costs nothing until it is written.
+/// A byte array that grows at the end. Unlike std::string, a large buffer that grows moves its pages instead
+/// of copying them: a line of a gigabyte is never in memory twice. Unused capacity costs no memory until it
+/// is written.
 class ByteBuffer {
  public:
   ByteBuffer() = default;
@@ -31,7 +32,7 @@ class ByteBuffer {
     if (n > 0) std::memcpy(extend(n), bytes, n);
   }
 
-  /// Room for n more bytes at the end, to be written by the caller.
+  /// Adds n bytes at the end and returns where they begin; the caller writes them.
   char* extend(size_t n) {
     if (capacity_ - size_ < n) reserve(size_ + n > 2 * capacity_ ? size_ + n : 2 * capacity_);
     size_ += n;

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// What went wrong, as seen by the user. The kind decides the exit code (sysexits.h).
+/// The kind of a failure, as the user sees it. The kind decides the exit code (sysexits.h).
 enum class ErrorKind {
   kUsage = 64,     // options contradict each other or are unknown
   kData = 65,      // an input file holds invalid data
@@ -35,8 +35,9 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Parts of concat(). Text and integers do not go through a stream: making one takes longer than the rest of a
-// short name. It took a ninth of the time of planning a model of 22 billion parameters.
+// Parts of concat(). Text and integers do not go through a std::ostringstream: for a short name, constructing
+// one takes longer than everything else. These streams took a ninth of the time of planning a model of 22
+// billion parameters.
 void concat_text(std::string& to, std::string_view text);
 void concat_signed(std::string& to, int64_t value);
 void concat_unsigned(std::string& to, uint64_t value);
@@ -58,7 +59,7 @@ void concat_part(std::string& to, const Part& part) {
   }
 }
 
-/// Concatenates anything that can be streamed into one string.
+/// Concatenates the parts into one string. A part is anything that operator<< can write.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::string text;

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// The value of a word for a flag: true, yes, on, 1, or false, no, off, 0, in any case (and so everything
-/// that PyYAML reads as a boolean); nothing if it is none of them.
+/// Parses the value of a flag, in upper or lower case: true, yes, on, 1; false, no, off, 0. (These include
+/// every word that PyYAML reads as a boolean.) Nothing for any other word.
 std::optional<bool> parse_flag(std::string_view word);
 
 }  // namespace megalith

@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-// The log sink is the library's only global: lines come from every room and thread.
+// The log is the library's only global state: lines come from every folder and thread.
 struct LogState {
   std::mutex mutex;
   LogSink sink;
@@ -26,9 +26,9 @@ struct LogState {
   struct OpenFile {
     LogFile file;
     std::FILE* stream;
-    int error = 0;  // errno of the line that could not be written; no more are written
+    int error = 0;  // errno of the first failed write, after which nothing is written; 0: none failed
   };
-  std::vector<std::shared_ptr<OpenFile>> files, opened;  // those that get every line; all that were opened
+  std::vector<std::shared_ptr<OpenFile>> files, opened;  // files that get every line; all opened files
   bool quiet = false;
   bool line_drawn = false;
 };
@@ -50,8 +50,8 @@ void put_line(std::FILE* to, const std::string& line) {
   std::fwrite((line + '\n').data(), 1, line.size() + 1, to);
 }
 
-/// If stdout fails, returns false and makes stderr the console from now on: a run must not end for lack of a
-/// reader.
+/// If stdout fails, makes stderr the console from now on and returns false: a run must not end because the
+/// reader of its log is gone.
 bool put_on_stdout(LogState& s, const std::string& line) {
   put_line(stdout, line);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;

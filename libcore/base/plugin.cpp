@@ -20,8 +20,8 @@ std::string find_in(const std::vector<std::string>& folders, const std::string& 
   return {};
 }
 
-/// The library that the dynamic linker did not find, according to its message; empty if the problem was
-/// another.
+/// The library that the dynamic linker did not find, taken from its message; empty if that reports another
+/// problem.
 std::string missing_library(const std::string& words) {
   const size_t end = words.find(": cannot open shared object file");
   if (end == std::string::npos) return {};
@@ -29,8 +29,8 @@ std::string missing_library(const std::string& words) {
   return name.find('/') == std::string::npos ? name : std::string();
 }
 
-/// Opens a library. If it needs a library that the linker does not find, that one is opened first by its full
-/// path in the folders: its SONAME then counts as loaded.
+/// Opens a library. If it depends on a library that the linker does not find, first opens that library by its
+/// full path in the search folders: the linker then regards its SONAME as loaded.
 void* open_library(const std::string& path, const Plugin::Search& search) {
   for (std::string before;;) {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;

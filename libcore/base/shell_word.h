@@ -5,11 +5,12 @@
 
 namespace megalith {
 
-/// The word for a command line of a POSIX shell: unchanged if no character is special there, otherwise
+/// Quotes a word for a POSIX shell: unchanged if it has no character that is special to the shell, otherwise
 /// between double quotes.
 std::string shell_word(std::string_view word);
 
-/// Any text as one word of a POSIX shell, between single quotes, where the shell expands nothing.
+/// Any text as one word of a POSIX shell. It is put between single quotes, inside which the shell expands
+/// nothing.
 std::string single_quoted(std::string_view text);
 
 }  // namespace megalith

@@ -18,7 +18,8 @@ namespace {
   fail(ErrorKind::kIo, what);
 }
 
-/// Only stdio buffers, so that what is written with and without std::cout stays in order.
+/// Passes all text on to stdio, which alone buffers, so that output through std::cout and other output stays
+/// in order.
 class StdoutBuffer : public std::streambuf {
  protected:
   int_type overflow(int_type c) override {
@@ -43,7 +44,7 @@ void open_standard_descriptors() {
   constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", kModes[fd]) != fd)  // the lowest free number: those below are open
+    if (::open("/dev/null", kModes[fd]) != fd)  // open() takes the lowest free number: that is fd
       fail(ErrorKind::kIo, "/dev/null: cannot open: ", std::strerror(errno));
   }
 }
@@ -54,12 +55,12 @@ void write_stdout(std::string_view text) {
 
 void flush_stdout() {
   if (std::fflush(stdout) != 0) fail_stdout(errno);
-  if (std::ferror(stdout)) fail_stdout(EIO);  // from an earlier write; its reason is lost
+  if (std::ferror(stdout)) fail_stdout(EIO);  // an earlier write failed; its errno is lost
 }
 
 void finish_stdout() {
   flush_stdout();
-  const int copy = ::dup(STDOUT_FILENO);  // closing the copy reports errors and leaves stdout open for others
+  const int copy = ::dup(STDOUT_FILENO);  // closing a copy reports errors but leaves stdout open
   if (copy >= 0 && ::close(copy) != 0) fail_stdout(errno);
 }
 

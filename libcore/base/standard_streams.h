@@ -6,31 +6,31 @@
 
 namespace megalith {
 
-/// Opens each of the descriptors 0, 1 and 2 that is closed on /dev/null. Otherwise a file of the program
-/// could get such a number, and with it what is written to stdout or the log. They are opened in the wrong
-/// direction, stdin for writing, so that using them still fails and no data is lost unnoticed. Only stderr
-/// accepts everything: the log may be lost. Must be the first thing that main() does. kIo if there is no
-/// /dev/null.
+/// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed. Otherwise a file that the program
+/// opens could get one of these numbers, and text for stdout or the log would be written to it. Stdin is
+/// opened for writing only and stdout for reading only, so that using them still fails and no data is lost
+/// unnoticed. Only stderr accepts everything: losing the log is acceptable. main() must call this first. kIo
+/// if there is no /dev/null.
 void open_standard_descriptors();
 
-/// Thrown when the reader of stdout has gone, as `head` does. The program then ends without a message:
-/// nothing went wrong, and nobody is left to read one.
+/// Thrown when the reader of stdout has closed the pipe, as `head` does. The program then ends without a
+/// message: nothing went wrong, and nobody is left to read one.
 class ReaderGone : public Error {
  public:
   using Error::Error;
 };
 
-/// Appends to stdout, which is buffered. Throws kIo with the system's reason if it cannot be written, and
-/// ReaderGone for a pipe without a reader; SIGPIPE must be ignored. What was written may also fail later:
-/// call flush_stdout() at the end.
+/// Appends to stdout, which is buffered. Throws kIo with the system's reason if stdout cannot be written, and
+/// ReaderGone for a pipe without a reader; SIGPIPE must be ignored. Buffered text may fail later: call
+/// flush_stdout() at the end.
 void write_stdout(std::string_view text);
-/// Throws as write_stdout() does, for everything that was written.
+/// Writes out all buffered text. Throws as write_stdout() does.
 void flush_stdout();
-/// Throws as flush_stdout() does, and also for errors that a file system reports only when a file is closed.
-/// Must come last.
+/// Flushes stdout as flush_stdout() does, and also throws for errors that a file system reports only when a
+/// file is closed. Must be the last output to stdout.
 void finish_stdout();
 
-/// Makes std::cout throw as write_stdout() does; it would otherwise fail silently.
+/// Makes std::cout throw as write_stdout() does: by default std::cout fails silently.
 void check_cout();
 
 }  // namespace megalith

@@ -19,8 +19,8 @@ size_t characters(std::string_view text) {
   return static_cast<size_t>(count_code_points(text));
 }
 
-/// Whether a character of UTF-8 is a control: one of ASCII, or from U+0080 to U+009F, which some terminals
-/// obey too.
+/// Whether a UTF-8 character is a control character: of ASCII, or U+0080 to U+009F, which some terminals
+/// obey, too.
 bool is_control(std::string_view character) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(character[at]); };
   return byte(0) < 0x20 || byte(0) == 0x7f || (byte(0) == 0xc2 && byte(1) < 0xa0);
@@ -96,7 +96,7 @@ std::string printable(std::string_view text, size_t max) {
 
 std::string quote_name(std::string_view name) {
   constexpr size_t kMost = 200;
-  return printable(quote(shortened(name, kMost)), 5 * kMost);  // quote() makes four bytes of one, at most
+  return printable(quote(shortened(name, kMost)), 5 * kMost);  // quote() turns one byte into at most four
 }
 
 }  // namespace megalith

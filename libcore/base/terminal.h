@@ -6,10 +6,11 @@
 
 namespace megalith {
 
-/// The width to write for: that of the terminal behind the descriptor, else $COLUMNS, else 80.
+/// The line width for output, in characters: the width of the terminal behind `descriptor`, else $COLUMNS,
+/// else 80.
 size_t columns_of(int descriptor);
 
-/// As many whole UTF-8 characters of `text` as fit in `columns`, at one column each.
+/// The beginning of `text` that fits in `columns`, cut between UTF-8 characters; each counts as one column.
 std::string_view fitting(std::string_view text, size_t columns);
 
 /// Text in lines of at most `columns` characters, broken at blanks; a longer word gets its own line. Lines
@@ -18,8 +19,8 @@ std::string_view fitting(std::string_view text, size_t columns);
 std::string wrapped(std::string_view text, size_t columns, std::string_view indent = "",
                     std::string_view joint = "");
 
-/// What another program wrote, for a message: at most `max` bytes of it, then "…" if there was more. Control
-/// characters and invalid UTF-8 are escaped (\x1b), so that a terminal obeys none of them.
+/// Text from another program, made safe for a message: at most `max` bytes of it, then "…" if there was more.
+/// Control characters and invalid UTF-8 are escaped (\x1b), so that no terminal obeys them.
 std::string printable(std::string_view text, size_t max);
 
 /// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and cut after 200

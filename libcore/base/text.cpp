@@ -86,7 +86,7 @@ std::string shortened(std::string_view text, size_t max) {
   size_t end = max;
   // At most three steps back: a code point has at most three bytes after its first one.
   while (end > 0 && max - end < 3 && continues_character(text[end])) --end;
-  if (continues_character(text[end])) end = max;  // no UTF-8
+  if (continues_character(text[end])) end = max;  // not UTF-8
   return std::string(text.substr(0, end)) + "…";
 }
 
@@ -181,7 +181,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   size_t min_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : candidates) {
-    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words are near each other
+    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words have a small distance
     const size_t distance = edit_distance(word, candidate);
     if (distance < min_distance) {
       min_distance = distance;

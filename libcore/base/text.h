@@ -13,13 +13,14 @@ std::vector<std::string> split(std::string_view text, char separator);  // "" gi
 std::string_view trim(std::string_view text);                           // blanks, tabs, CR, LF
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string lower_ascii(std::string_view text);  // A to Z only
-/// Appends the last `digits` lower-case hexadecimal digits of `value`, zeros before them where it has fewer.
+/// Appends `value` as exactly `digits` lower-case hexadecimal digits: the lowest ones, padded with zeros at
+/// the front.
 void append_hex(std::string& out, uint64_t value, int digits);
 std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
 std::string quote(
     std::string_view text);  // "text" for messages, with control characters and bad UTF-8 escaped
-/// The beginning of `text` for a message: at most `max` bytes, and "…" if there was more. No code point is
-/// cut in two, unless the text is not UTF-8.
+/// The beginning of `text` for a message: at most `max` bytes, and "…" if there was more. If the text is
+/// UTF-8, no code point is cut in two.
 std::string shortened(std::string_view text, size_t max);
 
 /// The whole of `text` as a number, or nothing. Decimal, without blanks or trailing characters; the range is
@@ -36,8 +37,8 @@ std::string format_count(int64_t value);      // 1,234,567
 std::string format_bytes(double bytes);       // "1.50 GiB"
 std::string format_duration(double seconds);  // "4.2 s", "3 min 20 s", "2 h 05 min"
 
-/// The candidate with the smallest edit distance to `word`, for "did you mean". None if that exceeds a third
-/// of its length: the user then meant something else.
+/// The candidate with the smallest edit distance to `word`, for "did you mean". None if that distance exceeds
+/// a third of the word's length: the user then meant something else.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace megalith

@@ -1,4 +1,4 @@
-// A file of its own because the program `megalith` links utf8.cpp and should not load simdjson.
+// Separate from utf8.cpp, which the program `megalith` links: that program should not load simdjson.
 #include <algorithm>
 
 #include <simdjson.h>
@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// How many bytes at the start of `bytes`, which does not begin with a valid sequence, are the beginning of
-/// one (at least 1).
+/// `bytes` does not begin with a valid sequence. Returns how many of its first bytes are the beginning of
+/// one, or 1 if none are.
 size_t maximal_subpart(std::string_view bytes) {
   for (size_t n = std::min<size_t>(bytes.size(), 3); n > 1; --n) {
     std::string completed(bytes.substr(0, n));

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// The two 16-bit types, distinguished.
+// The two 16-bit formats as separate types.
 struct Bf16 {
   uint16_t bits;
 };
@@ -117,7 +117,7 @@ namespace {
 /// `kExponent`: the bits that are all set only in NaN and infinite numbers.
 template <class Bits, Bits kExponent>
 NotFinite find_exponent(const void* elements, int64_t n) {
-  constexpr int64_t kAtOnce = 4096;  // a block is examined again only if it holds such a number
+  constexpr int64_t kAtOnce = 4096;  // elements per block; a block with NaN or infinity is examined again
   const auto bits_at = [elements](int64_t i) {
     Bits bits;
     std::memcpy(&bits, static_cast<const std::byte*>(elements) + i * static_cast<int64_t>(sizeof bits),
@@ -127,7 +127,7 @@ NotFinite find_exponent(const void* elements, int64_t n) {
   NotFinite found;
   for (int64_t at = 0; at < n; at += kAtOnce) {
     const int64_t end = std::min(n, at + kAtOnce);
-    Bits any = 0;  // without a branch, so that compilers vectorize it
+    Bits any = 0;  // no branch in the loop, so that compilers vectorize it
     for (int64_t i = at; i < end; ++i)
       any = static_cast<Bits>(any | ((bits_at(i) & kExponent) == kExponent ? ~Bits{0} : Bits{0}));
     for (int64_t i = at; any != 0 && i < end; ++i)

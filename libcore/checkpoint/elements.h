@@ -13,14 +13,15 @@ bool convertible(DType from, DType to);
 /// are too large become infinite. kInternal unless convertible().
 void convert_elements(void* to, DType to_type, const void* from, DType from_type, int64_t n);
 
-/// How many elements are NaN or infinite, and the number of the first one.
+/// How many elements are NaN or infinite, and the index of the first of them.
 struct NotFinite {
   int64_t count = 0, first = 0;
 };
 
-/// Counts such numbers among n elements of host memory; none in a type that cannot hold them. Every converted
-/// weight is examined, which takes 5 to 8 % of a conversion from and to the page cache without --check. A
-/// check of a few tokens misses rows that they do not use, and no bad number must pass silently.
+/// Counts the NaN and infinite numbers among n elements of host memory; 0 for a type that has no such
+/// numbers. Every converted weight is examined: --check runs a few tokens and misses the rows that these do
+/// not use, and no bad number must pass silently. This takes 5 to 8 % of a conversion from and to the page
+/// cache without --check.
 NotFinite find_not_finite(const void* elements, DType type, int64_t n);
 
 }  // namespace megalith

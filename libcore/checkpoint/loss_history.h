@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-inline constexpr const char* kLossesFile = "losses.json";  // of a checkpoint
+inline constexpr const char* kLossesFile = "losses.json";  // in a checkpoint folder
 
 /// Saved as a list of [iteration, loss].
 struct LossPoints {
@@ -17,8 +17,8 @@ struct LossPoints {
 };
 
 /// The losses of a run so far. They are carried from checkpoint to checkpoint, so that a model card's picture
-/// does not depend on a log file elsewhere. When there are more than kMaxLosses training losses, those of
-/// every second kept iteration are dropped, and from then on no longer kept.
+/// does not depend on a log file elsewhere. When there are more than kMaxLosses training losses, the interval
+/// between kept iterations is doubled: every second loss is dropped, and fewer are kept from then on.
 class LossHistory {
  public:
   static constexpr size_t kMaxLosses = 4000;

@@ -30,8 +30,8 @@ Shape sum(const Shape& a, const Shape& b) {
   return out;
 }
 
-// Joins the last axis to the one before as long as the block covers it whole on both sides, so that rows are
-// as long as possible.
+// Joins the last axis to the one before as long as the block covers all of the last axis in `from` and in
+// `to`. This makes rows as long as possible.
 struct Joined {
   Shape from, from_at, to, to_at, extent;
 
@@ -89,10 +89,11 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
 namespace {
 
 constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes that stay in the nearest cache
-// Rows of fewer bytes are read together: a call for each costs more than reading what lies between them.
+// Rows with fewer bytes than this are read together: a call for each row costs more than reading the bytes
+// between them.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-// Rows of at least this many bytes are also read by separate calls if they take half of the pitch or less,
-// since the bytes between them would cost as much.
+// Rows with at least this many bytes are also read by separate calls if they fill at most half of the pitch:
+// reading the bytes between them would cost as much.
 constexpr int64_t kWorthSkipping = 1024;
 
 // Rows of a file that are `pitch` bytes apart.
@@ -121,8 +122,8 @@ void read_row(const FileRows& from, int64_t row, std::byte* to, DType to_type) {
   }
 }
 
-// Fills `to` [rows, to_pitch bytes]. Short rows are read together with what lies between them: a call costs
-// more than those bytes.
+// Fills `to` [rows, to_pitch bytes]. Short rows are read together with the bytes between them, which cost
+// less than a call.
 void read_rows(const FileRows& from, std::byte* to, int64_t to_pitch, DType to_type) {
   const auto bytes = from.elements * static_cast<int64_t>(size_of(from.dtype));
   if (from.rows == 1 || bytes >= kOwnCall || (bytes >= kWorthSkipping && 2 * bytes <= from.pitch)) {
@@ -184,8 +185,8 @@ Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offse
 
 namespace {
 
-/// Adds the blocks of elements [begin, end) of the part of `shape` at `at`, which spans the axes from `axis`
-/// on; `at` is its place on the axes before.
+/// Adds the blocks of elements [begin, end) of a part of the tensor. The part spans the axes from `axis` on;
+/// `at` is its place on the axes before.
 void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t end,
                 std::vector<Overlap>& blocks) {
   int64_t row = 1;

@@ -9,32 +9,33 @@
 
 namespace megalith {
 
-/// The part of a tensor that somebody holds, wants or stores: it begins at `offset`, and its extents are
-/// those of the accompanying View.
+/// The place of a block in a tensor. The block begins at `offset`; its extents are those of the View that
+/// comes with the Box.
 struct Box {
   std::string name;
   Shape global;  // of the whole tensor
-  Shape offset;  // as many axes
+  Shape offset;  // as many axes as `global`
 
-  /// The whole tensor.
+  /// The Box of a whole tensor.
   static Box whole(std::string name, Shape global);
 };
 
-/// A block of a matrix: consecutive rows, and consecutive columns of them. checkpoint/views/rows.h says which
-/// tensors are matrices and reads blocks of them.
+/// A block of a matrix: consecutive columns of consecutive rows. checkpoint/views/rows.h defines how tensors
+/// are taken as matrices and reads blocks of them.
 struct MatrixBlock {
   int64_t row = 0, rows = 0, column = 0, columns = 1;
 
   int64_t end() const { return row + rows; }  // the row after the last
 };
-/// The common part of two blocks of one matrix; without rows or columns if they do not overlap.
+/// The common part of two blocks of one matrix; it has no rows or no columns if they do not overlap.
 MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b);
 
 /// Whether a block of `extent` at `offset` is within `global`: equally many axes, no negative numbers.
 bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 
-/// Copies the block of `extent` elements at `from_at` in `from` to `to_at` in `to`, converting the type if
-/// needed (see convert_elements). Host memory. The caller has checked both with fits().
+/// Copies the block of shape `extent` from `from_at` in `from` to `to_at` in `to`, both in host memory,
+/// converting the type if needed (see convert_elements()). The caller has checked with fits() that the block
+/// is within `from` and within `to`.
 void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_at, const Shape& extent);
 
 /// A dense tensor in a file.
@@ -44,7 +45,7 @@ struct FileBlock {
   DType dtype;
   Shape shape;
 };
-/// As copy_block(), from a file, by calls, so that only a small buffer is needed in addition to `to`. Throws
+/// As copy_block(), but from a file, by read calls: only a small buffer is needed in addition to `to`. Throws
 /// ReadableFile's kData and kIo.
 void read_block(const FileBlock& from, const Shape& from_at, View to, const Shape& to_at,
                 const Shape& extent);
@@ -57,7 +58,7 @@ struct Overlap {
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b);
 
 /// Elements [begin, end) of a dense tensor, in memory order, as blocks of adjacent elements: for each axis at
-/// most a part of a row, whole rows and a part of a row.
+/// most the end of a row, whole rows and the beginning of a row.
 std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end);
 
 }  // namespace megalith

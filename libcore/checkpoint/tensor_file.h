@@ -15,7 +15,7 @@ namespace megalith {
 struct StoredTensor {
   std::string name;
   std::string dtype_name;        // the container's name for it: "F32", "BOOL"
-  std::optional<DType> dtype;    // empty: a type that nothing here computes in
+  std::optional<DType> dtype;    // empty: a type in which nothing here computes
   std::vector<int64_t> extents;  // outermost axis first; empty: a scalar
 
   /// The extents as a Shape; a scalar is [1]. kData if there are more axes than a Shape holds.
@@ -25,7 +25,7 @@ struct StoredTensor {
 /// A container of named tensors: a .safetensors file, a Hugging Face folder of them, a checkpoint folder.
 /// Blocks are read by calls, not from mapped memory, for three reasons: page faults and releasing pages cost
 /// more than the copy; a strided read of a mapped tensor touched its pages again for each strip; and a file
-/// that is cut while it is read is an error instead of a signal.
+/// that is truncated while it is read causes an error instead of a signal.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
@@ -37,18 +37,18 @@ class TensorFile {
   /// types. kData, with the file and the tensor: no such tensor, another shape than box.global, a type that
   /// does not convert, damaged bytes. Several threads may read at once.
   virtual void read(const Box& box, View out) const = 0;
-  /// The whole tensor of box.global in mapped memory, valid as long as this object; empty if it is not stored
-  /// there unchanged.
+  /// Tensor box.name as a whole, with the shape box.global, in mapped memory; valid as long as this object.
+  /// Empty if no mapped file holds the tensor in exactly this form.
   virtual ConstView mapped(const Box&) const { return {}; }
 
-  /// nullptr if there is none.
+  /// nullptr if there is no tensor of this name.
   const StoredTensor* find(std::string_view name) const;
-  /// kData if there is none, with the nearest name.
+  /// kData, with the most similar name, if there is no tensor of this name.
   const StoredTensor& at(std::string_view name) const;
 
  protected:
-  /// at(), plus a check that the block is within a tensor of the shape that the box says and that the types
-  /// convert.
+  /// at(), plus checks that the tensor has the shape box.global, that the block is within it and that its
+  /// type converts to that of `out`.
   const StoredTensor& checked(const Box& box, ConstView out) const;
 };
 

@@ -14,14 +14,14 @@ struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // unset: only at the end
   std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
-  std::optional<bool> async_save;        // unset: if memory can hold the copy
+  std::optional<bool> async_save;        // unset: on if memory can hold the copy
   bool finetune = false;                 // load only the parameters and begin at step 0
   bool load_optim = true, load_rng = true, save_optim = true;
-  bool override_scheduler = false;  // the command line's schedule, not the checkpoint's
+  bool override_scheduler = false;  // use the command line's schedule, not the checkpoint's
   bool use_checkpoint_scheduler = false;
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
-  std::optional<int64_t> number;  // of a .pth pair in `save`
+  std::optional<int64_t> number;  // resume from the .pth pair with this number in `save`
   std::string load_named_by;      // for messages: what named `load`, unless --load did
   CheckpointFormat format = {};
   bool dist = false;  // --use-dist-ckpt: torch_dist
@@ -66,7 +66,7 @@ struct CheckpointConfig {
       "Take the model's shape from the checkpoint; the command line takes precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
   }
-  void finish();  // takes the format from the last two
+  void finish();  // sets `format` from `dist` and `dist_format`
   void validate(Problems&) const;
 
  private:

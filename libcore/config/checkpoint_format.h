@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-/// A format of a run's checkpoints, a word of --ckpt-format. The file of its CheckpointStore
-/// (train/saves/checkpoint_store.h) registers it. The value is its place among the words, which is also the
-/// order in which stores are searched; 0 is the format of a run that names none.
+/// A format of a run's checkpoints; each has a word for --ckpt-format. The source file of the format's
+/// CheckpointStore (train/saves/checkpoint_store.h) registers it. The value is the format's place among the
+/// words. Stores are searched in the order of the places; place 0 is the default format.
 enum class CheckpointFormat : int {};
 
 /// What the options and the run need to know about a format.
@@ -17,11 +17,12 @@ struct FormatTraits {
   /// The ranks write their parts themselves, so that a copy can be written while training continues. Other
   /// formats are made from ours by the first rank while training waits.
   bool native = false;
-  bool tracked = true;  // a tracker names the newest one
-  /// Saves are due when first_due + k * interval steps are done. 1: the steps in its names count from 0.
+  bool tracked = true;  // a tracker file names the newest checkpoint
+  /// Saves are due when first_due + k * interval steps are done. 1: the format's file names count steps from
+  /// 0.
   int64_t first_due = 0;
-  bool epoch_ends = false;          // also saved at the end of each epoch if StepNumbering says so, too
-  const char* with_dist = nullptr;  // the format that --use-dist-ckpt makes of it; null: they contradict
+  bool epoch_ends = false;          // if StepNumbering also asks for it, each epoch's end is saved
+  const char* with_dist = nullptr;  // its name with --use-dist-ckpt; null: they contradict
   const char* refusal = nullptr;    // why it is not written, and what to give instead
 };
 

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// A single path of a folder or a file, rather than the prefix of a dataset's files.
+/// Whether `path` is a single folder or file, not the prefix of a dataset's files.
 bool names_text(const std::vector<std::string>& path) {
   std::error_code error;
   return path.size() == 1 &&

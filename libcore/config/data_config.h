@@ -12,16 +12,16 @@ namespace megalith {
 /// The training data. Names and defaults are Megatron's.
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
-  std::vector<std::string> train_path, valid_path, test_path;  // replace data_path; each has its form
-  std::optional<int64_t> stride;     // between windows into texts; derived: the sequence length
-  bool mock = false;                 // replaces both: numbers that count up
-  std::string split = "969, 30, 1";  // weights of train, valid, test
+  std::vector<std::string> train_path, valid_path, test_path;  // replace data_path; same form
+  std::optional<int64_t> stride;                               // of windows into texts; derived: seq_length
+  bool mock = false;                                           // instead of data: numbers that count up
+  std::string split = "969, 30, 1";                            // weights of train, valid, test
   std::string cache;  // folder for the order of samples and the results of scanning the ids; empty: none
   bool any_tokenizer = false;
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
   /// Whether the documents of a sample are distinguished, which requires the end token.
   bool marks_documents() const { return reset_position_ids || reset_attention_mask || eod_mask_loss; }
-  // Only known so that it can be rejected by name.
+  // Declared only so that it can be rejected by name.
   std::string dataloader = "single";
 
   template <class V>

@@ -74,7 +74,7 @@ void check_positions(const ModelConfig& m, Problems& problems) {
                  " rotated channels; wanted an even number");
 }
 
-// The elements kept are divided by 1 - p.
+// Refuses a dropout of 1: the elements that are kept are divided by 1 - p.
 void require_below_one(double probability, const char* option, Problems& problems) {
   if (probability >= 1)
     problems.add(Opt{option}, " is ", probability, ", wanted less than 1: nothing would be left");

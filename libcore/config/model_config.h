@@ -50,7 +50,7 @@ struct ModelConfig {
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // without padding; 0: from the tokenizer
-  // Only known so that they can be rejected by name.
+  // Declared only so that they can be rejected by name.
   bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
        rotary_interleaved = false;
   std::optional<int> experts;
@@ -125,7 +125,7 @@ struct ModelConfig {
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
-  }  // of one head, rotated by RoPE
+  }  // how many channels of one head RoPE rotates
   /// The longest sequence that can be trained: in a longer one tokens would see beyond their sliding window.
   /// Generation supports windows (ops/attention.h: CachedAttention).
   int usable_positions() const {

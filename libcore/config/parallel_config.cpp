@@ -65,7 +65,7 @@ std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problem
   return counts;
 }
 
-/// The first and the last rank's layers as given, the others' distributed evenly.
+/// The layers of each rank: as given for the first and the last one, and distributed evenly over the others.
 std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problems& problems) {
   Phrase given;
   for (const auto& [name, value] :

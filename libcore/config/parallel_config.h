@@ -17,7 +17,7 @@ enum class Sharding {
   kNone,
   kOptimizer,   // ZeRO-1: the optimizer's state
   kGradients,   // ZeRO-2: also the gradients
-  kParameters,  // ZeRO-3: only known so that it can be rejected by name
+  kParameters,  // ZeRO-3: declared only so that it can be rejected by name
 };
 inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
   return {{"none", Sharding::kNone},
@@ -44,8 +44,8 @@ struct ParallelConfig {
   int nproc = 0;                            // ranks that are threads of this process; 0: not given
   int world = 0, local_world = 0;           // derived: nproc, or the ranks that the other sizes need
   int processes = 0;         // ranks that a launcher started; not an option; 0: there is no launcher
-  int timeout_minutes = 10;  // for a wait for another rank
-  std::optional<int> timeout_seconds = {};  // the same once all ranks are connected; unset: timeout_minutes
+  int timeout_minutes = 10;  // longest wait for another rank
+  std::optional<int> timeout_seconds = {};  // once all ranks are connected; unset: timeout_minutes
 
   template <class V>
   void fields(V&& v) {
@@ -103,7 +103,7 @@ struct ParallelConfig {
   static int ranks_of(int nproc);
   void finish();
   void validate(Problems&) const;
-  void validate(const ModelConfig&, Problems&) const;  // whether the model can be split so
+  void validate(const ModelConfig&, Problems&) const;  // whether the model can be split this way
 
   int model_ranks() const { return tensor * pipeline * context; }
   /// Ranks that hold the same parameters.
@@ -116,8 +116,8 @@ struct ParallelConfig {
   /// Chunks of the depth on each pipeline rank; with more than one the pipeline is interleaved.
   int chunks(int layers) const;
   /// Layers in each of the pipeline * chunks(layers) parts of the depth, in order of depth: from
-  /// --pipeline-layers, or --decoder-first/last-pipeline-num-layers, otherwise even. Empty, with a complaint,
-  /// when `layers` cannot be split.
+  /// --pipeline-layers, or --decoder-first/last-pipeline-num-layers, else distributed evenly. Empty, with a
+  /// complaint, when `layers` cannot be split.
   std::vector<int> layer_counts(int layers, Problems&) const;
 };
 

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// An option, and those that contradict it if both are given.
+/// An option, and the other options that contradict it.
 struct Rule {
   const char* option;
   std::vector<const char*> others;
@@ -27,7 +27,7 @@ const std::vector<Rule>& rules() {
   return kList;
 }
 
-/// An option of the run, and its value when it is not given.
+/// An option of the run, and the value that it has when it is not given.
 struct OwnOption {
   Field field;
   Json plain;
@@ -47,12 +47,13 @@ OwnOption option_of(TrainConfig& train, std::string_view name) {
 
 void set_aside_contradicted(TrainConfig& train, const Options& options) {
   bool changed = false;
-  Problems problems;  // defaults cause none
+  Problems problems;  // stays empty: defaults are valid
   for (const Rule& rule : rules()) {
     if (!options.on_command_line(rule.option) || !option_of(train, rule.option).says_something()) continue;
     for (const char* other : rule.others) {
       const OwnOption own = option_of(train, other);
-      // A checkpoint or a plan was made for this command line; a file was not.
+      // Only a file's value is set aside: a file was not made for this command line, but a checkpoint or a
+      // plan was.
       if (!options.in_config_file(other) || !own.says_something()) continue;
       log("--", rule.option, " on the command line comes before --", other, ' ', field_text(own.field), " (",
           options.source(other), ')');

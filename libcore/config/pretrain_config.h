@@ -31,7 +31,8 @@ struct PretrainConfig {
   /// Adds the groups "Model", "Parallelism", "Training", "Data", "Tokenizer" and "Checkpoints", and the rules
   /// between them.
   void add_to(Options&);
-  /// The same for a config that was not filled from options.
+  /// The groups' finish() and validate(), and the rules between them, for a config that was not filled from
+  /// options.
   void finish();
   void validate(Problems&) const;
 

@@ -18,7 +18,7 @@ void TokenizerConfig::finish() {
     const auto found = recognize_tokenizer(model, type);
     if (found) take(*found);
   } catch (const Error& error) {
-    if (type.empty()) unreadable_ = error.what();  // otherwise that type's reader says what is missing
+    if (type.empty()) unreadable_ = error.what();  // with a type given, its reader says what is missing
   }
   if (type.empty()) type = "HuggingFaceTokenizer";
 }

@@ -53,7 +53,7 @@ struct TokenizerConfig {
 
  private:
   void take(const TokenizerFiles&);
-  std::string unreadable_;  // why no type was found
+  std::string unreadable_;  // why the type could not be determined
 };
 
 /// The tokenizer that the options name; `vocab_size` is --vocab-size (0: not given).

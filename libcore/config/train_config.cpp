@@ -21,7 +21,7 @@ int64_t BatchRamp::at(int64_t consumed, int64_t whole) const {
 }
 
 namespace {
-/// The three numbers; nothing when the words are not numbers.
+/// The ramp with these three numbers; nothing when the words are not three numbers.
 std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   if (words.size() != 3) return std::nullopt;
   const auto start = parse_int(words[0]), increment = parse_int(words[1]), samples = parse_int(words[2]);
@@ -117,8 +117,8 @@ double TrainConfig::warmup_in_samples() const {
   return static_cast<double>(warmup_samples) + static_cast<double>(warmup_iters) * global_batch;
 }
 
-// A fraction that gives a whole number of steps must not be rounded up merely because it has no exact binary
-// form.
+// A fraction may have no exact binary form. If it means a whole number of steps, it must not be rounded up
+// for that reason.
 int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch) {
   constexpr double kRounding = 1e-9;
   const double steps = epochs * static_cast<double>(steps_of_an_epoch);
@@ -236,7 +236,7 @@ void TrainConfig::validate(Problems& problems) const {
 }
 
 namespace {
-/// The ramp's batches must be divisible like the full one.
+/// Each batch of the ramp must be divisible as the full batch is.
 void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
   if (t.rampup.empty()) return;
   const auto ramp = t.ramp();

@@ -44,7 +44,7 @@ struct TrainConfig {
   int micro_batch = 0;   // samples of one forward pass, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
   std::optional<int> accumulation;        // micro-batches per step on one rank, instead of global_batch
-  std::optional<int64_t> iters, samples;  // one of these or epochs is given; iters is derived
+  std::optional<int64_t> iters, samples;  // these or epochs: one is given; iters is derived
   std::optional<double> epochs;           // over the training data; set_epoch_steps() converts them to iters
   std::vector<std::string> rampup;        // start, increment, samples: see ramp()
   double lr = 0, min_lr = 0;
@@ -52,7 +52,7 @@ struct TrainConfig {
   std::optional<int64_t> decay_iters;  // derived: iters
   int64_t warmup_iters = 0;
   double warmup_init = 0;                 // learning rate of the first step of the warm-up
-  std::optional<int64_t> decay_samples;   // with samples; derived: samples
+  std::optional<int64_t> decay_samples;   // used with `samples`; derived: samples
   int64_t warmup_samples = 0;             // with samples
   std::optional<double> warmup_fraction;  // of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
@@ -68,14 +68,14 @@ struct TrainConfig {
   double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; not an option. 0: unknown
   double device_memory = 0;  // bytes that a rank may use on its device; not an option. 0: no limit
   std::string trace;
-  int64_t trace_begin = 10, trace_end = 12;  // steps done
+  int64_t trace_begin = 10, trace_end = 12;  // steps done when the trace begins and ends
   LogStyle log_style = LogStyle::kMegatron;
   bool log_straggler = false;
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
-  std::optional<double> loss_scale;                            // a fixed one; 0: see fixed_loss_scale()
-  double initial_loss_scale = 4294967296, min_loss_scale = 1;  // fp16 with a dynamic one
+  std::optional<double> loss_scale;                            // fixed; 0: see fixed_loss_scale()
+  double initial_loss_scale = 4294967296, min_loss_scale = 1;  // of a dynamic scale with fp16
   int loss_scale_window = 1000, hysteresis = 2;
   std::string optimizer = "adam";
   bool recompute_all = false;          // PaddleNLP's --recompute
@@ -188,20 +188,20 @@ struct TrainConfig {
   void finish();
   void finish(const ParallelConfig&);  // also sets what depends on the number of ranks
   void validate(Problems&) const;
-  void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be divided so
+  void validate(const ParallelConfig&, Problems&) const;  // whether the ranks can divide the batch
 
   /// Whether --loss-scale sets a constant scale; 0 means a dynamic one, as in Megatron.
   bool fixed_loss_scale() const { return loss_scale && *loss_scale > 0; }
-  /// Samples of the warm-up, and at the end of the decay. A warm-up given as a fraction is not rounded, as in
-  /// Megatron.
+  /// The number of samples after which the warm-up ends, and after which the decay ends. A warm-up given as a
+  /// fraction is not rounded, as in Megatron.
   double warmup_in_samples() const;
   int64_t decay_in_samples() const;
 
   /// The ramp of --rampup-batch-size, after validate(); nothing: the batch is constant.
   std::optional<BatchRamp> ramp() const;
-  /// Samples of the step that begins after `consumed` samples.
+  /// The global batch of the step that begins after `consumed` samples.
   int64_t batch_at(int64_t consumed) const;
-  /// Samples of `steps` steps after `consumed` samples.
+  /// The number of samples in the next `steps` steps after `consumed` samples.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
   /// Applies --num-epochs once the data are known: sets the total number of steps, and that of the decay
   /// unless it was given. kUsage when an epoch has no full step or the schedule does not fit.

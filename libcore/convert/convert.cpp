@@ -56,7 +56,7 @@ std::string default_output(const ConvertConfig& config) {
   return path.string() + "-" + config.to;
 }
 
-// The width of a table on a terminal; a pipe gets whole lines.
+// The width of a table on a terminal; 0 for a pipe, which gets unbroken lines.
 size_t table_columns() {
   return ::isatty(STDOUT_FILENO) == 1 ? columns_of(STDOUT_FILENO) : 0;
 }
@@ -65,7 +65,7 @@ std::string text_of(const OutputPlan& plan, const ConvertConfig& config) {
   return config.json ? json_of(plan).dump(2) + "\n" : table_of(plan, table_columns());
 }
 
-// What a target plans and writes.
+// The functions that plan and write a target.
 struct Target {
   std::function<OutputPlan()> plan;
   std::function<void(const std::string& output)> write;
@@ -90,8 +90,8 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
-// The CodeParrot tutorial's conversion names one weights file and no output, so the result goes next to that
-// file.
+// Whether the result goes next to the input, a single weights file: this is how the CodeParrot tutorial calls
+// the conversion, without an output.
 bool is_in_place(const ConvertConfig& config) {
   return config.output.empty() && config.to == "hf" && config.path().ends_with(".pt") &&
          !fs::is_directory(config.path());
@@ -101,7 +101,8 @@ bool same_contents(const fs::path& a, const fs::path& b) {
   return file_size(a.string()) == file_size(b.string()) && read_file(a.string()) == read_file(b.string());
 }
 
-// Existing files stay. A tokenizer's own file may be the one that would be written; any other is refused.
+// Never replaces a file. An existing file may have the contents that would be written, as the files of a
+// tokenizer do; any other file is refused (kUsage).
 void refuse_other_files(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path there = to / entry.path().filename();
@@ -130,7 +131,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
     fail(ErrorKind::kUsage, (folder / "config.json").string(), " exists already; give --output DIR");
   const StopSignal stop;
   const LockFile lock(folder.string());
-  const AtomicDirectory aside(folder / ".convert");  // never committed: removed with what is left in it
+  const AtomicDirectory aside(folder / ".convert");  // never committed, so removed with its files
   const fs::path written = aside.path() / folder.filename();
   target.write(written.string());
   move_beside(written, folder);
@@ -166,7 +167,7 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   try {
     target.write(output);
   } catch (...) {
-    // Only if it is empty: the folder of a model.gguf is created before the file.
+    // Removes the folder only if it is empty: the folder of a model.gguf is created before the file.
     ::rmdir(output.c_str());
     throw;
   }

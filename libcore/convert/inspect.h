@@ -9,7 +9,7 @@
 namespace megalith {
 
 /// A plan as a table: name, source, shape, type, bytes, how it is made. Lines are broken to fit in `columns`
-/// characters; 0: not at all.
+/// characters; 0: they are not broken.
 std::string table_of(const OutputPlan& plan, size_t columns = 0);
 Json json_of(const OutputPlan& plan);
 

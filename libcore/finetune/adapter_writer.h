@@ -8,13 +8,13 @@
 
 namespace megalith {
 
-/// A peft folder that is being written: adapter_model.safetensors, and adapter_config.json, without which it
-/// is not an adapter. An existing adapter stays whole until finish(). A kill leaves the old adapter, the new
-/// one, or none, but never the settings of one with the weights of the other, whose scale would be wrong
-/// without any message.
+/// A peft folder that is being written: adapter_model.safetensors and adapter_config.json. A folder without
+/// the latter is not an adapter. An existing adapter stays whole until finish(). A kill leaves the old
+/// adapter, the new one, or none, but never the settings of one with the weights of the other, whose scale
+/// would be wrong without any message.
 class AdapterWriter {
  public:
-  /// Makes the folder, whose lock the caller holds. kIo.
+  /// Makes the folder if needed. The caller holds its lock. kIo.
   AdapterWriter(const std::string& folder, std::vector<TensorSpec> tensors);
 
   SafetensorsWriter& weights() { return weights_; }

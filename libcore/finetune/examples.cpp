@@ -10,14 +10,14 @@
 namespace megalith {
 namespace {
 
-/// Returns whether there was something to drop.
+/// Keeps the last `most` ids. Returns whether any were dropped.
 bool drop_beginning(std::vector<int32_t>& ids, int64_t most) {
   const auto size = static_cast<int64_t>(ids.size());
   if (size > most) ids.erase(ids.begin(), ids.begin() + (size - most));
   return size > most;
 }
 
-/// Cuts the beginning of a prompt, or the end of an answer; returns whether it was too long.
+/// Cuts the beginning of a prompt, or the end of an answer; returns whether the segment was too long.
 bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
   const int64_t most = answer ? limits.target : limits.source;
   if (most == 0) return false;

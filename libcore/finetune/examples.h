@@ -19,7 +19,7 @@ struct LengthLimits {
   int64_t whole = 0;   // tokens of a record, whose end is cut; 0: no limit
 };
 
-/// A tokenizer that gives only a text's own ids, and separately those around a text.
+/// A tokenizer that encodes a text without special tokens, and gives the special tokens separately.
 class PlainTokenizer {
  public:
   /// `eos`: the id that ends an answer; absent: the tokenizer's own.
@@ -39,8 +39,8 @@ class PlainTokenizer {
 struct ExampleReport {
   int64_t records = 0, tokens = 0, counted = 0;  // counted: tokens that are learned
   int64_t shortest = 0, longest = 0;             // tokens of a record
-  int64_t cut_sources = 0, cut_answers = 0;      // by the limits
-  int64_t without_answer = 0;  // nothing of the answer was left, so they are not among the examples
+  int64_t cut_sources = 0, cut_answers = 0;      // examples with a cut prompt, with a cut answer
+  int64_t without_answer = 0;                    // records that were left out: nothing of the answer remained
 };
 
 /// Tokenized records, in order.
@@ -49,17 +49,17 @@ class Examples {
   struct Example {
     std::span<const int32_t> ids;
     std::span<const uint8_t> counts;  // for each id, whether it is learned
-    /// How many positions of the model it takes: every id but the last is read, every id but the first
-    /// predicted.
+    /// How many positions of the model the example takes: every id but the last is read, every id but the
+    /// first is predicted.
     int64_t rows() const { return static_cast<int64_t>(ids.size()) - 1; }
     int64_t counted() const;  // learned ids among those that are predicted
   };
 
   /// Tokenizes a record: prompt and answer separately. The beginning of the text is marked as the tokenizer
-  /// does it, the end of an answer by the end token, unless the answer was cut. A record without any answer
-  /// left is counted and left out.
+  /// does it, the end of an answer by the end token, unless the answer was cut. A record of whose answer
+  /// nothing remains is counted in the report and left out.
   void add(const Record&, const PlainTokenizer&, const LengthLimits&);
-  /// Adds two examples, the chosen one first; neither if the answer of either is gone.
+  /// Adds two examples, the chosen one first. Adds neither if nothing remains of one of the answers.
   void add(const RecordPair&, const PlainTokenizer&, const LengthLimits&);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
@@ -77,11 +77,11 @@ class Examples {
   ExampleReport report_;
 };
 
-/// A record without its last answer.
+/// A record split into its prompt and its last answer.
 struct Question {
   std::string prompt, answer;  // as texts
   std::vector<int32_t> ids;    // of the prompt
-  bool cut = false;            // whether it was longer than LengthLimits::whole
+  bool cut = false;            // whether the prompt was longer than LengthLimits::whole
 };
 /// The prompt is tokenized and cut as in an example. If it is still longer than limits.whole, its beginning
 /// is cut further.

@@ -23,9 +23,9 @@ namespace {
 
 // Shuffled records are sorted by length within this many micro-batches of all ranks, as in transformers.
 constexpr int64_t kSortedBatches = 50;
-// Sequence lengths are a multiple of this, so that no layout and no kernel gets an odd one.
+// Sequence lengths are a multiple of this, so that no layout and no kernel gets an odd length.
 constexpr int64_t kLengthStep = 8;
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // as an interval
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // an interval that never ends
 
 int64_t longest_rows(const Examples& examples) {
   int64_t rows = 0;
@@ -35,7 +35,7 @@ int64_t longest_rows(const Examples& examples) {
 
 /// Rows of a sequence: as many as the longest record takes or, with packing, as a record may have.
 int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, const LengthLimits& limits) {
-  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // none if only answers are wanted
+  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // no examples if only answers are wanted
   if (sets.dev) rows = std::max(rows, longest_rows(*sets.dev));
   if (config.data.packing) rows = std::max(rows, limits.whole);
   const ParallelConfig& parallel = config.run.parallel;
@@ -152,7 +152,7 @@ Json agreed_options(FinetuneConfig& config) {
   ScheduleOptions schedule = config.schedule;
   for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter,
                             &schedule.resume_from})
-    if (!path->empty()) *path = "given";  // its name may differ elsewhere
+    if (!path->empty()) *path = "given";  // the path may differ on other machines
   add(to_json(fields_of(data)));
   add(to_json(fields_of(method)));
   add(to_json(fields_of(schedule)));
@@ -163,7 +163,7 @@ Json agreed_options(FinetuneConfig& config) {
   return all;
 }
 
-/// Numbers the examples from `first` on, and counts pairs.
+/// Numbers the examples from `first` on, and makes each pair count as one.
 void number_pairs(SampleSource& source, int64_t first) {
   source.example = [first, example = source.example](int64_t sample) {
     const int64_t number = example(sample);
@@ -201,8 +201,8 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
            text_of(all[rank]), "; give every machine the same files");
 }
 
-/// Locks the output while results are written to it; the training's lock has ended by then. Removes what
-/// killed runs left of results.
+/// Locks the output folder while results are written to it; training has released its own lock by then.
+/// Removes the incomplete results of killed runs.
 class OutputLock {
  public:
   explicit OutputLock(const std::string& output) : lock_((make_directories(output), output)) {

@@ -14,14 +14,15 @@ namespace megalith {
 
 /// The records of a run, as the model will read them.
 struct TuningSets {
-  std::unique_ptr<RecordFiles> records;              // reads them
+  std::unique_ptr<RecordFiles> records;              // reads the records
   std::unique_ptr<Examples> train;                   // empty if nothing is trained
   std::unique_ptr<Examples> dev;                     // null: there is nothing to evaluate on
-  std::unique_ptr<TuningData> train_data, dev_data;  // made of them; null: there are none
+  std::unique_ptr<TuningData> train_data, dev_data;  // made from train and dev; null: not needed
   int64_t answer_tokens = 0;                         // maximum for an answer of --do-generation
 
-  /// The data sets of a run of `steps` steps, which refer to this object. With `pairs` the samples are pairs
-  /// of answers, of which the first counts, and the examples of dev are numbered after those of train.
+  /// The data sets of a run of `steps` steps, which refer to this object. With `pairs` two samples in a row
+  /// are the answers of a pair; SampleSource::counted is 1 for the first and 0 for the second, and the
+  /// examples of dev are numbered after those of train.
   DataSets data_sets(int64_t steps, int64_t global_batch, bool pairs = false) const;
 };
 
@@ -30,9 +31,9 @@ struct TuningSets {
 /// `config` must outlive the result. kNoInput, kData, kUsage.
 TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model);
 
-/// Everything that apps/finetune does: meets the other ranks, if there are any, reads model and records,
-/// tunes, and writes the adapter or model. A run resumes from the latest checkpoint of its output folder
-/// unless --overwrite-output-dir or --no-do-train is given. `rank`, `thread_log` and errors are as for
+/// Everything that apps/finetune does: connects to the other ranks, if there are any, reads model and
+/// records, tunes, and writes the adapter or model. A run resumes from the latest checkpoint of its output
+/// folder unless --overwrite-output-dir or --no-do-train is given. `rank`, `thread_log` and errors are as for
 /// pretrain().
 PretrainResult finetune(FinetuneConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const ThreadLog& thread_log = {});

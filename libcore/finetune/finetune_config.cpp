@@ -36,7 +36,7 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"sample-tokens", "give --do-generation with --max-new-tokens"},
 };
 
-/// Splits "a,b", given as one word.
+/// Splits each word at its commas: "a,b" becomes "a" and "b".
 void split_commas(std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words)
@@ -68,7 +68,7 @@ void MethodOptions::finish() {
   if (is_prefix() && !prefix_positions && begin_.positions > 0) prefix_positions = begin_.positions;
   split_commas(modules);
   std::replace(modules.begin(), modules.end(), std::string("all"),
-               std::string(kAllLinear));  // LLaMA-Factory's
+               std::string(kAllLinear));  // LLaMA-Factory's word
 }
 
 void MethodOptions::validate(Problems& problems) const {
@@ -151,7 +151,7 @@ void FinetuneConfig::add_to(Options& options) {
       schedule.evaluate = Moments::kSteps;
     if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
     if (!steps_given) run.train.iters = kStepsFromData;
-    // The rules of a run's length accept only one of them.
+    // The rules of a run's length accept either steps or epochs.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
     if (schedule.only_model) run.checkpoint.save_optim = false;
@@ -193,7 +193,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
                  "as a Hugging Face folder");
 }
 
-// At its end, the run would replace its own starting point with its result.
+// Reports inputs that the run's results would replace.
 void FinetuneConfig::check_replaced(Problems& problems) const {
   struct Begin {
     Opt option;

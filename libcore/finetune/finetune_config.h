@@ -17,7 +17,7 @@ namespace megalith {
 inline std::vector<EnumName<PromptStyle>> enum_names(PromptStyle) {
   return {{"alpaca", PromptStyle::kAlpaca}, {"chat", PromptStyle::kChat}, {"plain", PromptStyle::kPlain}};
 }
-/// When something happens apart from steps.
+/// When the run evaluates or saves, besides at its end.
 enum class Moments { kNo, kSteps, kEpoch };
 inline std::vector<EnumName<Moments>> enum_names(Moments) {
   return {{"no", Moments::kNo}, {"steps", Moments::kSteps}, {"epoch", Moments::kEpoch}};
@@ -125,7 +125,7 @@ struct MethodOptions {
   void validate(Problems&) const;
   bool is_lora() const { return method == "lora"; }
   bool is_prefix() const { return method == "prefix"; }
-  /// Positions before each sequence.
+  /// Positions that a prefix takes before each sequence.
   int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
   /// Positions of a model that are left for a sequence.
   int64_t positions_left(const ModelConfig& model) const {
@@ -134,7 +134,7 @@ struct MethodOptions {
 
  private:
   void check_adapter(Problems&) const;
-  AdapterKind begin_;  // of --adapter
+  AdapterKind begin_;  // the kind of --adapter
 };
 
 /// How long a run is, and what happens between steps.
@@ -230,10 +230,10 @@ struct FinetuneConfig {
   AnswerOptions generation;
   PairOptions preference;
   PretrainConfig run;
-  bool steps_given = false;  // by the user
+  bool steps_given = false;  // whether the user set the number of steps
 
-  /// The folder whose newest checkpoint the run resumes from; empty: it starts over. `wanted`: the user named
-  /// the folder, so it must hold a checkpoint.
+  /// The folder whose newest checkpoint the run resumes from; empty: the run starts over. `wanted`: the user
+  /// named the folder, so it must hold a checkpoint.
   struct Resume {
     std::string folder;
     bool wanted;
@@ -257,7 +257,7 @@ inline constexpr std::string_view kTuningResults[] = {
     "generated_predictions.jsonl", "predict_results.json"};
 
 /// Throws kUsage if a file that the run writes in addition to its checkpoints is also read, or written twice.
-/// `files`: what the program already knows of.
+/// `files`: the files that the program already knows.
 void check_files(const FinetuneConfig&, RunFiles files);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMaxTokens = 128;  // of an answer, if no number is given
+constexpr int64_t kMaxTokens = 128;  // the default for the tokens of an answer
 
 /// The texts of the answers; empty if the run was asked to end.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,

@@ -20,20 +20,20 @@ namespace {
 
 constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
 
-/// A linear layer, or a part of one, under both names.
+/// A linear layer, or a part of one, under our name and under the Hugging Face name.
 struct Module {
-  std::string layer;     // ours: "decoder.layers.0.self_attention.linear_qkv"
-  std::string theirs;    // "model.layers.0.self_attn.q_proj"
-  LowRankTarget target;  // layer: what follows the number
-  Shape weight;          // ours
-  PartRows rows;         // of the part, in our tensor and theirs
+  std::string layer;     // our name: "decoder.layers.0.self_attention.linear_qkv"
+  std::string theirs;    // Hugging Face: "model.layers.0.self_attn.q_proj"
+  LowRankTarget target;  // its `layer`: the part of our name after the layer's number
+  Shape weight;          // shape of our tensor
+  PartRows rows;         // the part's rows, in our tensor and theirs
 };
 
 std::string_view without(std::string_view name, std::string_view end) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
 }
 
-/// The slots of our layer that one of their tensors holds.
+/// The slots of our layer that one Hugging Face tensor holds.
 LowRankTarget target_of(const RenamedTensor& renamed, size_t part) {
   LowRankTarget target{.layer = {}, .part = {}};
   const auto p = static_cast<int64_t>(part);
@@ -104,7 +104,7 @@ double scale_of(const LoraSettings& settings) {
   return settings.alpha / (settings.rslora ? std::sqrt(rank) : rank);
 }
 
-/// Rows of our B for a part, as rows of theirs: where each of our runs begins among the part's own rows.
+/// The runs of a part's rows in our B and in theirs. `ours` counts from the part's first row.
 std::vector<RowRun> part_runs(const Module& module) {
   std::vector<RowRun> runs = module.rows.runs;
   std::sort(runs.begin(), runs.end(), [](const RowRun& a, const RowRun& b) { return a.ours < b.ours; });
@@ -116,7 +116,7 @@ std::vector<RowRun> part_runs(const Module& module) {
   return runs;
 }
 
-/// Moves rows of `rank` numbers between our order and theirs.
+/// Reorders rows of `rank` numbers from our order to theirs, or with `to_ours` from theirs to ours.
 std::vector<float> moved_rows(const std::vector<float>& from, const Module& module, int64_t rank,
                               bool to_ours) {
   std::vector<float> to(from.size());

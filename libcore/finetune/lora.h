@@ -12,16 +12,16 @@
 
 namespace megalith {
 
-/// Instead of module names: every linear layer (peft's word).
+/// In place of module names: all linear layers (peft's word).
 inline constexpr const char* kAllLinear = "all-linear";
-inline constexpr int64_t kLoraRank = 8;  // if no rank is given
+inline constexpr int64_t kLoraRank = 8;  // the default rank
 
 /// The settings of a LoRA adapter, in peft's words.
 struct LoraSettings {
   int64_t rank = kLoraRank;
   double alpha = 16, dropout = 0;
   bool rslora = false;  // scale alpha / sqrt(rank) instead of alpha / rank
-  // Endings of module names in the model's Hugging Face form.
+  // The modules to adapt, by the ends of their Hugging Face names.
   std::vector<std::string> modules = {kAllLinear};
 };
 
@@ -43,8 +43,8 @@ struct AdapterOutput {
   std::string folder;
   std::string base;  // the base model's name in adapter_config.json
 };
-/// Writes the adapter in a checkpoint as a peft folder. Existing files of these names are replaced, each at
-/// once; other files of the folder stay.
+/// Writes the adapter in a checkpoint as a peft folder. Replaces existing files of the adapter, each
+/// atomically; other files in the folder stay.
 void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, const LoraSettings& settings,
                    const AdapterOutput& output);
 

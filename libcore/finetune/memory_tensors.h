@@ -11,9 +11,9 @@ namespace megalith {
 /// Small fp32 tensors in memory, assembled from those of another file.
 class MemoryTensors final : public TensorFile {
  public:
-  /// `path` begins messages.
+  /// Error messages begin with `path`.
   explicit MemoryTensors(std::string path) : path_(std::move(path)) {}
-  /// `values` must be as many as the shape has elements.
+  /// `values` holds one value for each element of the shape.
   void put(const std::string& name, const Shape& shape, std::vector<float> values);
 
   const std::string& path() const override { return path_; }

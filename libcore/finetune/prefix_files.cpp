@@ -56,7 +56,7 @@ std::unique_ptr<TensorFile> prefix_params(const Adapter& adapter, const ModelCon
   return out;
 }
 
-// peft's is [positions, layers, 2, groups, head].
+// peft's tensor is [positions, layers, 2, groups, head].
 void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64_t positions,
                   const AdapterOutput& output) {
   const Shape shape = layer_shape(config, positions);

@@ -126,7 +126,7 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
 
 template <class R, class Read, class Take>
 void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
-  std::vector<R> kept;  // until their number is known
+  std::vector<R> kept;  // all records: their number must be known first
   read(source.path, records_, [&](R&& record) {
     if (source.part == RecordSource::kAll)
       take(record);

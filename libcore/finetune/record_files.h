@@ -15,7 +15,7 @@
 
 namespace megalith {
 
-/// A file of records, or only those that are held out for evaluation, or only the others.
+/// A file of records, and which of them to read: all, those that are held out for evaluation, or the others.
 struct RecordSource {
   enum Part : uint8_t { kAll, kTrained, kHeldOut };
   std::string path;
@@ -23,25 +23,26 @@ struct RecordSource {
 };
 /// The files that the options name.
 struct DataFiles {
-  RecordSource train, dev;  // an empty path of dev: there is nothing to evaluate on
+  RecordSource train, dev;  // dev.path empty: there is nothing to evaluate on
 };
-/// kNoInput if there are none; kUsage if records are to be held out although there are separate ones to
-/// evaluate on. If nothing `trains`, training records are needed only if some of them are held out; otherwise
-/// train's path may be empty.
+/// Finds the files. kNoInput if there are none; kUsage if records are to be held out although there is a
+/// separate file to evaluate on. `trains`: whether the run trains. If it does not, train.path may be empty,
+/// unless records of that file are held out.
 DataFiles data_files(const TuningDataOptions& options, bool trains);
 
-/// Which of `records` are held out: `size` of them (or that share, if it is below 1), at least one, drawn by
-/// `seed`. kUsage, with `path`, if none are left.
+/// Which of `records` are held out: `size` of them or, if `size` is below 1, this share; at least one, drawn
+/// by `seed`. kUsage, naming `path`, if no records would be left to train on.
 std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path);
 
-/// The limits that the options set for a model with this many positions; kUsage if they exceed those.
+/// The limits that the options set for a model with this many positions; kUsage if a limit exceeds the
+/// positions.
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
 
-/// The tokenizer that the options name, or else the model's own, with settings from the options; its files
-/// are then entered in `config`. kUsage if there is neither.
+/// The tokenizer that the options name. If they name none, the model's own, with settings from the options;
+/// enters its files in `config`. kUsage if the model has none either.
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 
-/// Reads files of records as a model's tokenizer and chat template render them. Errors are those of
+/// Reads files of records, and renders and tokenizes the records for a model. Errors are those of
 /// read_records().
 class RecordFiles {
  public:
@@ -49,11 +50,11 @@ class RecordFiles {
   /// options must outlive this object.
   RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
               int64_t seed);
-  RecordFiles(const RecordFiles&) = delete;  // records_ calls it
+  RecordFiles(const RecordFiles&) = delete;  // a callback in records_ refers to this object
   RecordFiles& operator=(const RecordFiles&) = delete;
 
-  /// The examples to learn, with a line about them in the log. With `pairs` a record is two answers, which
-  /// become two consecutive examples: the chosen one and the rejected one. kData if none are left.
+  /// Returns the examples to learn, and logs a line about them. With `pairs` a record is two answers, which
+  /// become two consecutive examples: the chosen one and the rejected one. kData if there are none.
   std::unique_ptr<Examples> examples(const RecordSource& source, const LengthLimits& limits,
                                      bool pairs = false) const;
   /// The questions, in order; with `pairs`, each with the chosen answer. Every prompt has at least one token.

@@ -25,8 +25,8 @@ struct Record {
   std::string answer = {};  // the last answer as in the record, without a template's marks
 };
 
-/// One question with two answers, of which the first is preferred. Their segments are equal except for the
-/// last one, which is the only answer.
+/// One question with two answers, of which the chosen one is preferred. Their segments are equal except for
+/// the last one, which is the only answer.
 struct RecordPair {
   Record chosen, rejected;
 };
@@ -38,9 +38,16 @@ using RenderMessages =
 
 /// How records without roles become prompts.
 enum class PromptStyle : uint8_t {
-  kAlpaca,  // the words around instruction and input with which Stanford Alpaca was tuned
-  kChat,    // the model's chat template, with the prompt as the user's message
+  kAlpaca,  // Stanford Alpaca's words around instruction and input
+  kChat,    // the model's chat template, which gets the prompt as the user's message
   kPlain,   // unchanged
+};
+
+/// Options of read_records() and read_pairs().
+struct RecordOptions {
+  int64_t max_records = 0;                   // stops after this many; 0: reads all
+  PromptStyle style = PromptStyle::kAlpaca;  // of instructions; src and prompt are plain except with kChat
+  RenderMessages render = {};
 };
 
 /// Reads a file of records: JSON lines, or one JSON array. A record is an object with
@@ -51,12 +58,6 @@ enum class PromptStyle : uint8_t {
 ///   "conversations"                        [{"from": system|human|gpt, "value"}] (ShareGPT)
 /// Other members are ignored. kData, with file and line, for anything else, for an empty answer, and for text
 /// that is not UTF-8; kNoInput.
-struct RecordOptions {
-  int64_t max_records = 0;  // stops after this many; 0: reads all
-  PromptStyle style =
-      PromptStyle::kAlpaca;  // for instructions; src and prompt are plain unless this is kChat
-  RenderMessages render = {};
-};
 void read_records(const std::string& path, const RecordOptions&, const std::function<void(Record&&)>& take);
 
 /// Reads one object as read_records() does.

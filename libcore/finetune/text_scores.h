@@ -27,7 +27,7 @@ class TextScorer {
   static constexpr size_t kOrders = 4;  // n-grams of up to this many words
   double bleu() const;
 
-  std::array<int64_t, kOrders> correct_{}, total_{};  // n-grams of the texts, by n - 1
+  std::array<int64_t, kOrders> correct_{}, total_{};  // numbers of n-grams, at index n - 1
   int64_t words_ = 0, wanted_words_ = 0;
   double rouge_ = 0;
   int64_t exact_ = 0, texts_ = 0;

@@ -80,7 +80,8 @@ Packs pack(const Examples& examples, int64_t rows) {
   return packs;
 }
 
-/// The orders of the epochs that are being read: the current one and, for whoever reads ahead, the next.
+/// The orders of the epochs that are being read: the current one and, for a thread that reads ahead, the
+/// next.
 struct TuningData::Orders {
   std::mutex mutex;
   std::map<int64_t, std::vector<int32_t>> epochs;
@@ -112,7 +113,7 @@ double TuningData::fill(int64_t rows) const {
 
 std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
   const int64_t size = options_.group;
-  std::vector<int32_t> order = ascending(packs() / size);  // of groups
+  std::vector<int32_t> order = ascending(packs() / size);  // an order of groups
   if (options_.shuffle)
     NumpyRandomState(options_.seed + static_cast<uint32_t>(epoch)).shuffle(std::span<int32_t>(order));
   const auto longest = [&](int32_t group) {

@@ -9,20 +9,20 @@
 
 namespace megalith {
 
-/// Which examples share a sequence.
+/// For each sequence, the numbers of the examples that share it.
 using Packs = std::vector<std::vector<int32_t>>;
 /// Each example on its own.
 Packs one_by_one(const Examples&);
-/// As few sequences of `rows` rows as best fit with the longest first finds; deterministic. No example may be
-/// longer.
+/// Packs the examples into few sequences of at most `rows` rows: best fit, longest examples first;
+/// deterministic. No example may be longer than `rows`.
 Packs pack(const Examples&, int64_t rows);
 
-/// The examples one after the other, each a sample, followed by empty ones. Both must outlive the result; dev
-/// may be null.
+/// The examples of `train` and then of `dev`, each as one sample, followed by empty samples. `dev` may be
+/// null. Both must outlive the result.
 SampleSource in_order(const Examples& train, const Examples* dev);
 
 struct OrderOptions {
-  int64_t step = 1;  // samples of an optimizer step; an epoch is filled up to whole steps with empty samples
+  int64_t step = 1;     // samples of an optimizer step; empty samples fill up an epoch to whole steps
   bool shuffle = true;  // again in each epoch, by numpy's shuffle with seed + epoch
   int64_t group = 1;    // consecutive packs that stay together: the two answers of a pair
   /// Puts sequences of similar length together: the shuffled ones are sorted within stretches of this many,

@@ -112,8 +112,8 @@ void TuningMethod::log_method(const std::string& what) const {
   log(config_.schedule.do_train ? "training " : "", what);
 }
 
-// Options that were not given are the adapter's. Only dropout may differ: it does not change what the adapter
-// has learned. Preferences are learned without dropout, whatever the adapter says.
+// Takes the adapter's value for each option that was not given. Only dropout may differ: it does not change
+// what the adapter has learned. Preferences are learned without dropout, whatever the adapter says.
 void TuningMethod::take_adapter_settings() {
   const MethodOptions& method = config_.method;
   const LoraSettings given = std::exchange(*lora_, settings_of(*begin_, model_.config()));

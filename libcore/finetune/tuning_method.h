@@ -19,7 +19,8 @@ struct TunedModel {
   std::string adapter;  // a peft folder; empty: none
 };
 
-/// What a run trains, and what it keeps of it at the end. Refers to options and model, which must outlive it.
+/// What a run trains, and which result it writes at the end. Refers to options and model, which must outlive
+/// this object.
 class TuningMethod {
  public:
   /// Reads the adapter that the options begin with, if any. Errors are those of Adapter, lora_plan() and
@@ -28,14 +29,13 @@ class TuningMethod {
   TuningMethod(const FinetuneConfig& config, const ModelSource& model, const std::vector<int32_t>& ends);
 
   const Tuning& tuning() const { return tuning_; }
-  /// Makes it a run that learns which of two answers is better, according to the options; see
-  /// Tuning::Preferences.
+  /// Makes the run learn which of two answers is better, according to the options; see Tuning::Preferences.
   void learn_preferences(SampleSource examples, int64_t count);
 
-  /// Writes what others use of an iteration's checkpoint: an adapter's folder or, if the model was trained, a
-  /// model's.
+  /// Writes the checkpoint of an iteration in a form that other programs read: as an adapter folder or, if
+  /// all parameters were trained, as a model folder.
   void write_result(int64_t iteration) const;
-  /// What write_result() wrote; for iteration 0, what the run begins with.
+  /// The model and adapter that write_result() wrote; for iteration 0, those that the run begins with.
   TunedModel result(int64_t iteration) const;
 
  private:

@@ -228,7 +228,7 @@ void Generator::prepare(const Job& job, size_t sequences) {
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
-    room(given, wanted_tokens(job, given));  // complains before the first sequence begins
+    room(given, wanted_tokens(job, given));  // throws before any sequence begins if a prompt leaves no room
     longest = std::max(longest, given);
   }
   longest = std::min(longest, kPromptRows);
@@ -236,7 +236,7 @@ void Generator::prepare(const Job& job, size_t sequences) {
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
   state_->sampler.emplace(job.sampling);
   state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
-  for (Slot& slot : state_->slots) slot.prompt.reset();  // from an earlier job
+  for (Slot& slot : state_->slots) slot.prompt.reset();  // prompts of an earlier job
 }
 
 std::vector<Generated> Generator::run(const Job& job) {

@@ -42,7 +42,7 @@ struct KvPrefix {
   std::vector<float> values;  // [layers, 2 (k, v), groups, tokens, head]
 };
 
-/// Continues sequences of tokens with a whole model, placed on the stream's backend. The result for a
+/// Continues sequences of tokens. The model is whole and placed on the stream's backend. The result for a
 /// sequence does not depend on the rest of the batch: prompts are read one by one (in runs of at most
 /// kPromptRows), and a pass over new tokens computes each row as if it were alone.
 class Generator {
@@ -70,10 +70,11 @@ class Generator {
     OnToken on_token = {};
     OnEnd on_end = {};
   };
-  /// Up to max_new_tokens for each sequence, in order. A prompt is read once, however many continuations it
-  /// has. kUsage, before anything is computed, if a prompt alone is longer than the model's positions or
-  /// leaves nothing of max_length; kInternal for a prompt without a token; warns if the positions end a
-  /// sequence early. Passes on what the callbacks and the stream's backend throw.
+  /// Up to max_new_tokens for each sequence, in the order of the sequences. A prompt is read once, however
+  /// many continuations it has. kUsage, before anything is computed, if a prompt alone is longer than the
+  /// model's positions or leaves no new token within max_length; kInternal for a prompt without a token;
+  /// warns if the positions end a sequence early. Passes on what the callbacks and the stream's backend
+  /// throw.
   std::vector<Generated> run(const Job&);
 
   const GenerationTotals& totals() const { return totals_; }
@@ -82,12 +83,12 @@ class Generator {
   struct Slot;
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
-  /// The positions that can be read, with words for messages.
+  /// How many positions can be read, and what limits them, in words for messages.
   struct End {
     int64_t positions;
     std::string words;
   };
-  std::optional<End> end() const;  // empty: there is no limit
+  std::optional<End> end() const;  // nothing: there is no limit
   int64_t room(int64_t prompt, int64_t wanted) const;
   /// Refuses prompts that leave no room before any prompt is read, so that no work is wasted; allocates
   /// memory and a slot for each concurrent sequence.
@@ -107,7 +108,8 @@ class Generator {
 };
 
 /// A text and its continuation, up to the tokenizer's eod token, for the log of a training run; an empty
-/// prompt begins after an eod. A sample must not end a run, so an Error becomes a text in brackets.
+/// prompt is replaced by an eod token. A sample must not end a run: if an Error occurs, its message in
+/// brackets is returned.
 std::string sample_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
                         const SampleOptions&);
 

@@ -16,7 +16,7 @@ struct GenerationFiles {
   std::string bos_token, eos_token;  // as text; empty: none
 };
 
-/// kData for files that are not JSON or contain ids beyond the model's vocabulary.
+/// Reads them. kData for files that are not JSON or contain ids beyond the model's vocabulary.
 GenerationFiles generation_files(const ModelSource&, const Tokenizer&);
 
 }  // namespace megalith

@@ -25,7 +25,7 @@ struct LoadOptions {
 class LoadedModel {
  public:
   /// Loads weights and adapter, and logs time and memory. kUsage for options that the device does not
-  /// support; kData and kNoInput as for Adapter, merge_adapter() and read_prefix().
+  /// support; kData and kNoInput as in Adapter, merge_adapter() and read_prefix().
   LoadedModel(const ModelSource& source, const LoadOptions& options);
 
   const Stage& stage() const { return stage_; }

@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// peft stores them as prompt_embeddings [tokens, layers, 2, groups, head].
+/// peft stores the keys and values as prompt_embeddings [tokens, layers, 2, groups, head].
 KvPrefix read_prefix(const Adapter& adapter, const ModelConfig& config) {
   const StoredTensor& tensor = adapter.tensors().at("prompt_embeddings");
   const Shape shape = tensor.shape();

@@ -10,7 +10,7 @@
 namespace megalith {
 
 struct Prompt {
-  std::string text;  // for "prompt" and --echo
+  std::string text;  // for --echo and the member "prompt" of --json
   std::vector<int32_t> ids;
 };
 
@@ -33,9 +33,9 @@ class Printer {
   struct Text {
     TextStream stream;
     std::string whole;   // all text so far
-    size_t written = 0;  // of `whole`
+    size_t written = 0;  // bytes of `whole` that were written
     bool begun = false, ended = false;
-    std::string line;  // what --json prints
+    std::string line;  // the JSON object, with --json
   };
   Text& text(size_t sequence);
   const Prompt& prompt(size_t sequence) const { return prompts_[sequence / style_.continuations]; }

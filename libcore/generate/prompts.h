@@ -13,7 +13,7 @@ namespace megalith {
 std::vector<std::string> read_prompts(const PromptOptions&);
 
 /// All of a file, or of stdin for "-", decompressed if necessary. kNoInput, kIo; kData for more than 256 MiB
-/// (as from a device), and for content that does not match a compressed file's name.
+/// (such as from an endless device), and for content that does not match a compressed file's name.
 std::string read_text(const std::string& path);
 
 }  // namespace megalith

@@ -29,7 +29,8 @@ std::string speed(int64_t tokens, double seconds) {
   return out;
 }
 
-/// For a chat, without special tokens: its template itself writes those before and after a text.
+/// The model's tokenizer. For a chat it adds no special tokens: the chat template writes those before and
+/// after a text.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   if (source.tokenizer().type.empty())
     fail(ErrorKind::kUsage, source.path(),
@@ -105,7 +106,7 @@ void run_generate(const GenerateConfig& config) {
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
-  show_status(concat("loading ", config.model.model, " ..."));  // a prompt that was typed has replaced it
+  show_status(concat("loading ", config.model.model, " ..."));  // a typed prompt has replaced the status
   const bool bf16_cache = config.run.cache == CacheType::kBf16;
   LoadedModel model(source, {.adapter = config.model.adapter,
                              .device = config.run.device,

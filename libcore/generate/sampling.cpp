@@ -89,7 +89,7 @@ void Sampler::keep_top_p() {
     return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
   };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  auto rest = candidates_.end();  // the kept ones gather from here on
+  auto rest = candidates_.end();  // kept tokens are gathered from here on
   double sum = 0;
   do {
     std::pop_heap(candidates_.begin(), rest, less_likely);

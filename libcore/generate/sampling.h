@@ -33,13 +33,13 @@ struct SampleOptions {
   }
 };
 
-/// The place of a random number: a token of a sequence. Nothing else determines the number, so a text does
-/// not depend on what else is generated.
+/// The place of a random number: a token of a sequence. Only this place and the seed determine the number, so
+/// a text does not depend on what else is generated.
 struct Draw {
   int64_t sequence = 0, step = 0;
 };
 
-/// Chooses tokens according to the options. Each thread needs its own: it holds scratch memory.
+/// Chooses tokens according to the options. Holds scratch memory, so each thread needs its own Sampler.
 class Sampler {
  public:
   explicit Sampler(const SampleOptions& options) : options_(options) {}
@@ -48,7 +48,7 @@ class Sampler {
     int32_t token;
     double weight;  // its probability, up to a common factor
   };
-  /// The next token, given the logits [V] after the last one, which are overwritten, and `before`, the
+  /// The next token, given the logits [V] after the last token, which are overwritten, and `before`, the
   /// prompt's tokens and those chosen since. kData if a logit is NaN.
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
   /// The tokens that may be drawn, valid until the next call. Not for temperature 0.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kContext =
     8;  // tokens of context, so that the decoded ones are not at the beginning of a text
-constexpr size_t kMaxPending = 16;  // tokens without certain text
+constexpr size_t kMaxPending = 16;  // tokens that may be held back without certain text
 /// The most tokens that an incomplete character may lack: it has at most four bytes.
 constexpr size_t kCharacter = 3;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -40,7 +40,7 @@ std::string TextStream::release(bool all) {
   const std::string both = tokenizer_.decode(ids_);
   if (const size_t taken = all ? ids_.size() : certain_tokens(both); taken > known_) {
     const std::string text = taken == ids_.size() ? both : tokenizer_.decode(std::span(ids_).first(taken));
-    // Compares with the context too: it may end inside a character that the new tokens complete.
+    // The comparison includes the context, which may end inside a character that the new tokens complete.
     if (text.starts_with(before))
       held_ += text.substr(before.size());
     else
@@ -58,8 +58,8 @@ std::string TextStream::release(bool all) {
 size_t TextStream::certain_tokens(const std::string& both) const {
   if (!both.ends_with(kReplacement)) return ids_.size();
   if (ids_.size() - known_ <= kMaxPending) return known_;
-  // So many bytes cannot be one character. If one were whole by now, cutting inside it would be noticed: its
-  // part reads differently.
+  // So many tokens cannot all belong to one incomplete character: only the last ones can. The cut must not be
+  // inside a whole character either; there the text of the tokens before it would not be a prefix of `both`.
   for (size_t taken = ids_.size() - kCharacter; taken > known_; --taken)
     if (both.starts_with(tokenizer_.decode(std::span(ids_).first(taken)))) return taken;
   return ids_.size();

@@ -27,7 +27,7 @@ WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stre
   for (Param& param : table.all()) {
     const Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
     const bool looked_up =
-        param.name.starts_with("embedding.");  // only one row a token is read, so its bytes cost nothing
+        param.name.starts_with("embedding.");  // only one row is read per token, so the size costs no time
     const bool narrow = options.int8 && is_matrix(param) && !looked_up;
     const Stored value = other != nullptr ? Stored{other->value} : stored(file, param, stream, narrow);
     if (narrow)

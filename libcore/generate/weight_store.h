@@ -15,16 +15,16 @@ struct WeightOptions {
 };
 
 /// The memory of a model's parameters for inference on the CPU. Matrices keep the type in which they are
-/// stored (fp32, bf16, fp16) and are computed with as fp32 (see Project): the time of a token is bound by the
-/// bytes of the weights, and widening them in registers costs nothing. Vectors are fp32. A matrix that a
+/// stored (fp32, bf16, fp16) and are computed with as fp32 (see Project): the bytes of the weights determine
+/// the time of a token, and widening them in registers costs nothing. Vectors are fp32. A matrix that a
 /// mapped file holds in the form that the model needs is used in place.
 class WeightStore {
  public:
-  /// Reads everything; kData, with the name, if a tensor is missing or has another shape.
+  /// Reads everything; kData, naming the tensor, if one is missing or has another shape.
   WeightStore(const TensorFile&, ParamTable&, Stream&, const WeightOptions& = {});
 
-  int64_t bytes() const { return bytes_; }    // of all values
-  int64_t mapped() const { return mapped_; }  // of those that are used in the file
+  int64_t bytes() const { return bytes_; }    // bytes of all values
+  int64_t mapped() const { return mapped_; }  // bytes of the values that are used in place, in the file
 
  private:
   struct Stored {

@@ -13,11 +13,11 @@ class Sha256 {
  public:
   Sha256();
   void update(const void* data, size_t bytes);
-  /// 64 lower-case hexadecimal digits for everything so far; the object cannot be used afterwards.
+  /// The hash of all bytes so far as 64 lower-case hexadecimal digits. The object cannot be used afterwards.
   std::string hex();
 
  private:
-  // Nettle's sha256_ctx, whose header only sha256.cpp reads.
+  // Storage for Nettle's sha256_ctx; only sha256.cpp includes that header.
   alignas(uint64_t) std::array<std::byte, 112> context_;
 };
 

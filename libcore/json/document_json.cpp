@@ -31,7 +31,7 @@ char* after_digits(char* at, const char* end) {
   while (at < end && is_digit(*at)) ++at;
   return at;
 }
-/// `at` itself if there is no exponent.
+/// Returns the end of the exponent that begins at `at`; `at` if there is none.
 char* after_exponent(char* at, const char* end) {
   if (at == end || (*at != 'e' && *at != 'E')) return at;
   char* digits = at + 1;
@@ -39,15 +39,15 @@ char* after_exponent(char* at, const char* end) {
   return digits < end && is_digit(*digits) ? after_digits(digits, end) : at;
 }
 
-/// A bit for each of 64 bytes that is a quote, a backslash or a control character.
+/// A mask with one bit for each of 64 bytes, set if the byte is a quote, a backslash or a control character.
 uint64_t specials_of(const char* at) {
   uint64_t mask = 0;
   for (int i = 0; i < 64; i += Generic::kBytes) mask |= Generic::specials(Generic::load(at + i)) << i;
   return mask;
 }
 
-/// Skips plain text and the usual escapes. Returns the first quote, control character, \u or wrong escape
-/// (its backslash) in [at, end), or end. Sets `escaped` if it skipped an escape.
+/// Skips plain text and escapes of two characters. Returns the first quote, control character, or backslash
+/// of a \u or invalid escape in [at, end); end if there is none. Sets `escaped` if it skipped an escape.
 char* skip_plain(char* at, char* end, bool& escaped) {
   while (end - at > 64) {
     uint64_t mask = specials_of(at);
@@ -75,14 +75,15 @@ char* skip_plain(char* at, char* end, bool& escaped) {
   return at;
 }
 
-/// The low half at `at`, if \uDC00-\uDFFF is there.
+/// The low surrogate, if the text at `at` is \uDC00-\uDFFF.
 std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
   const uint32_t unit = read_hex4(at + 2, end);
   return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
 }
 
-/// Copies `n` < 16 bytes to `out` <= at, and no byte more: what follows may be text that is still to be read.
+/// Copies exactly `n` < 16 bytes from `at` to `out` <= at. It must not write more: the bytes after them may
+/// still have to be read.
 void copy_short(char* out, const char* at, size_t n) {
   const auto piece = [&](size_t bytes) {
     if ((n & bytes) == 0) return;
@@ -98,7 +99,7 @@ void copy_short(char* out, const char* at, size_t n) {
   piece(1);
 }
 
-/// Decodes \uXXXX and, after a high half, the low half; moves `at` and `out` past them.
+/// Decodes \uXXXX, together with the low surrogate after a high one. Moves `at` and `out` past them.
 void decode_unit(const char*& at, const char* end, char*& out) {
   uint32_t c = read_hex4(at + 2, end);
   at += 6;
@@ -111,11 +112,11 @@ void decode_unit(const char*& at, const char* end, char*& out) {
   out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
 }
 
-/// Decodes the escapes of [at, end), which are well-formed, to `out` <= at: an escape is never shorter than
-/// what it stands for. Returns the end of the text. (A lone surrogate gives three bytes that no UTF-8 text
-/// has.)
+/// Decodes [at, end), whose escapes are well-formed, to `out` <= at. This is safe in place: an escape is
+/// never shorter than its character. Returns the end of the decoded text. (A lone surrogate gives three bytes
+/// that are not valid UTF-8.)
 char* unescape(const char* at, const char* end, char* out) {
-  const auto decode = [&] {  // decodes from the backslash at `at` on
+  const auto decode = [&] {  // decodes the escapes that begin at `at`
     do {
       if (at[1] == 'u') {
         decode_unit(at, end, out);
@@ -130,7 +131,7 @@ char* unescape(const char* at, const char* end, char* out) {
     const unsigned mask = x.is('\\').bits();
     const auto plain = static_cast<size_t>(std::countr_zero(mask | 0x10000u));
     if (at - out >= Bytes16::kBytes || mask == 0)
-      x.store(out);  // ends before the next byte to be read
+      x.store(out);  // does not overwrite bytes that are still to be read
     else
       copy_short(out, at, plain);
     at += plain;
@@ -146,7 +147,7 @@ char* unescape(const char* at, const char* end, char* out) {
   return out;
 }
 
-/// One character at `at`, for a message: a whole UTF-8 character, or one byte.
+/// The character at `at`, for a message. One byte if it is not UTF-8.
 std::string_view character(const char* at, const char* end) {
   size_t n = 1;
   while (at + n < end && n < 4 && continues_character(at[n])) ++n;
@@ -248,7 +249,8 @@ void DocumentParser::start(std::span<char> line) {
   }
 }
 
-/// Python decodes the line before json.loads sees it, so bad bytes are reported first.
+/// Reports invalid UTF-8 before any other problem, as Python does: it decodes the line before json.loads sees
+/// it.
 bool DocumentParser::check_bytes() {
   const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
   if (const size_t good = valid_utf8_prefix(line); good < line.size())
@@ -258,8 +260,8 @@ bool DocumentParser::check_bytes() {
   return true;
 }
 
-/// One iteration per value, key or separator. Open lists and objects are kept in objects_, so depth takes no
-/// stack.
+/// Scans the line, one value, key or separator per iteration. Open lists and objects are recorded in objects_
+/// instead of by recursion, so that nesting takes no stack.
 bool DocumentParser::scan() {
   State state = State::kValue;
   bool good = true;
@@ -344,7 +346,7 @@ bool DocumentParser::scan_after_value(State& state) {
   return true;
 }
 
-/// Begins with at_ on the opening quote and ends with it after the closing one.
+/// Scans a string: at_ is at the opening quote and afterwards behind the closing one.
 bool DocumentParser::scan_string(Literal& literal) {
   const char* const opening = at_;
   char* at = at_ + 1;
@@ -363,15 +365,15 @@ bool DocumentParser::scan_string(Literal& literal) {
   return true;
 }
 
-/// Whether a string that begins here is (or is in) the value of a wanted key, and may therefore be decoded at
-/// once instead of in a second pass.
+/// Whether a string that begins here is the value of a wanted key, or in that value. It can then be decoded
+/// during the scan, so that no second pass is needed.
 bool DocumentParser::wants_string() const {
   if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
 }
 
-/// The same, but decodes while scanning: `literal` is then the text, which lies in the line if nothing was
-/// escaped.
+/// As scan_string(), but decodes during the scan: `literal` is then the decoded text, which lies in the line
+/// if it had no escapes.
 bool DocumentParser::scan_text(Literal& literal) {
   const char* const opening = at_;
   literal.begin = at_ + 1;
@@ -386,7 +388,7 @@ bool DocumentParser::scan_text(Literal& literal) {
   while (escaped) {
     stop = json_text_.decode(stop.at, end_, stop.out);
     if (stop.at == end_ || *stop.at != '\\') break;
-    const char* from = stop.at;  // half a pair, or not an escape
+    const char* from = stop.at;  // a surrogate or an invalid escape
     char* at = begin_ + (stop.at - begin_);
     if (!scan_escape(at, literal)) return false;
     decode_unit(from, end_, stop.out);
@@ -406,7 +408,7 @@ bool DocumentParser::reject_control(const char* at) {
   return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
 }
 
-/// \u, or what is not an escape.
+/// Scans a \u escape; rejects an invalid escape.
 bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   literal.escaped = true;
   const char* const backslash = at;
@@ -422,7 +424,8 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   return true;
 }
 
-/// Numbers and words. A number ends where its grammar ends, so that what follows is reported as unexpected.
+/// Scans a number or a word. A number ends where its grammar ends, so that any other character after it is
+/// reported as unexpected.
 bool DocumentParser::scan_other() {
   const char* const begin = at_;
   Kind kind = Kind::kNumber;
@@ -458,8 +461,8 @@ void DocumentParser::skip_blanks() {
   while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
 }
 
-/// A value begins at `at`, inside depth_ open levels. Only the root, the value of a wanted key and the
-/// elements of its list matter; all others are skipped without decoding.
+/// Records a value of type `kind` that begins at `at`, inside depth_ open levels. Only the root, the value of
+/// a wanted key and the elements of a list that is such a value are recorded.
 void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   if (depth_ == 0) root_ = kind;
   if (!slot_) return;
@@ -485,7 +488,8 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// The slot for the value after this key. It is emptied: a later occurrence replaces an earlier one.
+/// Returns the slot for the value of this key, emptied, since a later occurrence replaces an earlier one;
+/// null if the key is not wanted.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   const std::string_view text = text_of(key);
   slot_depth_ = depth_;
@@ -495,8 +499,8 @@ DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   return found;
 }
 
-/// Whether the key completes the slot's path. A key that is only part of the path also drops what an earlier
-/// occurrence led to: the last of duplicate keys wins.
+/// Whether the key completes the slot's path. A key that only continues the path drops the value that an
+/// earlier occurrence of it led to: the last of duplicate keys wins.
 bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
   slot.matched = std::min(slot.matched, depth - 1);
   if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;

@@ -17,16 +17,16 @@ namespace megalith {
 /// Why a line of a corpus is refused, in the order of the summary.
 enum class DocumentFault : uint8_t {
   kInvalidUtf8,
-  kByteOrderMark,     // EF BB BF anywhere but in the first bytes of an input
+  kByteOrderMark,     // the bytes EF BB BF other than at the beginning of the input
   kSyntax,            // not JSON
   kControlCharacter,  // a raw character below U+0020 inside a string
   kTooDeep,
   kTrailing,       // text after the JSON value
-  kNotObject,      // a JSON value, but not {...}
+  kNotObject,      // valid JSON, but not an object
   kMissingKey,     // a wanted key is absent
-  kWrongType,      // a wanted key holds neither a string nor a list of strings
+  kWrongType,      // the value of a wanted key is neither a string nor a list of strings
   kLoneSurrogate,  // a wanted string holds half of a \uD800-\uDFFF pair
-  kTooLong,        // longer than the user allows; found by the caller
+  kTooLong,        // the line is longer than the user allows; found by the caller
   kRefused         // the tokenizer does not accept the text; found by the caller
 };
 constexpr size_t kDocumentFaults = 12;
@@ -35,61 +35,62 @@ const char* name(DocumentFault fault);  // "invalid UTF-8", for messages
 struct DocumentProblem {
   DocumentFault fault;
   size_t byte;         // offset in the line, from 0
-  std::string detail;  // what was found there and what was wanted
+  std::string detail;  // what was found at that byte and what was wanted
 };
 
-/// How deeply lists and objects may be nested. This is Python's default recursion limit, at which json.loads
-/// fails too, so that the same documents are rejected.
+/// How deeply lists and objects may be nested. The limit is Python's default recursion limit, at which
+/// json.loads fails as well, so that both reject the same documents.
 constexpr size_t kMaxDocumentDepth = 1000;
 
 /// Extracts the texts of wanted keys from one line of loose JSON, with the semantics of Python's
 /// json.loads(line)[key] on strictly decoded UTF-8: the last of duplicate keys wins, escaped key names match,
-/// NaN, Infinity and numbers of any size are accepted, raw control characters and trailing text are not. Two
-/// things are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the
-/// tokenizer), and so is nesting deeper than kMaxDocumentDepth. One thing is additional: if the line has no
-/// key "meta.text", the wanted key "meta.text" means key "text" of the object under key "meta".
+/// NaN, Infinity and numbers of any size are accepted, raw control characters and trailing text are not. The
+/// parser is stricter than Python in two ways: it refuses a lone surrogate in a wanted string (in Megatron
+/// the tokenizer fails on it), and nesting deeper than kMaxDocumentDepth. It adds one thing: if the line has
+/// no key "meta.text", the wanted key "meta.text" means key "text" of the object under key "meta".
 ///
-/// Why not simdjson's on-demand parser: it does not unescape key names, find a second duplicate or look at
-/// the rest of the line, and its DOM refuses NaN. So it could serve only the usual lines, with this parser
-/// after it for all others. This one is a single pass that looks at many bytes at a time inside strings,
-/// decodes the wanted ones on the way (json/json_text.h), and builds nothing for values that nobody asked
-/// for. (simdjson validates the UTF-8.)
+/// Why not simdjson: its on-demand parser does not unescape key names, find a second duplicate or look at the
+/// rest of the line, and its DOM parser refuses NaN. It could serve only the usual lines, and this parser
+/// would still be needed for all others. This parser makes a single pass. Inside strings it looks at many
+/// bytes at a time; it decodes wanted strings on the way (json/json_text.h) and builds nothing for other
+/// values. (simdjson is used to validate the UTF-8.)
 ///
 /// Not thread-safe; use one per worker. Keeps its memory from line to line.
 class DocumentParser {
  public:
   explicit DocumentParser(std::vector<std::string> keys);
 
-  /// Longer lines are decoded in place, so that they are in memory only once.
+  /// The strings of a line longer than this are decoded in place, so that they are in memory only once.
   static constexpr size_t kDecodedInPlace = size_t{1} << 20;
 
-  /// The first problem of `line` (without its line end), or nothing; in the latter case texts() may be read.
-  /// Only a valid line of more than kDecodedInPlace bytes is changed: the escapes in its wanted strings are
-  /// decoded in place, since a copy would double its memory.
+  /// Parses `line`, which has no line end. Returns the first problem; if there is none, texts() may be read.
+  /// A valid line of more than kDecodedInPlace bytes is changed: the escapes in its wanted strings are
+  /// decoded in place, since a copy would double its memory. Other lines stay as they are.
   std::optional<DocumentProblem> parse(std::span<char> line);
 
-  /// The texts of the key's value: one for a string, one per element of a list of strings. They are in the
-  /// parsed line or, if something was escaped, in the parser's memory until the next parse().
+  /// The texts of the value of key number `key`: one for a string, one per element of a list of strings. A
+  /// text is a view of the parsed line or, if it had escapes and the line was not changed, of the parser's
+  /// memory, which is valid until the next parse().
   std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
   bool is_list(size_t key) const { return slots_[chosen_[key]].kind == Kind::kList; }
 
  private:
   enum class Kind : uint8_t { kAbsent, kString, kList, kObject, kNumber, kTrue, kFalse, kNull };
   enum class State : uint8_t { kValue, kKey, kAfterValue, kDone };
-  struct Literal {  // a string, without its quotes
+  struct Literal {  // a string in the line, without its quotes
     char* begin = nullptr;
     char* end = nullptr;
     bool escaped = false;
-    const char* lone_surrogate = nullptr;  // its backslash
+    const char* lone_surrogate = nullptr;  // where its \u escape begins; null: there is none
   };
-  struct Slot {  // what the last occurrence of a wanted key holds
+  struct Slot {  // the value of the last occurrence of a wanted key
     Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
     std::string key;
-    std::vector<std::string> path;  // the key as it is in the line, or the names that lead to it
-    size_t matched = 0;             // how many names of the path lead to the parser's place
+    std::vector<std::string> path;  // the key as one name, or split at its dots into nested names
+    size_t matched = 0;  // how many names of the path, from the first, are keys of the open objects
     Kind kind = Kind::kAbsent;
-    const char* at = nullptr;      // the value
-    Kind element = Kind::kAbsent;  // the first element of the list that is not a string, and where it is
+    const char* at = nullptr;      // where the value begins
+    Kind element = Kind::kAbsent;  // the first element of a list that is not a string, and its place
     const char* element_at = nullptr;
     std::vector<Literal> literals;
     std::vector<std::string_view> texts;
@@ -124,20 +125,20 @@ class DocumentParser {
   bool reject_control(const char* at);
 
   const JsonText& json_text_;
-  // texts that had escapes, end to end; its capacity is kept, so that a line allocates nothing
+  // Decoded texts of the line, end to end. The capacity is kept, so that most lines allocate nothing.
   ByteBuffer decoded_;
   char* decoded_end_ = nullptr;
-  std::vector<Slot> slots_;                   // one per key, then one for each path
-  std::vector<size_t> chosen_;                // for each key, the slot that has its value in this line
-  std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path
-  size_t deepest_ = 1;                        // number of names of the longest path
+  std::vector<Slot> slots_;     // one for each key, then one for each key with a path of several names
+  std::vector<size_t> chosen_;  // for each key, the slot that has its value in this line
+  std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path, if it has one
+  size_t deepest_ = 1;                        // number of names in the longest path
   std::string key_text_;                      // an escaped key, decoded
-  std::vector<Literal> seen_keys_;            // the first few of the top level, for messages
-  bool objects_[kMaxDocumentDepth];           // whether each open level is an object
+  std::vector<Literal> seen_keys_;            // the first few keys of the top level, for messages
+  bool objects_[kMaxDocumentDepth];           // for each open level, whether it is an object
   size_t depth_ = 0;
   Kind root_ = Kind::kAbsent;
   Slot* slot_ = nullptr;   // the wanted key whose value is being read
-  size_t slot_depth_ = 1;  // levels open around that key
+  size_t slot_depth_ = 1;  // how many levels are open around that key
   char* begin_ = nullptr;
   char* at_ = nullptr;
   char* end_ = nullptr;

@@ -67,7 +67,7 @@ void dump_number(std::string& out, double value) {
   const std::string text = format_double(value);
   out += text;
   if (text.find_first_of(".eE") == std::string::npos)
-    out += ".0";  // so that it stays a floating-point number when read back
+    out += ".0";  // so that it is read back as a floating-point number
 }
 
 struct Dumper {
@@ -126,7 +126,8 @@ bool one_of(std::string_view some, char c) {
   return some.find(c) != std::string_view::npos;
 }
 
-/// Whether the digits [at, end) of a JSON text, which are outside its strings, are an integer beyond 64 bits.
+/// Whether the digits [at, end) of a JSON text, which are not in a string, are an integer that does not fit
+/// in 64 bits.
 bool is_long_integer(std::string_view text, size_t at, size_t end) {
   const bool fraction_or_exponent = at > 0 && one_of(".eE+", text[at - 1]);
   const bool whole = end == text.size() || !one_of(".eE", text[end]);
@@ -134,8 +135,8 @@ bool is_long_integer(std::string_view text, size_t at, size_t end) {
          !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-');
 }
 
-// Appends ".0" to integers beyond 64 bits: simdjson rejects those but accepts doubles. (Hugging Face's
-// tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 for no limit.)
+// Appends ".0" to integers beyond 64 bits: simdjson rejects such integers but accepts doubles. (Hugging
+// Face's tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 for no limit.)
 std::string with_long_integers_as_doubles(std::string_view text) {
   std::string out;
   bool in_string = false;
@@ -174,8 +175,8 @@ Json Json::parse(std::string_view text, std::string_view name) {
     fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
   simdjson::dom::element root;
   auto error = parser.parse(simdjson::padded_string(text)).get(root);
-  // The text is parsed again after any error: the error's code depends on simdjson's version, and other
-  // faults recur.
+  // After any error, the text is parsed again with long integers as doubles. The error's code cannot tell
+  // whether that helps: it depends on simdjson's version. Any other error occurs again.
   if (error) error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
   if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
   return value_from(root, name);

@@ -32,8 +32,8 @@ class Json {
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
-  /// Strict RFC 8259, except that an integer beyond 64 bits is kept as a double. `name` (a file name) begins
-  /// every message. Throws kData; duplicate keys are refused too.
+  /// Strict RFC 8259, except that an integer beyond 64 bits is kept as a double. Throws kData, for duplicate
+  /// keys as well; each message begins with `name` (a file name).
   static Json parse(std::string_view text, std::string_view name);
   static Json load(const std::string& path);  // kNoInput, kData
 
@@ -47,7 +47,7 @@ class Json {
 
   bool as_bool() const;
   int64_t as_int() const;
-  double as_double() const;  // an integer too
+  double as_double() const;  // of an integer, too
   const std::string& as_string() const;
   const Array& as_array() const;
   const Object& as_object() const;
@@ -55,8 +55,8 @@ class Json {
   Object& as_object();
 
   const Json* find(std::string_view key) const;        // nullptr when absent or not an object
-  const Json& operator[](std::string_view key) const;  // kData when absent
-  Json& set(std::string key, Json value);              // adds or replaces; returns the member's value
+  const Json& operator[](std::string_view key) const;  // throws kData when absent
+  Json& set(std::string key, Json value);              // adds or replaces a member; returns its value
   void push_back(Json value) { as_array().push_back(std::move(value)); }
 
   /// The text of the value; indent 0 gives one line. Non-finite doubles are written as null, since JSON

@@ -23,9 +23,9 @@
 ///     }
 ///   };
 ///
-/// A member is a bool, an int, an int64_t, a uint64_t, a double, a std::string, a Json, an enumeration (its
-/// number), a Hex64, a struct with fields() or with to_json() and take(const Json&) of its own, or a
-/// std::vector, std::array or NamedFields of these. A std::optional of one is written only if it is set.
+/// A member is one of: bool, int, int64_t, uint64_t, double, std::string, Json, an enumeration (saved as its
+/// number), Hex64, a struct that has fields() or both to_json() and take(const Json&), or a std::vector,
+/// std::array or NamedFields of these. A std::optional of any of them is written only if it is set.
 namespace megalith {
 
 /// A number written as 16 hexadecimal digits.
@@ -33,13 +33,14 @@ struct Hex64 {
   uint64_t& value;
 };
 
-/// A field that other programs or versions do not write: where it is missing, it keeps its value.
+/// A field that files from other programs or versions may lack. If it is missing on reading, `value` stays
+/// unchanged.
 template <class T>
 struct IfPresent {
   T& value;
 };
 
-/// An object whose members' names are data.
+/// An object whose member names are data, not known when the program is compiled.
 template <class T>
 using NamedFields = std::vector<std::pair<std::string, T>>;
 
@@ -130,7 +131,8 @@ class FieldReader {
     out.clear();
     for (const Json& element : value.as_array()) read(element, out.emplace_back());
   }
-  /// If an earlier version wrote fewer elements, the last ones keep their values.
+  /// If the file has fewer elements (an earlier version wrote it), the remaining elements of `out` stay
+  /// unchanged.
   template <class T, size_t N>
   static void read(const Json& value, std::array<T, N>& out) {
     const Json::Array& elements = value.as_array();
@@ -160,8 +162,8 @@ void add_fields(Json& object, T state) {
   state.fields(FieldWriter(object));
 }
 
-/// The state that an object holds; members that are not fields are skipped. Throws kData when a field is
-/// missing or has another type.
+/// Reads a T from the members of `object`; other members are skipped. Throws kData when a field is missing or
+/// has another type.
 template <class T>
 T read_fields(const Json& object) {
   T state;

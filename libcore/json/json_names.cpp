@@ -10,7 +10,7 @@ namespace {
 
 thread_local JsonNames* innermost = nullptr;
 
-/// Whether `value` is `from` or inside it; then `way` is the path to it.
+/// Whether `value` is `from` or inside it. If so, appends the path from `from` to it to `way`.
 bool find_way(const Json& from, const Json& value, std::string& way) {
   if (&from == &value) return true;
   const size_t here = way.size();

@@ -6,18 +6,18 @@
 
 namespace megalith {
 
-/// Reads what is between the quotes of a JSON string, many bytes at a time. UTF-8 is not checked.
+/// Functions that read the inside of a JSON string, many bytes at a time. They do not check UTF-8.
 struct JsonText {
   struct Stop {
     const char* at;  // the first byte that was not read
     char* out;       // after the last byte that was written
   };
-  /// The first quote, backslash or control character of [at, end), or end.
+  /// Returns the first quote, backslash or control character in [at, end); end if there is none.
   const char* (*find_special)(const char* at, const char* end);
-  /// Copies [at, end) to `out` with escapes decoded, and stops at the first of: a quote; a control character;
-  /// a backslash that does not begin an escape, or \u of half a surrogate pair; end. Writes at most stop.at -
-  /// at bytes and spoils up to kSlack bytes after them: whole vectors are stored. Input and output must not
-  /// overlap.
+  /// Copies [at, end) to `out` with escapes decoded. Stops at the first quote, control character, backslash
+  /// that does not begin a valid escape, or \u escape of a surrogate (the caller decodes pairs); otherwise at
+  /// `end`. Writes at most stop.at - at bytes of text, and overwrites up to kSlack bytes after them with
+  /// garbage, since it stores whole vectors. Input and output must not overlap.
   Stop (*decode)(const char* at, const char* end, char* out);
 
   static constexpr size_t kSlack = 64;

@@ -10,11 +10,11 @@ namespace {
 constexpr uint64_t kBlock = 64;
 constexpr uint64_t kAll = ~uint64_t{0};
 
-uint64_t below(uint64_t n) {  // n <= 64 ones
+uint64_t below(uint64_t n) {  // the lowest n bits set; n <= 64
   return _bzhi_u64(kAll, static_cast<unsigned>(n));
 }
 
-/// Bytes of a string, and which of them are valid: fewer than a block at the string's end.
+/// 64 bytes of a string, and a mask of those before its end.
 struct Block {
   Block(const char* at, const char* end) {
     const auto left = static_cast<uint64_t>(end - at);
@@ -32,26 +32,28 @@ struct Block {
   uint64_t valid = kAll;
 };
 
-/// The entries of a table for bytes below 0x80; a higher byte gets the entry for its lower seven bits.
+/// Looks up each byte in a table of 128 entries, by its lower seven bits.
 template <class Table>
 __m512i look_up(const Table& table, __m512i bytes) {
   return _mm512_permutex2var_epi8(_mm512_loadu_si512(table.data()), bytes,
                                   _mm512_loadu_si512(table.data() + 64));
 }
 
-/// Writes the bytes whose bits are set, and spoils the rest of 64 bytes.
+/// Writes the bytes whose bits are set in `kept`, end to end, and moves `out` past them. The rest of 64 bytes
+/// at `out` is overwritten, too.
 void write(char*& out, __m512i bytes, uint64_t kept) {
   _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(kept, bytes));
   out += _mm_popcnt_u64(kept);
 }
 
-/// The bytes after a backslash that is not itself escaped, in a block that does not begin with an escaped
-/// byte: every second one of a run (Langdale and Lemire, "Parsing gigabytes of JSON per second", 3.1.1).
+/// A mask of the escaped bytes: those after a backslash that is not itself escaped. In a run of backslashes,
+/// every second one is escaped. The block must not begin with an escaped byte (Langdale and Lemire, "Parsing
+/// gigabytes of JSON per second", 3.1.1).
 uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const uint64_t follows = backslashes << 1;
   const uint64_t odd_starts = backslashes & ~kEven & ~follows;
-  // The sum's carries end after the runs that begin at odd places.
+  // The addition carries through each run of backslashes that begins at an odd place, to the bit after it.
   const uint64_t even_runs = odd_starts + backslashes;
   return (kEven ^ (even_runs << 1)) & follows;
 }
@@ -62,7 +64,7 @@ constexpr auto kSimpleEscapes = [] {
   return table;
 }();
 
-/// The places of the four digits of each of ten \uXXXX, one unit to 32 bits.
+/// The offsets of the four digits of each of ten consecutive \uXXXX, for a vector with 32 bits per escape.
 constexpr auto kDigitPlaces = [] {
   std::array<uint8_t, 64> places{};
   for (unsigned unit = 0; unit < 10; ++unit)
@@ -71,14 +73,14 @@ constexpr auto kDigitPlaces = [] {
   return places;
 }();
 
-/// Bit i of sixty: bit i % 6 of the pattern.
+/// Repeats a pattern of six bits ten times.
 constexpr uint64_t each_sixth(uint64_t pattern) {
   uint64_t bits = 0;
   for (int i = 0; i < 10; ++i) bits |= pattern << (6 * i);
   return bits;
 }
 
-/// The UTF-8 of 16-bit units, each in 32 bits and padded with zeros.
+/// Converts 16-bit units, one in each 32 bits, to UTF-8, in the same 32 bits and padded with zeros.
 __m512i utf8_of(__m512i units) {
   const auto bits = [](unsigned value) { return _mm512_set1_epi32(static_cast<int>(value)); };
   const __m512i low = _mm512_or_si512(_mm512_and_si512(units, bits(0x3F)), bits(0x80));
@@ -94,7 +96,7 @@ __m512i utf8_of(__m512i units) {
   return _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, bits(0x800)), short_ones, three);
 }
 
-/// Decodes up to ten \uXXXX from stop.at on; false if decode() has to stop.
+/// Decodes up to ten consecutive \uXXXX from stop.at on. Returns false if decode() must stop there.
 bool decode_units(JsonText::Stop& stop, const char* end) {
   constexpr uint64_t kBackslashes = each_sixth(1), kMarks = each_sixth(2), kDigits = each_sixth(0b111100);
   const Block block(stop.at, end);
@@ -112,7 +114,7 @@ bool decode_units(JsonText::Stop& stop, const char* end) {
   count = whole < count ? whole : count;
   if (count == 0) return false;
   const __m512i text = utf8_of(units);
-  const uint64_t kept = _mm512_test_epi8_mask(text, text) | 0x1111111111111111;  // a first byte may be zero
+  const uint64_t kept = _mm512_test_epi8_mask(text, text) | 0x1111111111111111;  // U+0000: keeps its zero
   write(stop.out, text, kept & below(4 * count));
   stop.at += 6 * count;
   return true;
@@ -134,8 +136,8 @@ JsonText::Stop decode_vbmi2(const char* at, const char* end, char* out) {
     const uint64_t escaped = escaped_by(backslashes) & block.valid, escapes = backslashes & ~escaped;
     const __m512i meant = look_up(kSimpleEscapes, block.bytes);
     const uint64_t odd =
-        escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u, or not an escape
-    const uint64_t cut = escapes & ~(block.valid >> 1);  // its second byte is in the next block
+        escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u escapes and invalid ones
+    const uint64_t cut = escapes & ~(block.valid >> 1);  // escapes whose second byte is in the next block
     const uint64_t plain = _tzcnt_u64((others & ~escaped) | odd >> 1 | cut | ~block.valid);
     write(stop.out, _mm512_mask_mov_epi8(block.bytes, escaped, meant), ~escapes & below(plain));
     stop.at += plain;

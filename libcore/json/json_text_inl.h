@@ -9,13 +9,14 @@
 #include "libcore/base/machine/bytes16.h"
 #include "libcore/json/json_text.h"
 
-/// Parts of JsonText for files that are compiled for one instruction set. They call no inline function from
-/// elsewhere that the compiler might not inline: the linker keeps one copy of each, and it must not be one
-/// that only some processors can run.
+/// Parts of JsonText for files that are compiled for one instruction set. They call no inline function of
+/// other headers that the compiler might not inline: the linker keeps only one copy of such a function, which
+/// must not be a copy that only some processors can run.
 namespace megalith {
 namespace {
 
-/// What a byte after a backslash stands for; 'u' for itself, 0 if it begins no escape.
+/// For each byte after a backslash, the character that the escape stands for; 'u' for \u; 0 if the byte forms
+/// no escape.
 inline constexpr auto kEscapes = [] {
   std::array<char, 256> table{};
   table['"'] = '"';
@@ -31,7 +32,7 @@ inline constexpr auto kEscapes = [] {
 }();
 
 inline constexpr uint8_t kNoHexDigit = 0x80;
-/// The value of a hexadecimal digit.
+/// For each byte, its value as a hexadecimal digit; kNoHexDigit if it is none.
 inline constexpr auto kHexDigits = [] {
   std::array<uint8_t, 256> table{};
   for (uint8_t& value : table) value = kNoHexDigit;
@@ -45,7 +46,7 @@ inline size_t index_of(char c) {
 }
 
 inline constexpr uint32_t kNoUnit = 0x10000;
-/// The value of the four hexadecimal digits at `at`, or kNoUnit.
+/// The value of the four hexadecimal digits at `at`; kNoUnit if there are not four.
 inline uint32_t read_hex4(const char* at, const char* end) {
   if (end - at < 4) return kNoUnit;
   const auto digit = [&](size_t i) { return uint32_t{kHexDigits.data()[index_of(at[i])]}; };
@@ -53,7 +54,7 @@ inline uint32_t read_hex4(const char* at, const char* end) {
   return ((a | b | c | d) & kNoHexDigit) != 0 ? kNoUnit : a << 12 | b << 8 | c << 4 | d;
 }
 
-/// One UTF-16 unit that is not half of a pair, as UTF-8.
+/// Writes a UTF-16 unit that is not a surrogate as UTF-8; returns the end.
 inline char* write_unit(char* out, uint32_t c) {
   if (c >= 0x800) {
     out[0] = static_cast<char>(0xE0 | (c >> 12));
@@ -70,7 +71,8 @@ inline char* write_unit(char* out, uint32_t c) {
   return out + 1;
 }
 
-/// Decodes the escape at stop.at and moves past it; false if decode() has to stop.
+/// Decodes the escape at stop.at and moves past it. Returns false, with nothing changed, if decode() must
+/// stop there.
 inline bool decode_escape(JsonText::Stop& stop, const char* end) {
   if (end - stop.at < 2) return false;
   const char meant = kEscapes.data()[index_of(stop.at[1])];
@@ -99,7 +101,8 @@ struct Generic {
   static uint64_t specials(Bytes16 x) { return (x.is('"') | x.is('\\') | x.at_most(0x1F)).bits(); }
 };
 
-/// Simd::kBytes bytes are loaded into a register and stored, and each special byte gets a bit.
+/// Simd loads and stores kBytes bytes at a time; specials() returns one bit for each byte, set if the byte is
+/// special.
 template <class Simd>
 const char* find_special(const char* at, const char* end) {
   for (; end - at >= Simd::kBytes; at += Simd::kBytes) {

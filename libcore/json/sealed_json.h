@@ -7,13 +7,14 @@
 
 namespace megalith {
 
-/// The text of an object, indented, with a last member "checksum": the XXH64 of all text before it. A change
-/// of any byte before it is detected on reading.
+/// The text of an object, indented, with "checksum" added as its last member: the XXH64 of all text before
+/// that member, so that seal_of() detects a change of any byte.
 std::string sealed(const Json& object);
 
 enum class Seal { kNone, kWhole, kBroken };
-/// Whether `text` has such a member and it is right. Only what sealed() writes may follow it, so that
-/// appended bytes are detected too.
+/// Checks the checksum of a text that sealed() wrote. kNone: the text has no checksum; kWhole: the checksum
+/// is right; kBroken: it is wrong, or is followed by anything but the end that sealed() writes, so that
+/// appended bytes are detected, too.
 Seal seal_of(std::string_view text);
 
 }  // namespace megalith

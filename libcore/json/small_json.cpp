@@ -16,9 +16,9 @@ void refuse_large(const std::string& path, uint64_t size) {
 }  // namespace
 
 std::string read_small(const std::string& path) {
-  refuse_large(path, file_size(path));  // before it is read
+  refuse_large(path, file_size(path));  // checks the size before reading
   std::string text = read_file(path);
-  refuse_large(path, text.size());  // of a pipe
+  refuse_large(path, text.size());  // a pipe's size is known only now
   return text;
 }
 

@@ -26,8 +26,8 @@ using std::chrono::steady_clock;
 constexpr auto kTimeToSayHello = std::chrono::seconds(2);  // for a connection to prove who it is
 constexpr auto kTimeToTell = std::chrono::seconds(1);      // for an admitted rank to take an answer
 constexpr int kAtOnce = 64;  // connections accepted between two looks at those that wait
-constexpr size_t kMostWaiting = 128, kFewestWaiting = 8;  // connections of a kind, see Admission::make_room()
-constexpr uint64_t kOtherFiles = 64;                      // that the process has open, or may need meanwhile
+constexpr size_t kMostWaiting = 128, kFewestWaiting = 8;  // of each kind, see Admission::make_room()
+constexpr uint64_t kOtherFiles = 64;                      // open files, or files needed meanwhile
 constexpr int64_t kLogged = 20;                           // refusals; the others are counted
 constexpr size_t kMaxReason = 500;
 
@@ -45,7 +45,7 @@ struct Candidate {
   std::string from;  // its address
   Deadline deadline = steady_clock::now() + kTimeToSayHello;
   std::string bytes = {};
-  std::optional<ProvenMessages> messages = {};  // once it has said its greeting
+  std::optional<ProvenMessages> messages = {};  // set once it has sent its greeting
 };
 
 class Admission {
@@ -70,7 +70,7 @@ class Admission {
   }
 
  private:
-  /// Neither here, nor told why there is no run.
+  /// The ranks that are not connected and have not been told why there is no run.
   std::vector<std::string> missing() const {
     std::vector<std::string> ranks;
     for (size_t rank = 1; rank < ranks_.size(); ++rank)
@@ -80,7 +80,7 @@ class Admission {
 
   void serve() {
     std::vector<pollfd> wanted = {{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
-    std::vector<size_t> here;  // only what is open: poll() takes no more than the process may open
+    std::vector<size_t> here;  // only open connections: poll() takes no more than the process may open
     const auto want = [&](const Socket& socket) {
       wanted.push_back({.fd = socket.descriptor(), .events = POLLIN, .revents = 0});
     };
@@ -111,7 +111,7 @@ class Admission {
     }
   }
 
-  /// Each connection gets some time to prove who it is, however many wait behind it.
+  /// Closes the oldest connection to free a file, but not before it has had some time to prove who it is.
   void free_a_file() {
     constexpr auto kLeast = std::chrono::milliseconds(100), kPause = std::chrono::milliseconds(5);
     if (candidates_.empty())
@@ -123,8 +123,8 @@ class Admission {
       drop_oldest(true);
   }
 
-  /// Those that have said the greeting have room of their own: connections that say nothing, of which anybody
-  /// can make many, cannot displace a rank whose hello is on its way.
+  /// Connections that have sent the greeting have room of their own. So connections that send nothing, which
+  /// anybody can make in large numbers, cannot displace a rank whose hello is on its way.
   void make_room() {
     for (const bool greeted : {false, true}) {
       const auto such = [greeted](const Candidate& c) { return c.messages.has_value() == greeted; };
@@ -133,7 +133,7 @@ class Admission {
     }
   }
 
-  /// False if there is no such one.
+  /// Drops the oldest connection that has sent the greeting, or that has not. False if there is none.
   bool drop_oldest(bool greeted) {
     const auto oldest = std::find_if(candidates_.begin(), candidates_.end(), [greeted](const Candidate& c) {
       return c.messages.has_value() == greeted;
@@ -148,7 +148,7 @@ class Admission {
     if (++refused_ <= kLogged) warn("rendezvous: refused ", whom, ": ", printable(why, kMaxReason));
   }
 
-  /// An admitted rank sends nothing while it waits: it has disconnected.
+  /// Called when a waiting rank's socket is readable: such a rank sends nothing, so it has disconnected.
   void drop(size_t rank) {
     warn("rendezvous: rank ", rank, " disconnected before all ranks had joined");
     ranks_[rank] = {};
@@ -189,11 +189,11 @@ class Admission {
     candidate.socket.send(mine, steady_clock::now());
   }
 
-  /// What a stranger does not take at once is lost: rank 0 waits for none.
+  /// Rank 0 waits for no stranger: the part of the answer that is not taken at once is lost.
   static void answer(const Candidate& candidate, const std::string& packed) {
     try {
       candidate.socket.send(packed, steady_clock::now());
-    } catch (const Error&) {  // it has gone
+    } catch (const Error&) {  // the stranger has gone
     }
   }
 
@@ -214,7 +214,7 @@ class Admission {
     compare_options(hello);
   }
 
-  /// Once the options of one rank differ, all that are here are told; later ones are told when they come.
+  /// Once the options of one rank differ, all connected ranks are told; later ones are told when they join.
   void compare_options(const RankHello& hello) {
     const bool first = differences_.empty();
     if (const std::string list = option_differences(options_.mine, hello); !list.empty())
@@ -228,7 +228,7 @@ class Admission {
     return {ErrorKind::kUsage, "the ranks were not given the same options: " + differences_};
   }
 
-  /// All ranks that are here.
+  /// Tells all connected ranks.
   void tell_all(const Error& error) {
     for (size_t rank = 1; rank < ranks_.size(); ++rank) {
       if (!ranks_[rank].open()) continue;

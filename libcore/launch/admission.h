@@ -13,7 +13,7 @@ namespace megalith {
 struct AdmissionOptions {
   RankHello mine;
   std::string token;                  // of the job; may be empty
-  std::chrono::milliseconds timeout;  // for messages
+  std::chrono::milliseconds timeout;  // named in messages
   Deadline deadline;
 };
 
@@ -21,12 +21,13 @@ struct AdmissionOptions {
 /// in rank order; the first place is empty.
 ///
 /// A connection has two seconds to prove that it is a rank of this job; any other is refused, and each rank
-/// is admitted once. Strangers never keep a rank out: when there is no room for more of them, the oldest
-/// goes, and those that have not said the greeting never displace those that have. A rank that went tries
-/// again.
+/// is admitted once. Strangers never keep a rank out: when there is no room for another connection, the
+/// oldest unproven one is closed, and connections that have not sent the greeting never displace those that
+/// have. A rank whose connection was closed tries again.
 ///
-/// When the options of a rank differ, every rank is told so, also those that join later; kUsage. kComm at the
-/// deadline, with the ranks that did not join; kIo if this process may open too few files.
+/// When a rank's options differ, every rank is told so, including those that join later, and this throws
+/// kUsage. At the deadline it throws kComm, with the ranks that did not join; kIo if this process may open
+/// too few files.
 std::vector<RankChannel> admit_ranks(Socket listener, const AdmissionOptions&);
 
 }  // namespace megalith

@@ -14,13 +14,13 @@
 namespace megalith {
 namespace {
 
-constexpr int kServerRanks = 4;  // of DLC's commands without LOCAL_WORLD_SIZE
+constexpr int kServerRanks = 4;  // on each server for DLC's commands without LOCAL_WORLD_SIZE
 
 /// How a kind of launcher numbers its ranks.
 struct Family {
   const char* launcher;
   const char *rank, *world, *local_rank, *local_world;  // variables; null if there is none
-  const char* only_with = nullptr;                      // without it the others do not count
+  const char* only_with = nullptr;                      // the others count only if this variable is set
 };
 constexpr Family kRank = {"the environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 constexpr Family kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
@@ -38,7 +38,7 @@ constexpr const Family* kFamilies[] = {&kRank,  &kOpenMpi, &kPmi,
 struct Beside {
   const char* name;
   const char* missing;  // what must be set instead
-  int alone;            // the largest value in a process that is alone
+  int alone;            // the largest value in the only process of a run
   const char* only_with = nullptr;
 };
 constexpr int kRankAlone = 0, kWorldAlone = 1;
@@ -85,7 +85,7 @@ class Reader {
     return static_cast<int>(*number);
   }
 
-  /// Rank and sizes as `family` gives them, checked against each other; nothing if it gives none.
+  /// Rank and sizes from the variables of `family`, checked against each other; nothing if they are not set.
   std::optional<Launch> ranks(const Family& family) const {
     constexpr int kMax = std::numeric_limits<int>::max();
     if (family.only_with && text(family.only_with).empty()) return std::nullopt;
@@ -166,8 +166,8 @@ std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch
   return parse_endpoint("PADDLE_TRAINER_ENDPOINTS", endpoints.front());
 }
 
-/// What the ranks of a job have in common and no other job has, so that they agree on a port. Empty if
-/// nothing is known.
+/// A text that is the same for all ranks of a job and different for other jobs, so that the ranks agree on a
+/// port. Empty if nothing suitable is known.
 std::string job_of(const Reader& read, const Family& family) {
   const auto joined = [&](std::initializer_list<const char*> names) {
     std::string job;
@@ -216,7 +216,7 @@ void take_torchrun(const Reader& read, Launch& launch) {
          "MASTER_PORT; start with torchrun --no-python");
 }
 
-/// The table completes what RANK_ID alone does not say.
+/// The rank table gives what RANK_ID alone does not say.
 std::optional<Launch> ascend_launch(const Reader& read) {
   const std::string path = read.text("RANK_TABLE_FILE");
   if (path.empty()) {
@@ -285,7 +285,8 @@ std::optional<int> world_of(const Reader& read, const Family& family) {
   return launch ? std::optional(launch->world) : std::nullopt;
 }
 
-/// If another launcher's variables give fewer processes, each of them would train alone.
+/// Refuses a world that is smaller than another launcher's: each of that launcher's processes would train
+/// alone.
 void require_no_more(const Reader& read, const Family& chosen, int world) {
   for (const Family* family : kFamilies)
     if (const auto other = world_of(read, *family); other > world)
@@ -293,7 +294,7 @@ void require_no_more(const Reader& read, const Family& chosen, int world) {
            " in the environment contradict each other; unset those of the launcher that is not used");
 }
 
-/// Complete except for what the command line adds.
+/// A launch from the variables of `family`, complete except for what the command line adds.
 std::optional<Launch> launch_of(const Reader& read, const Family& family) {
   if (&family == &kAscend) return ascend_launch(read);
   auto launch = read.ranks(family);
@@ -308,9 +309,8 @@ std::optional<Launch> launch_of(const Reader& read, const Family& family) {
        " is not set; set it too, or unset the first");
 }
 
-/// Variables of a launcher without its rank and size. A process that ignored them would train alone, beside
-/// others that do the same. LOCAL_WORLD_SIZE by itself only asks for a number of ranks: DLC's commands set
-/// it.
+/// Refuses variables of a launcher without its rank and size. Processes that ignored them would each train
+/// alone. LOCAL_WORLD_SIZE by itself only asks for a number of ranks: DLC's commands set it.
 void refuse_leftovers(const Reader& read) {
   constexpr int kMax = std::numeric_limits<int>::max();
   for (const Family* family : kFamilies) {
@@ -373,7 +373,8 @@ LaunchSizes read_launch_sizes(const Environment& environment, bool servers) {
 std::optional<ServerLaunch> read_server_launch(const Environment& environment, const LaunchHints& hints) {
   const Reader read(environment, hints);
   if (started_by_torchrun(read)) return std::nullopt;
-  // LOCAL_WORLD_SIZE counts ranks here and the others count servers, so only these two are compared.
+  // LOCAL_WORLD_SIZE counts ranks here, but RANK and WORLD_SIZE count servers, so only these two are
+  // compared.
   constexpr Family kServers = {"DLC", "RANK", "WORLD_SIZE", nullptr, nullptr};
   const auto servers = read.ranks(kServers);
   if (!servers) return std::nullopt;

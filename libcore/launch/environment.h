@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-constexpr int kDefaultPort = 29500;  // torch's
+constexpr int kDefaultPort = 29500;  // PyTorch's default
 
 /// Looks up an environment variable; null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
@@ -16,16 +16,17 @@ struct Launch {
   int rank = 0, world = 1;
   std::optional<int> local_rank = {}, local_world = {};  // unknown under some launchers
   std::string address = {};                              // host or address of rank 0
-  int port = 0;               // where rank 0 listens, or torchrun's agent with its store
+  int port = 0;               // where rank 0 listens; under torchrun, its agent with the store
   std::string launcher = {};  // for messages: "torchrun", "mpirun"
   std::string token = {};     // of the job: ranks prove to each other that they have it; may be empty
   std::string job =
-      {};  // the launcher's name of the job if there is no token: tells jobs apart; may be empty
+      {};  // without a token: the launcher's name of the job, which tells jobs apart; may be empty
   bool agent_store = false;  // torchrun's agent listens on `port`, and its store holds rank 0's address
   std::string attempt = {};  // torchrun's count of restarts: its store keeps the keys of earlier attempts
 };
 
-/// What PAI's DLC says: this process is one of several servers and starts its own ranks.
+/// What the job service DLC of Alibaba's PAI told this process: it is one of several servers and starts its
+/// own ranks.
 struct ServerLaunch {
   int server = 0, servers = 1;
   int local_world = 1;  // ranks of each server
@@ -47,19 +48,21 @@ struct LaunchHints {
 /// unknown; kNoInput and kData for a rank table that cannot be read.
 std::optional<Launch> read_launch(const Environment&, const LaunchHints& = {});
 
-/// RANK and WORLD_SIZE as numbers of servers (--task-type llmacc.*), with LOCAL_WORLD_SIZE ranks (4) on each.
-/// Nothing if they are not set, or if LOCAL_RANK or TORCHELASTIC_RUN_ID show that they count ranks.
+/// Reads RANK and WORLD_SIZE as numbers of servers (--task-type llmacc.*), each with LOCAL_WORLD_SIZE ranks
+/// (default: 4). Nothing if they are not set, or if LOCAL_RANK or TORCHELASTIC_RUN_ID show that they count
+/// ranks.
 std::optional<ServerLaunch> read_server_launch(const Environment&, const LaunchHints& = {});
 
-/// The size of a launcher's world; 0 if unknown. `…_source` names the variable and its value.
+/// How many ranks a launcher started, in all and on this machine; 0 if unknown. `…_source` names the variable
+/// and its value.
 struct LaunchSizes {
   int world = 0, local_world = 0;
   std::string world_source = {}, local_source = {};
 };
 
-/// Only the sizes, from the first launcher in read_launch()'s order that gives a world size, whether or not
-/// it gives a rank. `servers`: WORLD_SIZE counts servers where read_server_launch() would say so. kUsage if
-/// one is not a number.
+/// Reads only the sizes, from the first launcher in read_launch()'s order that gives a world size, whether or
+/// not it gives a rank. `servers`: WORLD_SIZE counts servers wherever read_server_launch() would read it so.
+/// kUsage if a size is not a number.
 LaunchSizes read_launch_sizes(const Environment&, bool servers);
 
 /// $MEGALITH_JOB_TOKEN, a secret of the job's ranks; empty if it is not set.
@@ -68,8 +71,8 @@ std::string job_token(const Environment&);
 std::string job_name(const Environment&);
 
 /// Whether another process reads the same command line and reports for this one, judged by the environment
-/// alone: among ranks the first, among ranks that our own programs start on a server the starting process.
-/// Contradictions in the environment are not reported.
+/// alone. The first rank reports for all ranks; where one of our programs started the ranks of a server, that
+/// program reports for them. Contradictions in the environment are not reported.
 bool another_speaks(const Environment&);
 
 }  // namespace megalith

@@ -19,7 +19,7 @@ std::optional<int> slots_of(std::string_view text) {
   return number && *number >= 1 && *number <= 1024 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-/// The next word of `text`, which is taken from it; empty at the end.
+/// Takes the next word from `text`; empty at the end.
 std::string_view take_word(std::string_view& text) {
   text = trim(text);
   const std::string_view word = text.substr(0, text.find_first_of(" \t"));
@@ -27,8 +27,8 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-/// Where the number of ranks begins in "HOST:N" or "[HOST]:N", behind the colon; npos if there is none. An
-/// address of IPv6 without brackets has several colons.
+/// Where the number of ranks begins in "HOST:N" or "[HOST]:N", behind the colon; npos if there is none. A
+/// text with several colons is an IPv6 address without brackets.
 size_t behind_host(std::string_view word) {
   if (const size_t bracket = word.rfind(']'); word.starts_with('[') && bracket != std::string_view::npos)
     return bracket + 1 < word.size() ? bracket + 2 : std::string_view::npos;
@@ -58,7 +58,7 @@ std::string place_of(const HostfileEntry& entry, const std::string& path) {
   return concat(path, ':', entry.line, ": ", quote_name(entry.host));
 }
 
-/// `list` holds hosts without an address.
+/// Says that no host of the file is this machine. `list`: the hosts without an address.
 [[noreturn]] void refuse_unfound(const std::vector<const HostfileEntry*>& list, const std::string& path) {
   fail(ErrorKind::kUsage, path, ": none of its hosts is this machine",
        list.empty()

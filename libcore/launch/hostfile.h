@@ -17,8 +17,9 @@ struct HostfileEntry {
 /// kUsage with file and line for anything else; kNoInput.
 std::vector<HostfileEntry> read_hostfile(const std::string& path);
 
-/// The place of this machine among them, found by its addresses. Hosts that have no address yet are not this
-/// machine. kUsage, with the lines of the file, if it is not there, or more than once.
+/// The place of this machine among the entries, found by its addresses. Hosts that have no address yet are
+/// not this machine. kUsage, with the lines of the file, if this machine is not in it or is in it more than
+/// once.
 int place_of_this_machine(const std::vector<HostfileEntry>&, const std::string& path);
 
 }  // namespace megalith

@@ -51,7 +51,7 @@ std::string random_token() {
   return token;
 }
 
-/// The servers of the run, and which of them this is.
+/// The servers of the run, and the place of this one among them.
 struct Servers {
   std::vector<HostfileEntry> hosts = {};  // one for each server; without a file the names are empty
   int here = 0;
@@ -136,7 +136,7 @@ ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& 
   return ranks;
 }
 
-/// DLC's servers; --nproc or --gpus give the ranks of each instead of LOCAL_WORLD_SIZE.
+/// The ranks of one of DLC's servers. --nproc or --gpus gives their number instead of LOCAL_WORLD_SIZE.
 ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch& launch) {
   ServerRanks ranks{.address = launch.address, .port = launch.port, .devices = devices_of(config)};
   const int given = given_ranks(config, nproc, ranks.devices);
@@ -146,7 +146,7 @@ ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch&
   return ranks;
 }
 
-/// Refuses options that concern a launcher if there is none, instead of ignoring them.
+/// Refuses options that have a meaning only with a launcher; for a run without one.
 void refuse_orphans(const LaunchConfig& config) {
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::kUsage, option,

@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-/// How a connection between rank 0 and another rank begins. Each side says the greeting first: "MGLRDZV2",
-/// then 32 bytes that it has drawn for this connection.
+/// How a connection between rank 0 and another rank begins. Each side first sends a greeting: "MGLRDZV2",
+/// then 32 random bytes that it has drawn for this connection.
 constexpr std::string_view kGreeting = "MGLRDZV2";
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kGreetingBytes = kGreeting.size() + kNonceBytes;
@@ -22,13 +22,14 @@ bool may_be_greeting(std::string_view bytes);
 
 enum class RankSide : char { kFirst = '0', kOther = '1' };  // rank 0, any other rank
 
-/// Thrown for a message that its sender did not prove.
+/// Thrown for a message without a valid proof.
 struct Unproven {};
 
 /// Messages over one connection. Each one carries a proof that its sender knows the job token: HMAC-SHA-256
-/// under a key that is made from the token and the bytes that both sides drew. It covers the sender's side,
-/// the message's number on the connection and its bytes. So a message from another connection, an earlier one
-/// or one that was sent the other way proves nothing. With an empty token anybody can make the proofs.
+/// under a key that is made from the token and the bytes that both sides drew. The proof covers the sender's
+/// side, the message's number on the connection and the message's bytes. So a message from another
+/// connection, an earlier one or one that was sent the other way proves nothing. With an empty token anybody
+/// can make the proofs.
 ///
 /// On the wire: the length in 8 bytes (little-endian), the bytes, 64 hexadecimal digits of proof.
 class ProvenMessages {
@@ -40,7 +41,7 @@ class ProvenMessages {
 
   /// The next message that this side sends.
   std::string packed(std::string_view bytes) { return packed(bytes, digest_of(bytes)); }
-  /// The same with the digest of the bytes, which is made once for many receivers.
+  /// The same message, made with digest_of(bytes), which is then computed only once for many receivers.
   std::string packed(std::string_view bytes, const std::string& digest);
   static std::string digest_of(std::string_view bytes);
   /// An empty message without a proof: the answer to a peer that proved nothing, which learns nothing about
@@ -48,7 +49,7 @@ class ProvenMessages {
   static std::string unproven();
 
   /// The next message of the other side, taken from the beginning of `received`; nothing while it is
-  /// incomplete. kData for more than `max` bytes; Unproven.
+  /// incomplete. kData for a message of more than `max` bytes; Unproven for one without a valid proof.
   std::optional<std::string> take(std::string& received, size_t max);
 
  private:
@@ -59,8 +60,8 @@ class ProvenMessages {
   uint64_t sent_ = 0, taken_ = 0;
 };
 
-/// A connection over which both sides have said their greeting. Calls wait until their deadline. kComm as of
-/// Socket; kData for a message that is too long; Unproven.
+/// A connection over which both sides have sent their greetings. Calls wait until their deadline. They throw
+/// kComm as Socket does, kData for a message that is too long, and Unproven.
 class RankChannel {
  public:
   RankChannel() = default;
@@ -77,8 +78,8 @@ class RankChannel {
   std::optional<ProvenMessages> messages_;
 };
 
-/// The other rank's side of the greetings. Nothing if the peer closed the connection or said nothing before
-/// the deadline; kComm if it is no rank.
+/// Exchanges greetings with rank 0, for another rank. Nothing if the peer closed the connection or sent
+/// nothing before the deadline; kComm if the peer is not a rank.
 std::optional<RankChannel> greet_first_rank(Socket, std::string_view token, Deadline);
 
 }  // namespace megalith

@@ -49,7 +49,7 @@ RankHello decode_hello(std::string_view bytes) {
                   .rank = count(json, "rank"),
                   .world = count(json, "world"),
                   .options = json["options"]};
-  (void)hello.options.as_object();  // or throws kData
+  (void)hello.options.as_object();  // throws kData if it is not an object
   return hello;
 }
 

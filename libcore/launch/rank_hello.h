@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// What a rank says when it joins the rendezvous: rank 0 can then refuse one of another program, version or
-/// job before training begins.
+/// What a rank says when it joins the rendezvous: with it rank 0 can refuse a rank of another version or job
+/// before training begins.
 struct RankHello {
   std::string version = {};  // of the program
   std::string job = {};      // the launcher's number of the job; it tells jobs apart and proves nothing
@@ -22,25 +22,25 @@ constexpr size_t kMaxHello = size_t{1} << 20;  // a hundred times what the optio
 
 /// As JSON.
 std::string encode_hello(const RankHello&);
-/// kData if it is none.
+/// kData if `bytes` do not hold a hello.
 RankHello decode_hello(std::string_view bytes);
 
-/// Why rank 0, with the hello `mine`, refuses the rank that sent `theirs`; empty if it does not. Options are
-/// not compared.
+/// Why rank 0, whose own hello is `mine`, refuses the rank that sent `theirs`; empty if it does not. Options
+/// are not compared.
 std::string refusal(const RankHello& mine, const RankHello& theirs);
 
 /// The options that differ: "--lr is 0.1 on rank 0 and 0.2 on rank 3"; empty if none does. At most about
 /// 2,000 bytes, all printable.
 std::string option_differences(const RankHello& mine, const RankHello& theirs);
 
-/// What rank 0 answers to a hello, and says when all have joined or the time is over: an error, or nothing
-/// for a welcome.
+/// Rank 0 answers a hello with an error or with kWelcome, which is empty. It sends one of the two again when
+/// all ranks have joined or the time is over.
 constexpr std::string_view kWelcome = "";
 constexpr size_t kMaxAnswer = size_t{1} << 16;
 /// As JSON.
 std::string encode_failure(const Error&);
-/// Throws what `answer` holds, after `where`: kComm or kUsage, printable and at most about 4,000 bytes. kComm
-/// if it holds no error.
+/// Throws the error that `answer` holds, with `where` before its message: kComm or kUsage, printable and at
+/// most about 4,000 bytes. kComm if `answer` holds no error.
 [[noreturn]] void fail_as(std::string_view answer, const std::string& where);
 
 }  // namespace megalith

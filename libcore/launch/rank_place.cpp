@@ -11,8 +11,8 @@
 namespace megalith {
 namespace {
 
-// Is the same in all containers of a machine, which share its cores, and different on every machine; the name
-// of a host would be neither.
+// Equal in all containers of a machine, which share its cores, and different on every machine. A host name
+// guarantees neither.
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 std::string host_name() {

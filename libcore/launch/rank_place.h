@@ -8,9 +8,9 @@ namespace megalith {
 /// Where a rank runs; the ranks tell each other.
 struct RankPlace {
   std::string host = {};       // for messages
-  std::string machine = {};    // the same for processes that share cores, whatever their hosts are called
+  std::string machine = {};    // equal for processes that share cores, even if their host names differ
   std::string address = {};    // of its interface
-  std::vector<int> cpus = {};  // that the rank may use
+  std::vector<int> cpus = {};  // those that the rank may use
 
   template <class V>
   void members(V&& visit) {

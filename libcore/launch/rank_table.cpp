@@ -25,7 +25,7 @@ struct ListedRank {
   std::string server;
 };
 
-/// A value of a table and its place there, for messages.
+/// A value of a table, and its place in the table, for messages.
 struct Place {
   const Json& json;
   std::string where;
@@ -83,7 +83,7 @@ std::vector<ListedRank> ranks_on(const Place& server) {
   return ranks;
 }
 
-/// Checks everything in a table, whoever reads it, so that no part of a bad one is passed on.
+/// Checks the whole table, whichever rank reads it, so that no part of a faulty table is passed on.
 std::vector<ListedRank> listed_ranks(const Place& table) {
   std::vector<ListedRank> ranks;
   const std::vector<Place> servers = table.at("server_list").list();
@@ -182,7 +182,7 @@ std::string rank_table_text(const std::vector<int>& devices, const std::string& 
 
 std::string merged_rank_table_text(const std::vector<std::string>& paths) {
   Json servers = Json::array();
-  std::map<std::string, std::string> seen;  // server to file
+  std::map<std::string, std::string> seen;  // from server to file
   int rank = 0;
   for (const std::string& path : paths) {
     const Json list = servers_of(path);

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// The other ranks wait longer, so that rank 0 can name the ranks that did not join.
+// How much longer than rank 0 the other ranks wait, so that rank 0 can name the ranks that did not join.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kPatience = std::chrono::seconds(2);     // for rank 0's greeting, before another try
 constexpr auto kPause = std::chrono::milliseconds(50);  // between two tries
@@ -60,7 +60,7 @@ ExchangeLimits limits_of(const RendezvousOptions& options) {
 
 // ---- rank 0
 
-/// Exchanges of rank 0, which collects and distributes.
+/// Rank 0's side of exchanges: it collects all texts and distributes the list.
 class FirstRankExchange {
  public:
   FirstRankExchange(std::vector<RankChannel> peers, const ExchangeLimits& limits)
@@ -83,7 +83,7 @@ class FirstRankExchange {
 
 // ---- the other ranks
 
-/// Exchanges of the other ranks.
+/// The side of the other ranks.
 class OtherRankExchange {
  public:
   OtherRankExchange(RankChannel first, int world, const ExchangeLimits& limits)
@@ -96,7 +96,7 @@ class OtherRankExchange {
       first_.send(mine, deadline);
       const size_t most = kLength + world_ * (limits_.max_message + kLength);
       const std::string joined = first_.receive(most, deadline);
-      // Before memory is taken for as many texts as it says.
+      // Checked before memory is allocated for as many texts as the message says.
       const auto count = unpacked<uint64_t>(std::string_view(joined).substr(0, kLength));
       if (count != world_) fail(ErrorKind::kComm, "it sent what ", count, " ranks said, wanted ", world_);
       all = unpacked<std::vector<std::string>>(joined);
@@ -133,7 +133,7 @@ class FirstRankAddress {
       const Json json = Json::parse(text, key_);
       const int64_t port = json["port"].as_int();
       if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
-    } catch (const Error&) {  // written by another program
+    } catch (const Error&) {  // the text was written by another program
     }
     fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote_name(text),
          " is not an address");
@@ -180,7 +180,8 @@ struct Answered {
   std::string answer;
 };
 
-/// One attempt. Nothing if rank 0 closed the connection without an answer, as it does when it has no room.
+/// One attempt to join. Nothing if rank 0 closed the connection without an answer, as it does when it has no
+/// room.
 std::optional<Answered> say_hello(const RendezvousOptions& options, const Address& address,
                                   Deadline deadline) {
   auto channel = greet_first_rank(connect_to(address.host, address.port, deadline), options.launch.token,
@@ -196,7 +197,7 @@ std::optional<Answered> say_hello(const RendezvousOptions& options, const Addres
   }
 }
 
-/// Attempts until rank 0 answers; then waits for all ranks, if it admitted this one.
+/// Repeats say_hello() until rank 0 answers. If rank 0 admitted this rank, then waits for all ranks.
 Answered await_answer(const RendezvousOptions& options, const Address& address, Deadline deadline) {
   for (;;) {
     auto said = say_hello(options, address, deadline);

@@ -14,9 +14,9 @@ struct RendezvousOptions {
   Launch launch;
   Json options = Json::object();  // flat, as to_json() gives them; must be the same on all ranks
   std::chrono::milliseconds timeout =
-      std::chrono::minutes(10);  // for all ranks to join, and for each exchange
-  size_t max_message = 0;  // bytes that a rank may tell in an exchange; 0: 64 KiB, and 256 for each rank
-  std::string interface_name = {};  // GLOO_SOCKET_IFNAME: bind to it; empty: to the one that routes to rank 0
+      std::chrono::minutes(10);     // for all ranks to join, and for each exchange
+  size_t max_message = 0;           // of one rank in an exchange, in bytes; 0: 64 KiB plus 256 for each rank
+  std::string interface_name = {};  // to bind to: $GLOO_SOCKET_IFNAME; empty: the one that routes to rank 0
 };
 
 /// What a rank gets when all ranks have joined.
@@ -32,8 +32,9 @@ struct Rendezvous {
 /// tries again. Under torchrun, whose agent uses the port, rank 0 listens on any port and publishes it in the
 /// agent's store.
 ///
-/// kComm names the ranks that did not join before the deadline, or rank 0; kUsage says why this rank was
-/// refused. If a rank has other options, every rank throws kUsage, which names that rank and the option.
+/// kComm names the ranks that did not join before the deadline, or rank 0 if this rank did not reach it;
+/// kUsage says why this rank was refused. If a rank's options differ, every rank throws kUsage, which names
+/// that rank and the option.
 Rendezvous join_rendezvous(const RendezvousOptions&);
 
 }  // namespace megalith

@@ -24,9 +24,10 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto kLook = std::chrono::milliseconds(20);  // between two checks of the ranks
-constexpr double kGrace = 10;                          // seconds for the others after a rank has failed
+constexpr double kGrace = 10;  // seconds for the others to end after a rank has failed
 
-/// The variables of this process, and those that tell rank `first + local` its place.
+/// The environment of rank `first + local`: the variables of this process, and those that tell the rank its
+/// place.
 std::vector<std::string> environment_of(const ServerRanks& ranks, int local) {
   std::map<std::string, std::string> set = {{"RANK", std::to_string(ranks.first + local)},
                                             {"WORLD_SIZE", std::to_string(ranks.world)},
@@ -53,8 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// Between fork and exec, only calls that are safe after a fork are allowed: another thread may have held a
-/// lock.
+/// Between fork and exec it makes only calls that are safe after a fork: another thread may have held a lock.
 pid_t start(const std::string& program, std::vector<std::string> arguments,
             std::vector<std::string> variables) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
@@ -69,7 +69,7 @@ pid_t start(const std::string& program, std::vector<std::string> arguments,
 class Children {
  public:
   explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}
-  ~Children() { signal(SIGKILL); }  // some are left only if starting one failed
+  ~Children() { signal(SIGKILL); }  // processes are left only if one could not be started
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
@@ -79,7 +79,7 @@ class Children {
   void signal(int number) const {
     for (const auto& [id, rank] : running_) ::kill(id, number);
   }
-  /// Records those that have ended.
+  /// Records which processes have ended.
   void look() {
     for (auto at = running_.begin(); at != running_.end();) {
       int status = 0;

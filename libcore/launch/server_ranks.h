@@ -15,7 +15,7 @@ struct ServerRanks {
   int first = 0, count = 1, world = 1;  // ranks [first, first + count) of `world`
   std::string address = {};             // of rank 0
   int port = 0;
-  std::string token = {};                 // of the job; empty: as in the ranks' environment, or none
+  std::string token = {};                 // of the job; empty: the ranks inherit the environment's, if any
   std::vector<std::string> devices = {};  // one for each rank; empty if none was named
 };
 

@@ -44,13 +44,13 @@ std::string shown(const std::string& host) {
   return printable(host, kMaxHost);
 }
 
-/// Without the brackets that separate an IPv6 address from a port.
+/// The host without the brackets that separate an IPv6 address from a port.
 std::string bare(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return bracketed ? host.substr(1, host.size() - 2) : host;
 }
 
-/// Null, with getaddrinfo()'s code, if the host has no address.
+/// Null, with getaddrinfo()'s error in `code`, if the host has no address.
 Addresses look_up(const std::string& host, int port, int& code) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -106,7 +106,7 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// Not open, with errno set, if there is no listener.
+/// The result is not open, with errno set, if there is no listener.
 Socket try_connect(const addrinfo& to, Deadline deadline) {
   Socket socket = new_socket(to);
   if (!socket.open()) return socket;
@@ -123,8 +123,8 @@ Socket try_connect(const addrinfo& to, Deadline deadline) {
   return error == 0 ? std::move(socket) : Socket();
 }
 
-/// Rejects a connection to itself: TCP makes one when a process tries a port of its own on which nothing
-/// listens yet.
+/// Whether a socket is connected to itself: TCP does that when a process connects to a local port on which
+/// nothing listens yet.
 bool with_itself(const Socket& socket) {
   sockaddr_storage mine{}, peer{};
   socklen_t bytes = sizeof mine, peer_bytes = sizeof peer;
@@ -141,7 +141,7 @@ Interfaces interfaces() {
   return {list, &::freeifaddrs};
 }
 
-/// Empty unless it is an IPv4 or IPv6 address.
+/// The interface's IPv4 or IPv6 address as text; empty if it has neither.
 std::string address_of(const ifaddrs& interface) {
   if (!interface.ifa_addr) return {};
   if (interface.ifa_addr->sa_family == AF_INET) return numeric(interface.ifa_addr, sizeof(sockaddr_in));

@@ -11,8 +11,8 @@ namespace megalith {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// A TCP socket over IPv4 or IPv6, closed with the object. Calls wait until their deadline; kComm says what
-/// did not arrive, and from whom.
+/// A TCP socket over IPv4 or IPv6, closed with the object. Calls wait until their deadline and then throw
+/// kComm, which says what did not arrive, and from whom.
 class Socket {
  public:
   Socket() = default;
@@ -31,9 +31,10 @@ class Socket {
 
   void send(std::string_view bytes, Deadline) const;
   std::string receive(size_t bytes, Deadline) const;  // exactly that many
-  /// What has arrived, at most `bytes`; empty if nothing has; nothing if the peer has closed. Does not wait.
+  /// What has arrived, at most `bytes`, without waiting: an empty string if nothing has, nullopt if the peer
+  /// has closed the connection.
   std::optional<std::string> receive_some(size_t bytes) const;
-  Socket accept() const;  // not open if no connection is waiting, or none can be opened; errno says which
+  Socket accept() const;  // result is not open if no connection waits or none can be opened; see errno
 
  private:
   void close();
@@ -42,7 +43,7 @@ class Socket {
 
 // `host` is a name, an IPv4 or an IPv6 address, which may be in brackets: "[::1]". A name that has no address
 // is looked up again until the deadline, since some systems (Kubernetes) give a machine its name late; a
-// warning says so. kUsage if it has none then.
+// warning says so. kUsage if it has none at the deadline.
 
 /// A socket that listens only on the interface of `host`; port 0: any port. kUsage if `host` is not an
 /// address of this machine, kComm if the port is taken.
@@ -58,8 +59,8 @@ std::string address_of_interface(const std::string& name);
 class ThisMachine {
  public:
   ThisMachine();  // kIo
-  /// Whether `host` names this machine: one of its interfaces has an address of it. Nothing if `host` has no
-  /// address.
+  /// Whether `host` names this machine: whether one of the machine's interfaces has an address of `host`.
+  /// Nothing if `host` has no address.
   std::optional<bool> is(const std::string& host) const;
 
  private:

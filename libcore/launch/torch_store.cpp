@@ -9,8 +9,8 @@
 namespace megalith {
 namespace {
 
-// A request is a byte followed by its operands; a text is its length in 8 bytes, then its bytes. Keys of a
-// store without a file begin with "/". WAIT is answered with one byte when all keys are there.
+// A request is one byte followed by its operands. A text is sent as its length in 8 bytes, then its bytes. In
+// a store without a file, keys begin with "/". WAIT is answered with one byte once all keys exist.
 constexpr char kValidate = 0, kSet = 1, kGet = 3, kWait = 6;
 constexpr uint32_t kMagic = 0x3C85F7CE;
 constexpr char kStopWaiting = 0;

@@ -15,7 +15,7 @@ class TorchStore {
   /// Connects; kComm if nothing answers before the deadline.
   TorchStore(const std::string& host, int port, Deadline);
   void set(std::string_view key, std::string_view value);
-  /// Waits until the key is there. kComm at the deadline, or if the server is not such a store.
+  /// Waits until the key is there. kComm at the deadline, or if the server is not a TCPStore.
   std::string get(std::string_view key);
   /// The address of this machine that routes to the store.
   std::string local_address() const { return socket_.local_address(); }

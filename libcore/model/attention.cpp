@@ -12,14 +12,14 @@ std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-/// A rotary frequency for a context that was lengthened after training. It is divided, so that the longer
-/// context turns no further than the trained one; LLaMA 3.1 divides only frequencies whose waves are long
-/// compared with the original context, and those in between in part.
+/// Lowers a rotary frequency for a context that was lengthened after training, so that angles in the longer
+/// context do not exceed those in the original one. LLaMA 3.1 lowers only frequencies with few turns within
+/// the original context: those with the fewest by the full factor, the next ones by part of it.
 double lengthened(const ModelConfig& config, double frequency) {
   frequency /= config.rotary_interpolation;
   if (!config.rope_scaling) return frequency;
   constexpr double kTurn = 6.283185307179586;
-  const double waves = config.rope_original_positions * frequency / kTurn;  // in the original context
+  const double waves = config.rope_original_positions * frequency / kTurn;  // within the original context
   const double kept =
       std::clamp((waves - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);
   return (1 - kept) * frequency / config.rope_factor + kept * frequency;
@@ -36,8 +36,8 @@ float rotary_frequency(const ModelConfig& config, int64_t pair) {
 
 namespace {
 
-/// cos or sin of position / base^(2i / rotated). Frequency and angle are rounded to fp32, as Megatron and
-/// Hugging Face do, with which models are trained.
+/// cos or sin of position * rotary_frequency(pair), [positions, pairs]. Frequency and angle are rounded to
+/// fp32 as in Megatron and Hugging Face, with which models are trained.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
   const int64_t half = config.rotary_channels() / 2;
   std::vector<float> table;
@@ -94,7 +94,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
   if (table.plan().prefix > 0) {
     Param prefix{.name = name_prefix(layer) + "prefix",
                  .global = {2, config.kv_heads(), table.plan().prefix, config.kv_channels}};
-    prefix.init = Init::normal(1);  // as peft
+    prefix.init = Init::normal(1);  // as in peft
     prefix.adapter = true;
     prefix_ = &table.add(cut(std::move(prefix), 1, split));
   }
@@ -214,7 +214,8 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .starts = ctx.starts});
 }
 
-// Sums over the context group: a key's gradient is the sum over the queries of all its ranks.
+// Sums the gradients of keys and values over the context group: the queries of all its ranks contribute to
+// them.
 void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
                               ConstView kv) const {
   const int64_t s = dqkv.shape[0];

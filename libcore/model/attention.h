@@ -8,13 +8,14 @@
 
 namespace megalith {
 
-/// The angle by which one position turns pair `pair` of a head, in fp32 as Megatron and Hugging Face round
-/// it.
+/// The angle, in radians per position, by which RoPE rotates the pair of channels `pair` of a head; rounded
+/// to fp32 as in Megatron and Hugging Face.
 float rotary_frequency(const ModelConfig& config, int64_t pair);
 
 /// Causal self-attention with grouped queries on the heads of this rank: QKV projection, rotation, attention,
-/// output projection. If the sequence is cut over a context group, the queries of this rank's rows see the
-/// keys and values of all ranks. These are gathered again in the backward pass, so that no rank keeps them.
+/// output projection. If a context group divides the sequence, the queries of this rank see the keys and
+/// values of all ranks. The backward pass gathers those again, so that no rank has to keep those of the
+/// others.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
@@ -22,28 +23,31 @@ class SelfAttention {
   struct Saved {
     View qkv;  // [s, b, groups, q + 2, head], rotated
     View out;  // [s, b, groups * q, head]; empty: recomputed in backward
-    View lse;  // [b, groups * q, s] f32; empty whenever out is
+    View lse;  // [b, groups * q, s] f32; empty if `out` is
   };
-  /// core: also keep out and lse.
+  /// core: also allocates out and lse.
   Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
 
-  /// This rank's summand of the output goes to y [s, b, h]; x is [s, b, h] inside the region.
+  /// Writes this rank's summand of the output to y [s, b, h]. x [s, b, h] has all rows, as inside the tensor
+  /// region.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return qkv_.keeps_input(); }
   /// dx: this rank's summand of the gradient of x, overwritten.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
-  /// Attention for new rows; the caches hold the earlier ones.
+  /// Attention of the new rows `x` over themselves and all earlier rows. Appends the keys and values of `x`
+  /// to the caches, which hold those of the earlier rows.
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
-  /// Positions of this rank's rows: those of the context region, or those after the prefix.
+  /// Positions of this rank's rows: with a prefix, those that follow it; otherwise, those of the context
+  /// region.
   RowPositions positions(const Ctx&, int64_t s) const;
-  /// [s_total, b, groups, 2, head] in ctx.scratch: the keys and values of the prefix, or of all context
-  /// ranks. Empty if this rank's qkv has all of them.
+  /// [s_total, b, groups, 2, head] in ctx.scratch: the keys and values of the prefix and of qkv or, with a
+  /// context group, of all its ranks. Empty with neither: qkv then has all keys and values.
   View gather(const Ctx&, ConstView qkv) const;
   View make_whole(const Ctx&, ConstView qkv) const;
   void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;
@@ -51,10 +55,10 @@ class SelfAttention {
   DropoutKey dropout(const Ctx&, int64_t s) const;
 
   int layer_;
-  int64_t groups_, queries_, head_;  // of this rank; queries of each group
+  int64_t groups_, queries_, head_;  // groups on this rank, query heads per group, channels per head
   int64_t first_head_;               // global number of the rank's first query head
   float scale_, dropout_;
-  int64_t window_;                 // of cached(); 0: none
+  int64_t window_;                 // sliding window of cached(), in positions; 0: none
   const Param* prefix_ = nullptr;  // [2 (k, v), groups, positions, head]; null: none
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;

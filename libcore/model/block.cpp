@@ -9,7 +9,8 @@ std::string norm_name(int layer, const char* which) {
   return concat("decoder.layers.", layer, ".", which);
 }
 
-/// The memory for a branch's summand, chosen so that leaving the region ends in `y`'s memory if possible.
+/// The memory for a branch's output inside the tensor region: with sequence parallelism, new memory for all
+/// rows; otherwise `y` itself, since leaving the region then works in place.
 View branch_memory(const Ctx& ctx, View y) {
   if (!ctx.tp.sequence()) return y;
   Shape inside = y.shape;
@@ -17,7 +18,8 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-/// All rows that a branch has read; empty if they were not kept, since no gradient needs them.
+/// All rows of a branch's input, given this rank's rows; empty if these were not kept, since no gradient
+/// needs them.
 ConstView input_of(const Ctx& ctx, const View& kept) {
   return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
 }

@@ -9,28 +9,30 @@ namespace megalith {
 /// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))).
 class Block {
  public:
-  /// layer: global number from 0.
+  /// layer: its number in the whole model, from 0.
   Block(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
 
   struct Saved {
     Norm::Saved norm1, norm2;
-    View n1, h, n2;  // [s', b, h]; n1 and n2 are empty if no gradient needs them
+    View n1, h, n2;  // [s', b, h]; n1, n2: outputs of the norms, empty if no gradient needs them
     SelfAttention::Saved attention;
     Mlp::Saved mlp;
   };
-  /// x: [s', b, h]. attention_core: keep the attention's output (not with selective recomputation).
+  /// x: [s', b, h]. attention_core: also keeps the attention's output; false with selective recomputation.
   Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
 
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
-  /// d: gradient of y; on return that of x. Overwrites what was saved.
+  /// d: gradient of y; on return, gradient of x. Overwrites the tensors of Saved.
   void backward(const Ctx&, View d, ConstView x, const Saved&) const;
-  /// y = block(x) for new rows; the caches hold the earlier ones.
+  /// y = block(x) for new rows. The caches hold the keys and values of the earlier rows; those of `x` are
+  /// appended.
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   /// y = x + dropout(branch).
   void join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
-  /// The part of d that reaches a branch: d itself, or d masked in new memory.
+  /// The gradient of a branch's output inside the tensor region, given `d` outside: `d` itself or, if dropout
+  /// masks it or its rows are gathered, new memory in ctx.scratch.
   ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 

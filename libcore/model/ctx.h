@@ -16,35 +16,36 @@ struct RandomKey {
   ConstView samples = {};  // [b] i64
 };
 
-/// Is told which gradients of a microbatch are complete, so that their reduction can begin.
+/// Receives notice when gradients of a microbatch are complete, so that it can begin to reduce them.
 class GradSink {
  public:
   virtual ~GradSink() = default;
-  /// Called before the first gradients of a microbatch, those of the head, which are computed in its forward
-  /// pass.
+  /// Called before the first gradients of a microbatch are computed: those of the head, already in the
+  /// forward pass.
   virtual void head_begins(Stream& compute) = 0;
-  /// The work enqueued on `compute` so far has completed the gradients of this unit's parameters for the
-  /// current microbatch (see ParamTable::begin_unit). Within a stage, units come in descending order.
+  /// Called when the work enqueued on `compute` so far completes the current microbatch's gradients of this
+  /// unit (see ParamTable::begin_unit). Within a stage, units come in descending order.
   virtual void unit_done(Stream& compute, int unit) = 0;
 };
 
-/// What a layer may use; passed down, never stored. Layers leave `scratch` as they found it.
+/// What a layer's calls work with: passed down, never stored. A layer rewinds `scratch` to where it was.
 struct Ctx {
   Stream& compute;
   const Region& tp;
   Arena& scratch;
   RandomKey key = {};
-  float loss_scale = 1;  // factor of the loss's gradient, which keeps fp16 from losing it
+  float loss_scale = 1;  // factor of the loss's gradient, so that it does not underflow in fp16
   ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
   bool training = true;                         // false: no dropout, nothing is kept for a backward pass
-  GradSink* grads = nullptr;                    // may be null: nobody needs to know of single units
+  GradSink* grads = nullptr;                    // null: nobody is notified
   ContextRegion cp = {};
 
-  /// Positions of `rows` rows of this rank, as they are outside of the tensor region.
+  /// Positions of this rank's `rows` rows outside the tensor region; with sequence parallelism it has only a
+  /// share of them there.
   RowPositions outside_rows(int64_t rows) const;
 };
 
-/// Frees what was made in an arena since this object was made.
+/// On destruction, frees the tensors made in the arena since construction.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
@@ -57,7 +58,7 @@ class ArenaScope {
   size_t mark_;
 };
 
-/// An arena over new memory of the backend; a counting one if the backend is dry.
+/// An arena over memory newly allocated from the backend; with the dry backend, a counting arena.
 Arena make_arena(Backend&, std::string name, size_t bytes);
 
 }  // namespace megalith

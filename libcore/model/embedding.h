@@ -9,11 +9,12 @@ namespace megalith {
 /// The name of the table of word embeddings, which a tied head shares.
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
-/// Declares the vocabulary table under `name` [V, h], cut by rows. Without tensor parallelism a rank holds
-/// exactly V rows; with it, its share of the padded vocabulary (ModelConfig::padded_vocab), since padding
-/// belongs to the layout: a checkpoint and the initial weights are the same under every cut.
+/// Declares the vocabulary table `name` [V, h], cut by rows. Without tensor parallelism a rank holds exactly
+/// V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). The global shape has
+/// no padding, so checkpoints and initial weights are the same for every number of ranks.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
-/// The rows of a vocabulary table's local part that are real ids; the rest is padding.
+/// The number of rows of a vocabulary table's local part that belong to real ids; the rows after them are
+/// padding.
 int64_t true_rows(const Param&);
 
 /// Word embeddings cut over the vocabulary, learned positions if the model has them, dropout.
@@ -23,18 +24,18 @@ class TokenEmbedding {
 
   void forward(const Ctx&, View y, ConstView tokens) const;  // y [s', b, h], tokens [s, b]
   void backward(const Ctx&, ConstView dy, ConstView tokens) const;
-  /// y [t, b, h] for tokens at positions from first_position on; no dropout.
+  /// For generation: y [t, b, h] of tokens at positions first_position, first_position + 1, ...; no dropout.
   void at(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
 
  private:
   void look_up(const Ctx&, View y, ConstView tokens, const RowPositions&) const;
-  RowPositions rows(const Ctx&, int64_t s) const;  // of this rank
+  RowPositions rows(const Ctx&, int64_t s) const;  // positions of this rank's s rows
   DropoutKey dropout(const Ctx&, ConstView y) const;
 
   float dropout_;
   Param* words_;
   Param* positions_ = nullptr;
-  int64_t first_position_;  // of a sequence in training: it follows the prefix of a TuningPlan
+  int64_t first_position_;  // of a sequence in training: the length of the TuningPlan's prefix
 };
 
 }  // namespace megalith

@@ -24,8 +24,8 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
   norm_.forward(ctx, saved.dnormed, saved.x, saved.norm);
   const ConstView normed = ctx.tp.enter(ctx.compute, ctx.scratch, saved.dnormed);
   const int64_t n = normed.shape.rows(), h = normed.shape.back();
-  // A block's gradient replaces its rows, which nobody reads again, so the tape holds only one [s, b, h] for
-  // the head.
+  // In place if `normed` is the tape's memory: a block's gradient replaces its rows, which are not read
+  // again. So the tape holds only one [s, b, h] for the head.
   const View inside = normed.data == saved.dnormed.data
                           ? saved.dnormed
                           : ctx.scratch.make(normed.dtype, normed.shape, "head gradient");

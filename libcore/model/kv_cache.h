@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// Keys and values of what a stage has read so far, for each layer.
+/// The keys and values of the tokens that a stage has processed so far, for each of its layers.
 class KvCache {
  public:
   struct Size {
@@ -27,15 +27,15 @@ class KvCache {
   int64_t past() const { return past_; }
   int64_t batch() const { return size_.batch; }
   int64_t capacity() const { return size_.capacity; }
-  /// Counts `tokens` more tokens; kInternal beyond the capacity.
+  /// Adds `tokens` to past(); kInternal beyond the capacity.
   void advance(int64_t tokens);
   /// Fills an empty cache of one sequence with `tokens` positions: `values` [layers, 2 (k, v), groups,
   /// tokens, head].
   void put(Stream&, int64_t tokens, std::span<const float> values);
-  /// The first `tokens` positions of another cache, which must hold one sequence of the same model and type,
-  /// and nothing else. kInternal if that cache has fewer, or they do not fit.
+  /// Replaces the contents by the first `tokens` positions of `from`. Both caches must be of the same model
+  /// and dtype. kInternal unless both hold one sequence, `from` has that many positions and they fit.
   void copy(Stream&, const KvCache& from, int64_t tokens);
-  /// Forgets everything from position `past` on.
+  /// Drops the positions from `past` on; kInternal unless past <= past().
   void truncate(int64_t past);
 
  private:
@@ -48,14 +48,15 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-/// The new rows [t, b, …] of a pass and the caches that keep them: one cache for all b sequences or, with t =
-/// 1, one for each sequence, so that sequences of different lengths share a pass. The caches already count
-/// the new rows.
+/// The t new rows of each of b sequences in one pass, and the caches for their keys and values: one cache for
+/// all b sequences or, with t = 1, one for each sequence, so that sequences of different lengths share a
+/// pass. past() of each cache already includes the new rows.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;
 
-  /// Calls visit(cache, rows before the new ones, first sequence, end of the sequences) for each cache.
+  /// Calls visit(cache, past, first, last) for each cache: `past` counts the rows before the new ones, and
+  /// the cache holds sequences [first, last).
   template <class Visit>
   void each(const Visit& visit) const {
     int64_t first = 0;
@@ -64,11 +65,11 @@ struct Reading {
       first += cache->batch();
     }
   }
-  /// The rows of sequences [first, last) in rows [t, b, …].
+  /// The part of `rows` [t, b, …] that belongs to sequences [first, last): all of them, or a part if t = 1.
   template <class V>
   V part(const V& rows, int64_t first, int64_t last) const {
     if (last - first == rows.shape[1]) return rows;
-    Shape of_one = rows.shape;  // [t = 1, b, …] is [b, 1, …]
+    Shape of_one = rows.shape;  // since t = 1, [1, b, …] can be viewed as [b, 1, …]
     std::swap(of_one[0], of_one[1]);
     const V some = rows.as_shape(of_one).rows(first, last);
     Shape back = some.shape;

@@ -2,8 +2,9 @@
 
 namespace megalith {
 
-/// The part of a model on one pipeline chunk: transformer layers [first, first + count) by global number, and
-/// whether the embedding precedes them and the head (final norm, logits, loss) follows them.
+/// The part of a model on one pipeline chunk: transformer layers [first, first + count), numbered over the
+/// whole model; with `embedding` also the embedding before them, with `head` also the head (final norm,
+/// logits, loss) after them.
 struct Layers {
   int first = 0, count = 0;
   bool embedding = true, head = true;

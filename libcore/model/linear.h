@@ -14,26 +14,26 @@ namespace megalith {
 struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"
   Shape weight;      // [..., in]
-  int cut_axis;      // of the weight: the last axis is `in` (row parallel), others are the output (column
-                     // parallel)
+  int cut_axis;  // axis of `weight` that is cut: the last one, `in` (row parallel), or one of the output axes
+                 // (column parallel)
   double init_std;
   bool bias;
   int layer = 0;      // global number
-  uint32_t site = 0;  // DropoutKey::site of the layer's first adapter; those of the others follow
+  uint32_t site = 0;  // DropoutKey::site of the layer's first adapter; one more for each next adapter
 };
 
-/// y = x W^T + b, plus what the adapters of the table's plan add. Column parallel, row parallel and the LM
-/// head are one class: the cut is data. In a row-parallel layer only the first rank adds the bias, so that
-/// leaving the region counts it once.
+/// y = x W^T + b, plus what the adapters of the table's plan add. One class for column-parallel and
+/// row-parallel layers: LinearShape::cut_axis tells which. In a row-parallel layer only the first rank adds
+/// the bias, so that the sum over ranks contains it once.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
   void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
-  /// Adds to the gradients of weight, bias and adapters (unless frozen), and only then writes dx [n, in],
-  /// this rank's summand, which may therefore share x's memory.
+  /// Adds to the gradients of weight, bias and adapters (unless frozen), then writes this rank's summand of
+  /// the gradient of x to dx [n, in]. dx may share x's memory: x is no longer read at that point.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x) const;
-  /// Whether backward() reads x, which must then be kept: not in a frozen layer without adapters.
+  /// Whether backward() reads x, so that x must be kept; false for a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
   int64_t in() const { return weight_->local.back(); }
@@ -45,7 +45,8 @@ class Linear {
   void project(const Ctx&, View y, ConstView x) const;
   void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
-  /// The weight in this type: itself or, for a weight in 8 bits, its values in ctx.scratch.
+  /// The weight [out, in]: itself or, if it is kept in 8 bits, its values in ctx.scratch, converted to this
+  /// type.
   ConstView wide_weight(const Ctx&, DType) const;
 
   Param* weight_;

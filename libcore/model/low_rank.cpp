@@ -9,12 +9,12 @@
 namespace megalith {
 namespace {
 
-/// The axis of a weight [..., slots, inner, in] along which its outputs have parts; -1: there is none.
+/// The axis `slots` of a weight [..., slots, inner, in]; -1: the weight has no such axis.
 int slot_axis(const Shape& weight) {
   return weight.rank - 3;
 }
 
-/// Any [..., columns] as [n, columns].
+/// Views a tensor [..., columns] as [n, columns].
 template <class V>
 V matrix(const V& view, int64_t columns) {
   return view.as_shape({view.elements() / columns, columns});
@@ -23,7 +23,7 @@ V matrix(const V& view, int64_t columns) {
 Param declare_a(const TensorSplit& split, const LowRank::Layer& layer, const std::string& name, int64_t r) {
   const int64_t in = layer.weight.back();
   Param a{.name = layer.name + ".lora_A." + name, .global = {r, in}};
-  // The standard deviation of peft's uniform numbers, so that adapters begin as peft's do.
+  // The standard deviation of the uniform numbers with which peft initializes A.
   a.init = Init::normal(1 / std::sqrt(3.0 * static_cast<double>(in)));
   a.adapter = true;
   if (layer.cut_axis == layer.weight.rank - 1) return cut(std::move(a), 1, split);
@@ -45,7 +45,7 @@ Param declare_b(const TensorSplit& split, const LowRank::Layer& layer, const Low
   return b;
 }
 
-/// The slots of a layer's outputs on this rank to which matrix `b` adds.
+/// The slots of the layer's outputs on this rank to which the adapter adds. b: the local shape of matrix B.
 Slots slots_of(const LowRank::Layer& layer, const LowRankTarget& target, const Shape& b) {
   if (target.slots == 0) return {.inner = b.rows()};
   const int axis = slot_axis(layer.weight);

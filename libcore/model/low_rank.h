@@ -9,9 +9,10 @@
 namespace megalith {
 
 /// A LoRA adapter (Hu et al. 2021) of a linear layer: adds scale * dropout(x) A^T B^T to some of its outputs,
-/// as peft computes it. A is [r, in]; B has the shape of the layer's weight, with only the part's slots and
-/// with r in place of `in`. In a column-parallel layer every rank holds all of A, in a row-parallel one all
-/// of B. The gradient of such a matrix is a summand on each rank; nothing else needs a message.
+/// as peft does. A is [r, in]; B has the shape of the layer's weight, but with only the slots of
+/// LowRankTarget and with r in place of `in`. In a column-parallel layer every rank holds all of A, in a
+/// row-parallel layer all of B. Each rank computes a summand of the gradient of that whole matrix, so it must
+/// be summed over the ranks; adapters need no other communication.
 class LowRank {
  public:
   struct Layer {
@@ -23,12 +24,12 @@ class LowRank {
   };
   LowRank(ParamTable&, const TensorSplit&, const Layer&, const LowRankTarget&);
 
-  /// y [n, out/tp] += the adapter's part of x [n, in].
+  /// y [n, out/tp] += the adapter's output for x [n, in].
   void forward(const Ctx&, View y, ConstView x) const;
   /// Adds to the gradients of A and B. Returns the gradient of scale * dropout(x) A^T, [n, r] in ctx.scratch,
   /// for backward_input().
   View backward_weight(const Ctx&, ConstView dy, ConstView x) const;
-  /// dx [n, in] += the adapter's gradient.
+  /// dx [n, in] += the adapter's gradient of x. `inside` is what backward_weight() returned.
   void backward_input(const Ctx&, View dx, ConstView inside) const;
 
  private:
@@ -36,11 +37,12 @@ class LowRank {
   int64_t in() const { return a_->local[1]; }
   View b_matrix(View view) const { return view.as_shape({slots_.taken(), rank()}); }
   bool whole() const { return slots_.taken() == slots_.columns(); }
-  /// The masked x, in ctx.scratch; x itself without dropout.
+  /// dropout(x) in ctx.scratch; without dropout, x itself.
   ConstView dropped(const Ctx&, ConstView x) const;
-  /// scale * dropout(x) A^T, [n, r] in ctx.scratch.
+  /// scale * dropped A^T, [n, r] in ctx.scratch.
   View shrunk(const Ctx&, ConstView dropped) const;
-  /// The part's columns of dy.
+  /// The columns of dy that this adapter adds to: dy itself if these are all, otherwise a copy in
+  /// ctx.scratch.
   ConstView part_of(const Ctx&, ConstView dy) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;
 
@@ -48,7 +50,7 @@ class LowRank {
   Slots slots_;
   float scale_, dropout_;
   uint32_t layer_, site_;
-  int64_t first_column_;  // of x on this rank, for the mask
+  int64_t first_column_;  // global number of the first column of this rank's x, for the dropout mask
 };
 
 }  // namespace megalith

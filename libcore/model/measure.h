@@ -8,27 +8,28 @@ struct MeasureInput {
   ModelConfig model;
   Layers layers;
   TensorSplit split = {};
-  int context_rank = 0, context_size = 1;  // in the group that shares the sequence
+  int context_rank = 0, context_size = 1;  // of the context group, which divides the sequence
   RecomputePlan recompute = {};
   DType dtype = DType::kF32;
   int64_t micro_batch = 1;
   TuningPlan tuning = {};
 };
 
-/// What one stage needs: bytes of memory, and the cost of one microbatch.
+/// What one stage needs on one rank: bytes of memory, and the cost of one microbatch.
 struct StageCost {
   size_t tape = 0;                // saved activations of one microbatch
-  size_t scratch = 0;             // maximum need of forward and backward
-  size_t evaluation_scratch = 0;  // for a forward pass that keeps nothing
+  size_t scratch = 0;             // peak over forward and backward
+  size_t evaluation_scratch = 0;  // peak of a forward pass without training
   size_t values = 0, grads = 0;
-  size_t tensor_bytes = 0;   // reduced, gathered and scattered by the tensor group: whole tensors' bytes
-  size_t context_bytes = 0;  // gathered and summed by the context group: whole tensors' bytes
-  int64_t parameters = 0;    // on this rank, tied ones once
+  size_t tensor_bytes = 0;   // sizes of the whole tensors that the tensor group reduces, gathers and scatters
+  size_t context_bytes = 0;  // sizes of the whole tensors that the context group gathers and sums
+  int64_t parameters = 0;    // on this rank; a tied parameter counts once
   Cost forward, backward;    // all ops of one microbatch
 };
 
-/// Runs the real Stage forward and backward on the dry backend with counting arenas, so that no second
-/// formula could disagree with a run. Takes almost no memory or time: no tensor is touched.
+/// Runs the real Stage forward and backward on the dry backend with counting arenas, so that the figures are
+/// those of a real run and need no formulas of their own. Takes almost no memory or time: no tensor is
+/// touched.
 StageCost measure(const MeasureInput&);
 
 }  // namespace megalith

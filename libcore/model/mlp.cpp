@@ -61,7 +61,7 @@ void Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const
 void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
-  fc2_.backward(ctx, act, dy, act);  // from here on, `act` is the gradient of the activation
+  fc2_.backward(ctx, act, dy, act);  // from here on, `act` holds the gradient of the activation
   const View dfc1 = activate_grad(ctx, act, saved.fc1);
   fc1_.backward(ctx, dx, dfc1, x);
 }

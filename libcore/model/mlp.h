@@ -11,13 +11,13 @@ class Mlp {
   Mlp(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
 
   struct Saved {
-    View fc1;  // [s, b, f/tp], SwiGLU [s, b, 2 f/tp]: before the activation
-    View act;  // [s, b, f/tp]: after it; empty if no gradient needs it (a frozen fc2)
+    View fc1;  // [s, b, f/tp] or, with SwiGLU, [s, b, 2 f/tp]: input of the activation
+    View act;  // [s, b, f/tp]: output of the activation; empty if fc2 is frozen, so that no gradient needs it
   };
   Saved make_saved(Arena&, int64_t s, int64_t b, DType) const;
 
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;  // y: this rank's summand, [s, b, h]
-  /// dx: this rank's summand, overwritten. Overwrites what was saved.
+  /// dx: this rank's summand of the gradient of x, overwritten. Also overwrites the tensors of Saved.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
   /// Whether backward() reads x.
   bool keeps_input() const { return fc1_.keeps_input(); }
@@ -25,13 +25,13 @@ class Mlp {
  private:
   void activate(const Ctx&, View y, ConstView x) const;
   View make_activation(Arena&, ConstView fc1) const;
-  /// Computes the gradient of fc1 from dy, the gradient of the activation, and fc1, in the memory of one of
-  /// them.
+  /// Returns the gradient of fc1's output `fc1`, given dy, the gradient of the activation's output. The
+  /// result overwrites `fc1` with SwiGLU, otherwise dy.
   View activate_grad(const Ctx&, View dy, View fc1) const;
-  View rows(View) const;  // as [n, ffn]
+  View rows(View) const;  // viewed as [n, ffn]
 
   Activation activation_;
-  int64_t ffn_;  // of this rank
+  int64_t ffn_;  // this rank's part of the ffn width
   Linear fc1_, fc2_;
 };
 

@@ -20,12 +20,13 @@ class Norm {
   };
   Saved make_saved(Arena&, int64_t rows) const;
 
-  /// y must not share x's memory, which the backward pass reads. An empty Saved keeps nothing.
+  /// y must not share x's memory: the backward pass reads x. With an empty `Saved`, mean and rstd are not
+  /// kept.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   struct Grad {
     View dx;             // [n, h], overwritten
     ConstView dy, x;     // [n, h]
-    ConstView add = {};  // [n, h], a gradient that bypasses the norm and is added; may share dx's memory
+    ConstView add = {};  // [n, h], gradient of the residual path, added to dx; may share dx's memory
   };
   void backward(const Ctx&, const Grad&, const Saved&) const;
 

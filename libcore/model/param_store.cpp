@@ -27,14 +27,15 @@ View part_of(View flat, int64_t offset, const Shape& shape) {
   return flat.rows(offset, offset + shape.elements()).as_shape(shape);
 }
 
-/// The parameters [first, end) of one bucket, among those that own memory.
+/// One bucket: parameters [first, end) of the list of trained ones.
 struct BucketRange {
   size_t first, end;
   bool alone;
 };
 
-/// In the order of a backward pass. A bucket ends only where a unit begins, so that it is complete as soon as
-/// its last unit is.
+/// Divides the trained parameters into buckets, listed in the order of a backward pass. Except around
+/// StoreOptions::alone, buckets consist of whole units, so that a bucket is complete as soon as its last unit
+/// is.
 std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const StoreOptions& options) {
   std::vector<BucketRange> ranges;
   size_t end = own.size();
@@ -63,14 +64,15 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
   return ranges;
 }
 
-/// Places the buckets' gradients, in the order of a backward pass, in two windows by turns, so that one
-/// layer's can be reduced while the next one's are computed. Returns the elements of the whole memory.
+/// Places the gradients of the buckets, which are in the order of a backward pass, alternately in two windows
+/// of memory: while those in one window are reduced, the next bucket's are computed in the other. Returns the
+/// number of elements of the whole memory.
 int64_t share_windows(std::vector<Bucket>& buckets) {
   int64_t window = 0;
   for (const Bucket& bucket : buckets)
     if (!bucket.alone) window = std::max(window, bucket.elements());
   int64_t end = 2 * window;
-  int sharing = 0;  // buckets so far that share a window
+  int sharing = 0;  // number of buckets placed in the windows so far
   for (Bucket& bucket : buckets) {
     if (bucket.alone) end += bucket.elements();
     bucket.grads = bucket.alone ? end - bucket.elements() : (sharing++ % 2) * window;
@@ -96,7 +98,7 @@ class Initializer {
         arena_(make_arena(stream.backend(), "staging", Arena::bytes_of(DType::kF32, {kPiece}))),
         staging_(arena_.make(DType::kF32, {kPiece}, "staged values")) {}
 
-  /// The local part of a parameter; what lies beyond the global tensor is zero since its allocation.
+  /// Sets a parameter's local part. Rows beyond the global tensor stay zero, as they were allocated.
   void run(const Param& param) {
     const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
     int64_t outer = 1, inner = 1;
@@ -124,7 +126,7 @@ class Initializer {
  private:
   static constexpr int64_t kPiece = int64_t{1} << 18;  // 1 MiB
 
-  /// The first elements of values_.
+  /// Copies the first elements of values_ to `to`, which tells how many.
   void upload(View to) {
     if (to.dtype == DType::kF32) return stream_.from_host(to, values_.data());
     const View f32 = part_of(staging_, 0, to.shape);
@@ -183,7 +185,7 @@ void ParamStore::place(ParamTable& table, const StoreOptions& options) {
     trained_ += param.local.elements();
   }
   const std::vector<BucketRange> ranges = bucket_ranges(own, options);
-  for (size_t i = ranges.size(); i-- > 0;) {  // memory is in the order of the table
+  for (size_t i = ranges.size(); i-- > 0;) {  // backwards: memory is in the order of the table
     const BucketRange& range = ranges[i];
     Bucket bucket{.begin = elements_, .first_unit = own[range.first]->unit, .alone = range.alone};
     bucket.units = own[range.end - 1]->unit - bucket.first_unit + 1;
@@ -205,7 +207,7 @@ void ParamStore::give_views(ParamTable& table) {
   for (Param& param : table.all()) {
     const int64_t at = offsets_[i++];
     const Param& from = holder(table, param);
-    if (&from != &param) {  // declared earlier: the embedding precedes the head
+    if (&from != &param) {  // `from` was declared earlier and has its views: the embedding precedes the head
       param.value = from.value;
       param.grad = from.grad;
       continue;
@@ -228,7 +230,7 @@ Arena place_constants(ParamTable& table, Stream& stream) {
   Arena constants = make_arena(stream.backend(), "constants", bytes);
   for (Constant& constant : table.constants()) {
     constant.view = constants.make(DType::kF32, constant.shape, constant.name);
-    if (constants.capacity() == 0) continue;  // a counting arena: nobody will read the values
+    if (constants.capacity() == 0) continue;  // a counting arena has no memory for the values
     stream.from_host(constant.view, constant.make().data());
   }
   return constants;

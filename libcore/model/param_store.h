@@ -13,21 +13,22 @@ namespace megalith {
 struct StoreOptions {
   DType dtype = DType::kF32;  // of the values
   bool grads = true;          // false: inference, every Param::grad stays empty
-  int shards = 1;  // equal parts into which each bucket can be cut: the number of data-parallel ranks
-  int64_t bucket = std::numeric_limits<int64_t>::max();  // a bucket with this many elements is full
-  int buckets = 0;         // instead of `bucket`: this many buckets of similar size; 0: use `bucket`
-  std::string alone = {};  // a parameter of this name, or tied to it, is a separate bucket
-  /// The gradients of a bucket share memory with those of the second next one: they are used up (ZeRO-2)
-  /// before the backward pass gets there. A bucket with a single parameter keeps its own memory.
+  int shards = 1;  // each bucket divides into this many equal parts: the number of data-parallel ranks
+  int64_t bucket = std::numeric_limits<int64_t>::max();  // a bucket ends with the unit in which it reaches
+                                                         // this many elements
+  int buckets = 0;         // if above 0, replaces `bucket`: at most this many buckets, of similar size
+  std::string alone = {};  // the parameter of this name, or the one tied to it, is a bucket of its own
+  /// For ZeRO-2: the gradients of a bucket share memory with those of the bucket after the next one, since
+  /// they are used up before the backward pass gets there. The bucket of `alone` has its own memory.
   bool windows = false;
 };
 
-/// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. Consists of
-/// whole units (ParamTable::begin_unit), since a call waits for its last gradient, or of a single parameter
-/// (StoreOptions::alone).
+/// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. A bucket is
+/// either the single parameter of StoreOptions::alone, or ends only where a unit (ParamTable::begin_unit)
+/// does: the reduction waits for the bucket's last gradient.
 struct Bucket {
-  int64_t begin = 0, end = 0;  // elements of the flat tensor of values; a multiple of shards * kAlign
-  int64_t grads = 0;           // the element of the gradients' memory at which its gradients begin
+  int64_t begin = 0, end = 0;  // range of values(), in elements; multiples of shards * kAlign
+  int64_t grads = 0;           // offset of its gradients in the tensor of gradients, in elements
   int first_unit = 0, units = 0;
   bool alone = false;
 
@@ -36,18 +37,19 @@ struct Bucket {
 
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
 /// with each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero.
-/// Frozen parameters are in a separate tensor without gradients or optimizer state, those of Param::int8 in
-/// two tensors, of 8-bit numbers and their scales. A tied parameter aliases the one it names if that is in
-/// the same table. Sets Param::value, Param::grad and Constant::view, which are valid as long as the store.
-/// Works on the dry backend (views point nowhere).
+/// Frozen parameters are in a separate tensor, without gradients or optimizer state; those with Param::int8
+/// are in two more: 8-bit numbers and their scales. A tied parameter shares the memory of the parameter that
+/// it names in Param::tie if the table has that. Sets Param::value, Param::grad and Constant::view, which are
+/// valid as long as the store. On the dry backend the views point nowhere.
 class ParamStore {
  public:
   static constexpr int64_t kAlign = 64;
 
   ParamStore(ParamTable&, Stream&, const StoreOptions& = {});
 
-  View values() const { return values_; }  // [elements()], of what is trained
-  /// [elements()] f32, parallel to the values; empty without grads, and smaller with windows.
+  View values() const { return values_; }  // [elements()], trained parameters only
+  /// [elements()] f32, in the order of values(); smaller with StoreOptions::windows, empty without
+  /// StoreOptions::grads.
   View grads() const { return grads_; }
   View grads(const Bucket& bucket) const {
     return grads_.rows(bucket.grads, bucket.grads + bucket.elements());
@@ -55,12 +57,12 @@ class ParamStore {
   /// In the order of a backward pass, so that the first bucket is reduced while the next is computed: the
   /// table's last parameters come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  int64_t elements() const { return elements_; }      // with gaps, of what is trained
-  int64_t parameters() const { return parameters_; }  // without gaps, tied ones once, including frozen ones
-  int64_t trained() const { return trained_; }        // only those that are trained
+  int64_t elements() const { return elements_; }      // of values(), with gaps
+  int64_t parameters() const { return parameters_; }  // no gaps; frozen ones count, tied ones count once
+  int64_t trained() const { return trained_; }        // the part of parameters() that is trained
   /// Where a trained parameter begins in values(), in elements.
   int64_t offset(const Param&) const;
-  /// Bytes of the arenas: all values and constants; gradients.
+  /// Bytes of the arenas of all values and constants, and of the arena of the gradients.
   size_t value_bytes() const { return value_bytes_; }
   size_t grad_bytes() const { return grad_bytes_; }
 
@@ -80,10 +82,10 @@ class ParamStore {
 /// Allocates and computes the table's constants.
 Arena place_constants(ParamTable&, Stream&);
 
-/// Sets every value: to normal numbers that depend on their place (Philox of seed, the parameter's name and
-/// the element's place in the global tensor, then Box-Muller), or to its constant. The result is the same for
-/// every layout. Rows beyond the global tensor stay zero. Blocking. `trained_only`: frozen values are left
-/// alone, since they will be loaded.
+/// Sets every parameter to its Init: a constant, or normal numbers that depend only on the seed, the
+/// parameter's name and the element's index in the global tensor (Philox, then Box-Muller), so that every
+/// layout gets the same values. Rows beyond the global tensor stay zero. Blocking. `trained_only`: skips
+/// frozen parameters, which are loaded from a file.
 void initialize(ParamTable&, Stream&, uint64_t seed, bool trained_only = false);
 
 }  // namespace megalith

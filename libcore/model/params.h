@@ -12,8 +12,9 @@
 
 namespace megalith {
 
-/// The initial values of a parameter: a constant, or normal(0, std) by place (Philox of seed, name and
-/// element), so that every layout begins with the same numbers.
+/// The initial values of a parameter: a constant, or numbers from normal(0, std) that depend only on the
+/// seed, the parameter's name and the element's index (Philox), so that every layout begins with the same
+/// numbers.
 struct Init {
   enum Kind : uint8_t { kNormal, kConstant } kind = kNormal;
   float value = 0;  // std, or the constant
@@ -27,26 +28,26 @@ struct TensorSplit {
   bool sequence = false;
 };
 
-/// One LoRA adapter (Hu et al. 2021) of a linear layer, or of some of its outputs. A layer with outputs
-/// [outer, slots, inner] (QKV is [groups, q + 2, head], gate and up are [1, 2, f]) has parts that are whole
-/// slots.
+/// One LoRA adapter (Hu et al. 2021), for all outputs of a linear layer or for a part of them. A part
+/// consists of whole slots of the outputs [outer, slots, inner]: QKV is [groups, q + 2, head], gate and up
+/// are [1, 2, f].
 struct LowRankTarget {
   std::string layer;             // the end of the layer's name: "self_attention.linear_qkv"
   std::string part;              // "q_proj"; the matrices are LAYER.lora_A.PART and LAYER.lora_B.PART
-  int64_t first = 0, slots = 0;  // among the layer's slots; 0 slots: all outputs
+  int64_t first = 0, slots = 0;  // the part is slots [first, first + slots); 0 slots: all outputs
 };
 
-/// Which parameters of a model are trained, and what is added to the model for that. The default: all, and
-/// nothing.
+/// Which parameters of a model are trained, and which ones are added for that. By default, all are trained
+/// and none are added.
 struct TuningPlan {
   bool frozen = false;  // the model's own parameters keep their values, without gradients
-  int64_t rank = 0;     // of the adapters
-  double scale = 1;     // of what they add
-  double dropout = 0;   // of what they read
+  int64_t rank = 0;     // rank r of the LoRA adapters
+  double scale = 1;     // factor of the adapters' output
+  double dropout = 0;   // dropout probability of the adapters' input
   double rate_of_b =
       1;  // LoRA+ (Hayou et al. 2024): learning rate of the matrices B relative to that of the others
-  bool int8 = false;   // frozen linear layers are in 8 bits (see QuantizeRows)
-  int64_t prefix = 0;  // positions before each sequence whose keys and values every layer learns
+  bool int8 = false;   // frozen linear layers are kept in 8 bits (see QuantizeRows)
+  int64_t prefix = 0;  // prefix tuning: positions before a sequence whose keys and values layers learn
   std::vector<LowRankTarget> targets = {};
 };
 
@@ -62,31 +63,31 @@ struct Param {
   int cut_axis = kWhole;
   /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. The last part may reach beyond
   /// global (a padded vocabulary), so that all ranks' parts are equal; those rows are zero, take no part in
-  /// anything and are not saved. If it is empty, ParamTable::add sets it to global.
+  /// anything and are not saved. If `local` is empty, ParamTable::add() sets it to `global`.
   Shape local = {};
   int64_t offset = 0;
   Init init = {};
   bool decay = true;  // weight decay applies
   bool trainable = true;
   bool adapter = false;  // not part of the model, but added to it by a TuningPlan
-  std::string tie = {};  // name of the Param it equals (tied word embeddings); it is saved, loaded and
-                         // counted once, under that name
-  double rate = 1;       // a factor of the learning rate
+  std::string tie = {};  // name of the Param whose values it shares (tied word embeddings); both are saved,
+                         // loaded and counted once, under that name
+  double rate = 1;       // factor of this parameter's learning rate
   bool int8 = false;     // kept in 8 bits with scales; only for a frozen matrix
   bool grad_summed_over_tp =
-      false;         // replicated over the tensor group, with a gradient that is a partial sum
-  int unit = 0;      // of ParamTable::begin_unit(); set by add()
+      false;         // replicated over the tensor group; each rank computes a summand of its gradient
+  int unit = 0;      // number that ParamTable::begin_unit() returned; set by add()
   View value = {};   // placed by ParamStore in the model's dtype, or by WeightStore
   View scales = {};  // for an i8 value: [rows] f32; see Project
   View grad = {};    // f32; empty if it is not trained (inference, frozen)
 };
 
-/// Cuts `param` along `axis` over the tensor group; each rank gets `share` entries, 0: an even part
-/// (kInternal if that is not possible).
+/// Cuts `param` along `axis` over the tensor group; each rank gets `share` entries or, if that is 0, an equal
+/// part (kInternal if the axis cannot be divided equally).
 Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
 
-/// A tensor that is computed once and never trained or saved: rotary angles. It is in the table so that it is
-/// placed together with the parameters, on any backend, once for all layers.
+/// A tensor that is computed once and never trained or saved: rotary angles. The table holds it, so that it
+/// is placed together with the parameters and exists once for all layers.
 struct Constant {
   std::string name;
   Shape shape;
@@ -106,8 +107,8 @@ class ParamTable {
   /// parameters by name.
   Param& add(Param);
   /// The parameters added from now on form a unit: a backward pass completes all of their gradients at the
-  /// same time, so that their reduction can begin (see GradSink). Returns its number; units are numbered from
-  /// 0, from the bottom of the model to the top.
+  /// same time, so that their reduction can begin (see GradSink). Returns the unit's number; units are
+  /// numbered from 0, from the bottom of the model to the top.
   int begin_unit() { return ++units_ - 1; }
   int units() const { return units_; }
   Param* find(std::string_view name);

@@ -20,7 +20,7 @@ namespace megalith {
 /// The input of one forward pass. All views are in the backend's memory and must stay unchanged until the
 /// backward pass, which reads them again.
 struct Microbatch {
-  ConstView tokens;          // [s, b] i32; also defines s and b where it is not read
+  ConstView tokens;          // [s, b] i32; a stage without the embedding reads only the shape
   ConstView labels = {};     // [s, b] i32; only read by the head
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read if there is dropout
@@ -32,9 +32,9 @@ struct Microbatch {
   float grad_scale = 1;
 };
 
-/// Which layers are recomputed in the backward pass. `layers` is as in Megatron: with uniform, how many
-/// layers share one kept input; with block, how many of a stage's first layers are recomputed. 0: uniform
-/// with 1.
+/// Which layers are recomputed in the backward pass. `layers` is as in Megatron, for full recomputation:
+/// without `block` ("uniform"), only the first of every `layers` layers keeps its input; with `block`, the
+/// first `layers` layers of a stage are recomputed. 0: uniform with 1.
 struct RecomputePlan {
   Recompute granularity = Recompute::kNone;
   bool block = false;
@@ -47,7 +47,7 @@ struct Tape {
   void clear();
 
   Arena arena;
-  std::vector<ConstView> inputs;     // of each block
+  std::vector<ConstView> inputs;     // input of each block
   std::vector<Block::Saved> blocks;  // empty ones are recomputed
   std::optional<Head::Saved> head;
 };
@@ -61,26 +61,25 @@ class Stage {
 
   /// in: [s', b, h] from the previous stage, with s' = s (s/tp with sequence parallelism); empty on the first
   /// stage. It must stay unchanged until the backward pass. Returns [s', b, h] or, with a head, the loss of
-  /// each token: [s, b] f32 in nats, 0 where masked, not scaled (sum it with ScaledSum). The result is on the
-  /// tape. With ctx.training the head also computes its own gradients here (logits never exist as a whole:
-  /// they are computed in blocks of rows, and a block's gradient is used at once), so in training a backward
-  /// must follow. Otherwise the tape holds only the result.
+  /// each token: [s, b] f32 in nats, 0 where masked, not scaled (sum it with ScaledSum). The result is in the
+  /// tape's memory. With ctx.training the head also computes its own gradients here (each block of logits is
+  /// used at once, then discarded), so backward() must follow. Without it, the tape holds only the result.
   View forward(const Ctx&, const Microbatch&, ConstView in, Tape&) const;
 
   /// dout: gradient of forward's result, overwritten; empty with a head. Adds to the parameters' gradients.
   /// Returns d(in), in the memory of dout or the tape; empty on the first stage.
   View backward(const Ctx&, const Microbatch&, View dout, Tape&) const;
 
-  /// Logits [rows, b, V] f32 of the last `rows` of tokens [t, b] i32 that follow those in the cache, which
-  /// then also holds them. Needs embedding and head. The result is made in ctx.scratch; rewinding that is the
-  /// caller's task. kInternal if the cache or the position table is too small.
+  /// Processes tokens [t, b] i32, which follow those in the cache and are appended to it. Returns the logits
+  /// [rows, b, V] f32 of the last `rows` tokens, in ctx.scratch, which the caller rewinds. Needs embedding
+  /// and head. kInternal if the cache or the position table is too small.
   View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
   /// Logits [1, b, V] f32 after one more token of each of b sequences, whose caches hold one sequence each.
   /// With at most Project::kFewRows sequences, each gets the same logits as it would alone.
   View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
 
-  /// The dtype of activations, known once the parameters are placed: that of the vectors, since matrices may
-  /// be stored in a narrower type.
+  /// The dtype of activations, known once the parameters are placed: the dtype of parameters that are
+  /// vectors, since matrices may be stored in a narrower type.
   DType dtype() const { return witness_->value.dtype; }
   const ModelConfig& config() const { return config_; }
   const Layers& layers() const { return layers_; }
@@ -93,7 +92,8 @@ class Stage {
   /// Tells ctx.grads that a unit's gradients are complete.
   static void done(const Ctx&, int unit);
   void plan_segments(const RecomputePlan&);
-  /// Both run a segment forward; its output is on the tape. keep() also keeps what the backward pass needs.
+  /// keep() and pass_through() run a segment forward and return its output, in the tape's memory. keep() also
+  /// saves there what the backward pass needs; pass_through() saves only the segment's input.
   View keep(const Ctx&, const Segment&, ConstView in, Tape&) const;
   View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;
   /// Recomputes the tape's entries of a segment from its input, in ctx.scratch.
@@ -104,8 +104,8 @@ class Stage {
   ModelConfig config_;
   Layers layers_;
   bool keep_core_;
-  const Param* witness_ = nullptr;  // any of the stage's own parameters
-  int first_unit_ = 0;  // of the embedding (if any); then one unit per block, then the head's (if any)
+  const Param* witness_ = nullptr;  // tells dtype(): a parameter that is a vector, if there is one
+  int first_unit_ = 0;  // the stage's units: the embedding (if any), one per block, the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;

@@ -13,7 +13,7 @@ void check_packed(const char* op, const ConstView& qkv) {
           qkv.shape, qkv.shape.rank);
 }
 
-/// [s, b, groups * r, head], or the same elements with the last two axes joined.
+/// Checks that `out` is [s, b, groups * r, head] or has the last two of these axes joined.
 void check_heads(const char* op, const char* rule, const ConstView& out, const ConstView& qkv) {
   want_dtype(op, rule, out, qkv.dtype);
   const int64_t wanted = qkv.shape[0] * qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2) * qkv.shape[4];
@@ -38,7 +38,7 @@ double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
   return static_cast<double>(query_heads(qkv)) * pairs;
 }
 
-/// Checks keys and values that are separate from qkv, and the positions of qkv's queries among them.
+/// Checks `kv`, the keys and values that are separate from qkv, and the positions of qkv's queries in it.
 void check_apart(const char* op, const ConstView& kv, const ConstView& qkv, const RowPositions& rows) {
   if (!kv)
     return require(rows.first == 0 && rows.one_span(), op, "all positions without kv", rows.first, rows.jump);

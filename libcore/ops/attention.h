@@ -33,7 +33,7 @@ struct Attention {
   /// [s_total, b, groups, 2, head]: keys and values of every position of the sequence, if qkv has only some
   /// of them; qkv's own are then not read. Empty: qkv has all.
   ConstView kv = {};
-  RowPositions rows = {};  // with kv: the positions that qkv has
+  RowPositions rows = {};  // with kv: the positions of qkv's rows
   /// As in Rope: a row sees the rows from the first one of its document on. Within a sequence the starts
   /// never decrease, and no row's start is after the row itself. Only the CPU supports it.
   ConstView starts = {};  // [s, b] i32
@@ -43,7 +43,7 @@ struct Attention {
 };
 
 struct AttentionGrad {
-  View dqkv;       // [s, b, groups, r + 2, head], overwritten; with kv, only its query heads
+  View dqkv;       // [s, b, groups, r + 2, head], overwritten; with kv, only the query heads are
   ConstView dout;  // [s, b, groups * r, head]
   ConstView out, qkv;
   ConstView lse;  // [b, groups * r, s] f32

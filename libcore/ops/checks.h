@@ -5,27 +5,27 @@
 namespace megalith {
 
 /// The rules that check() of several ops share. Each throws kInternal with the op's name, the rule and what
-/// was found. If a rule is about an optional tensor, an empty view passes: callers test that first.
+/// was found. For an optional tensor, the caller skips the check if the view is empty.
 
 inline bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
 }
 
-/// fp32, bf16 or fp16: the dtypes of activations and weights.
+/// The tensor must be fp32, bf16 or fp16, as activations and weights are.
 inline void want_float(const char* op, const char* rule, const ConstView& view) {
   if (!view || !is_float(view.dtype))
     fail(ErrorKind::kInternal, op, ": wanted ", rule, " present, fp32, bf16 or fp16, got ",
          view ? name_of(view.dtype) : "no tensor");
 }
 
-/// Present and of one dtype.
+/// The tensor must be present and have this dtype.
 inline void want_dtype(const char* op, const char* rule, const ConstView& view, DType dtype) {
   if (!view || view.dtype != dtype)
     fail(ErrorKind::kInternal, op, ": wanted ", rule, " present and ", name_of(dtype), ", got ",
          view ? name_of(view.dtype) : "no tensor");
 }
 
-/// Same number of rows, same last axis, same dtype: [s, b, h] and [s * b, h] are alike.
+/// Both tensors must have the same number of rows, last axis and dtype: [s, b, h] and [s * b, h] are alike.
 inline void want_alike(const char* op, const char* rule, const ConstView& a, const ConstView& b) {
   require(a.shape.elements() == b.shape.elements() && a.shape.back() == b.shape.back(), op, rule, a.shape,
           b.shape);
@@ -33,7 +33,7 @@ inline void want_alike(const char* op, const char* rule, const ConstView& a, con
   require(bool(a) == bool(b), op, rule, a ? "a tensor" : "no tensor", b ? "a tensor" : "no tensor");
 }
 
-/// [elements] of one dtype.
+/// The tensor must have this number of elements and this dtype.
 inline void want_vector(const char* op, const char* rule, const ConstView& view, int64_t elements,
                         DType dtype) {
   want_dtype(op, rule, view, dtype);

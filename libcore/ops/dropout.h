@@ -14,16 +14,17 @@ struct DropoutKey {
   float p = 0;  // probability of dropping; 0: no dropout, and nothing else is read
   uint32_t seed = 0;
   uint32_t layer = 0;  // global layer number, 0 for the embedding
-  /// Which mask of a layer, so that each uses separate random numbers: 0 embedding, 1 attention
-  /// probabilities, 2 attention output, 3 mlp output; LoRA adapters: 4 to 6 QKV, 7 attention's projection, 8
-  /// and 9 fc1, 10 fc2.
+  /// Number of the mask within its layer, so that each mask has its own random numbers: 0 embedding, 1
+  /// attention probabilities, 2 attention output, 3 mlp output; LoRA adapters: 4 to 6 QKV, 7 attention's
+  /// projection, 8 and 9 fc1, 10 fc2.
   uint32_t site = 0;
   ConstView samples = {};  // [b] i64 on the op's device: global sample numbers
-  /// The positions of the rows: context and sequence parallel ranks hold only some of them.
+  /// The positions of the rows: context-parallel and sequence-parallel ranks hold only some positions.
   RowPositions rows = {};
-  /// In attention: the global number of head 0, since tensor parallel ranks hold a share.
+  /// In attention: the global number of this rank's head 0, since tensor-parallel ranks hold a share of the
+  /// heads.
   int64_t first_head = 0;
-  /// Elsewhere: the global number of column 0, for the same reason; only the CPU supports it.
+  /// In other ops: the global number of this rank's column 0. Only the CPU supports it.
   int64_t first_column = 0;
 
   static constexpr uint32_t kSites = 16;

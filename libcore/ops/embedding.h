@@ -14,14 +14,14 @@ struct Embedding {
   ConstView positions = {};  // [max, h]; empty: none
   RowPositions rows = {};    // read with positions
   int32_t first_id = 0;
-  ConstView starts = {};  // [s, b] i32, as in Rope; empty: row 0
+  ConstView starts = {};  // [s, b] i32, as in Rope; empty: all 0
   static constexpr const char* kName = "embedding";
   void check() const;
   Cost cost() const;
 };
 
-/// Adds dy to the rows of dtable and dpositions, in the order of their places, so that results are
-/// reproducible bit for bit.
+/// Adds the rows of dy to rows of dtable and dpositions, in dy's order, so that results are reproducible bit
+/// for bit.
 struct EmbeddingGrad {
   View dtable;             // [v, h] f32
   View dpositions;         // [max, h] f32; empty: none

@@ -27,8 +27,8 @@ struct SoftmaxRescale {
 
 /// The negative log-likelihood of each token times its mask and, in place, its gradient with respect to the
 /// logits, times `scale`. `max` and `sum_exp` come from SoftmaxStats and are already reduced over the
-/// vocabulary's ranks (split as in Megatron's vocab_parallel_cross_entropy). `loss` is not multiplied by
-/// `scale`; only the target's rank writes it, the others write 0.
+/// vocabulary's ranks (the vocabulary is divided as in Megatron's vocab_parallel_cross_entropy). `loss` is
+/// not multiplied by `scale`; only the target's rank writes it, the others write 0.
 struct CrossEntropy {
   View loss;    // [n] f32, nats; 0 if mask is 0 or another rank has the target
   View logits;  // [n, v/tp] f32|bf16|f16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on

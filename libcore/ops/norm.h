@@ -19,7 +19,7 @@ struct LayerNorm {
   Cost cost() const;
 };
 
-/// The gradient of LayerNorm: dx = (or, with add, add +) it; dw and db are added to.
+/// The gradients of LayerNorm. dx is overwritten, with `add` included; dw and db are added to.
 struct LayerNormGrad {
   View dx;               // [n, h]; may share dy's or add's memory
   View dw, db;           // [h] f32, added to; empty: not wanted (frozen)

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// The cost of an op: floating-point operations, and bytes that must cross memory once.
+/// The cost of an op: floating-point operations, and the bytes that it must at least read and write.
 struct Cost {
   double flops = 0, bytes = 0;
   Cost& operator+=(const Cost& other) {

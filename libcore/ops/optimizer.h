@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += sum of squares of x, in fp64, in an order that depends only on the size, so that results are
-/// reproducible bit for bit.
+/// out[0] += sum of squares of x, in fp64. The order of summation depends only on the size, so that results
+/// are reproducible bit for bit.
 struct SumSquares {
   View out;     // [1] f64
   ConstView x;  // any shape, f32|bf16|f16
@@ -17,8 +17,8 @@ struct SumSquares {
 
 /// AdamW (Loshchilov & Hutter) on a flat range, as torch.optim.AdamW computes it: decoupled decay first,
 /// rates in fp64. `grad` is first multiplied by the scalars' grad scale; if they say skip, nothing is
-/// changed. The scalars are read in the stream's order: whatever writes them, such as DecideStep, may still
-/// be running.
+/// changed. The scalars are read in the stream's order, so an op that writes them, such as DecideStep, may
+/// precede it without a wait.
 struct AdamW {
   View master;        // [n] f32, updated
   View m, v;          // [n] f32, updated

@@ -13,8 +13,8 @@ struct PutPrefix {
   Cost cost() const;
 };
 
-/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order, so that results are
-/// reproducible bit for bit.
+/// dprefix += the sum over the batch of dkv, the gradient of PutPrefix's kv. The order of summation is fixed,
+/// so that results are reproducible bit for bit.
 struct PrefixGrad {
   View dprefix;   // [2, groups, p, head] f32
   ConstView dkv;  // [p, b, groups, 2, head]

@@ -4,15 +4,15 @@
 
 namespace megalith {
 
-/// y = x W^T (+ bias) in fp32 with weights that keep a type of their own, for inference, where reading the
-/// weights takes the time. The weights are widened; x is never rounded. As long as x has at most kFewRows
-/// rows, a row of y does not depend on how many.
+/// y = x W^T (+ bias) in fp32, with weights stored in any type: for inference, where reading the weights
+/// takes most of the time. Weights are widened to fp32; x is not rounded. If x has at most kFewRows rows, a
+/// row of y does not depend on the number of rows.
 struct Project {
   static constexpr int64_t kFewRows = 8;
   View y;                 // [n, out] f32
   ConstView x;            // [n, in] f32
   ConstView w;            // [out, in] f32, bf16, f16 or, with scales, i8
-  ConstView scales = {};  // [out] f32: of the rows of an i8 w
+  ConstView scales = {};  // [out] f32: scales of the rows of an i8 w
   ConstView bias = {};    // [out] f32; empty: none
   static constexpr const char* kName = "project";
   int64_t n() const { return y.shape.rows(); }
@@ -22,8 +22,8 @@ struct Project {
   Cost cost() const;
 };
 
-/// Each row in 8 bits with its own scale, so that a small row keeps its precision: scales[j] = max |w[j]| /
-/// 127, q[j] = w[j] / scales[j] rounded to the nearest integer.
+/// Stores a matrix in 8 bits. Each row has its own scale, so that a row of small numbers keeps its precision:
+/// scales[j] = max |w[j]| / 127, q[j] = w[j] / scales[j] rounded to the nearest integer.
 struct QuantizeRows {
   View q;       // [rows, columns] i8
   View scales;  // [rows] f32
@@ -33,7 +33,7 @@ struct QuantizeRows {
   Cost cost() const;
 };
 
-/// w[j] = q[j] * scales[j]: what QuantizeRows kept of a matrix.
+/// The inverse of QuantizeRows, up to its rounding: w[j] = q[j] * scales[j].
 struct WidenRows {
   View w;            // [rows, columns] f32
   ConstView q;       // [rows, columns] i8

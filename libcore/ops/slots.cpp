@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// `whole` [n, columns] and `part` [n, taken].
+/// Checks that `whole` is [n, slots.columns()] and `part` is [n, slots.taken()].
 void check_slots(const char* op, const ConstView& whole, const ConstView& part, const Slots& slots) {
   want_float(op, "rows", whole);
   want_dtype(op, "slots, of the rows' dtype,", part, whole.dtype);

@@ -4,16 +4,16 @@
 
 namespace megalith {
 
-/// Some columns of rows [outer, slots, inner]: `count` slots from `first` on in each outer one. The outputs
-/// of QKV are [groups, q + 2, head]; their keys are slot q.
+/// A selection of the columns of a row [outer, slots, inner]: slots [first, first + count) of each outer
+/// index. For example, the outputs of QKV are [groups, q + 2, head], and the keys are slot q.
 struct Slots {
   int64_t outer = 1, slots = 1, first = 0, count = 1, inner = 0;
 
-  int64_t columns() const { return outer * slots * inner; }  // of a whole row
-  int64_t taken() const { return outer * count * inner; }    // in the slots
+  int64_t columns() const { return outer * slots * inner; }  // columns of a whole row
+  int64_t taken() const { return outer * count * inner; }    // columns in the selected slots
 };
 
-/// y[n, slots] += x.
+/// Adds x to the selected columns of y.
 struct AddSlots {
   View y;       // [n, slots.columns()]
   ConstView x;  // [n, slots.taken()], of y's dtype
@@ -23,7 +23,7 @@ struct AddSlots {
   Cost cost() const;
 };
 
-/// y = x[n, slots].
+/// Copies the selected columns of x to y.
 struct TakeSlots {
   View y;       // [n, slots.taken()]
   ConstView x;  // [n, slots.columns()], of y's dtype

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends only on the size. Adds a
-/// microbatch's loss to the step's on the stream, so that the host need not wait.
+/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends only on the size. Used to add
+/// a microbatch's loss to the step's loss on the stream, so that the host need not wait.
 struct ScaledSum {
   View out;     // [1] f64
   ConstView x;  // any shape, f32
@@ -27,7 +27,7 @@ struct DecideStep {
   Cost cost() const;
 };
 
-/// One of the scalars, [1] f64.
+/// A view [1] f64 of one of the scalars.
 View step_scalar(const View& scalars, int which);
 
 }  // namespace megalith

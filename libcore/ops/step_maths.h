@@ -22,7 +22,7 @@ MEGALITH_HD double clip_factor(double norm, double max_norm) {
   return factor < 1 ? factor : 1;
 }
 
-/// DecideStep on its [StepScalar::kCount] scalars.
+/// What DecideStep computes, on its [StepScalar::kCount] scalars.
 MEGALITH_HD void decide_step(double* scalars, double max_norm) {
   const double loss_scale = scalars[StepScalar::kLossScale];
   const double norm = sqrt(scalars[StepScalar::kSumSquares]) / loss_scale;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Names and numbers of an optimizer step that host code, CPU kernels and CUDA kernels share. For the latter
-/// two, it has no functions or includes.
+/// The scalars and constants of an optimizer step, for host code, CPU kernels and CUDA kernels. This header
+/// has no functions or includes, as the kernels require.
 namespace megalith {
 
 /// The scalars of one optimizer step, [kCount] f64 in device memory: the host never reads them within a step.
@@ -9,10 +9,10 @@ namespace StepScalar {
 enum : int {
   kLoss,            // sum over the microbatches, as ScaledSum computes it; without the loss scale
   kSumSquares,      // of the gradients, including the loss scale
-  kStop,            // ranks that want the run to end
+  kStop,            // number of ranks that want the run to end
   kSummed,          // the scalars before this one are summed over the ranks
   kNorm = kSummed,  // of the gradients without the loss scale, before clipping
-  kGradScale,       // AdamW's factor for the gradients; 0: skipped
+  kGradScale,       // AdamW's factor for the gradients; 0: the step is skipped
   kLossScale,       // the factor of the loss before the backward pass; 1: none
   kLearningRate,
   kBiasCorrection1,  // 1 - beta1^step, steps counted from 1
@@ -22,15 +22,15 @@ enum : int {
 };
 }  // namespace StepScalar
 
-/// What does not change from step to step.
+/// AdamW's parameters that do not change from step to step.
 struct AdamConstants {
   double beta1, beta2, eps, weight_decay;
 };
 
-/// The factors of one AdamW step in the form that its inner loop takes.
+/// The factors of one AdamW step as its inner loop reads them.
 struct AdamRates {
   float grad_scale, decay, beta2, step_size, root_bias2, eps;
-  float one_minus_beta1, one_minus_beta2;  // subtracted in fp64
+  float one_minus_beta1, one_minus_beta2;  // 1 - beta, computed in fp64
 };
 
 }  // namespace megalith

@@ -41,7 +41,7 @@ struct General {
   }
 };
 
-/// Where an option has its value from.
+/// Where the value of an option comes from.
 enum class Giver { kDefault, kDerived, kFile, kAdopted, kCommandLine };
 struct Source {
   Giver giver = Giver::kDefault;
@@ -55,7 +55,7 @@ struct Entry {
   size_t group;
   Source source = {};
   std::string default_value;
-  const char* remedy = nullptr;  // of a withdrawn option
+  const char* remedy = nullptr;  // set for a withdrawn option
 
   bool given_by(Giver giver) const { return source.giver == giver; }
   bool given() const { return !given_by(Giver::kDefault) && !given_by(Giver::kDerived); }
@@ -71,14 +71,14 @@ struct Options::State {
   std::vector<NoteDoc> environment, files;
   General general;
   std::deque<Entry> entries;  // a deque, since the table points to the fields
-  std::vector<Group> groups;  // their fields have been moved to entries
-  OptionTable table;          // entry i is its field i
+  std::vector<Group> groups;  // their fields were moved to `entries`
+  OptionTable table;          // its field i is that of entries[i]
   std::vector<std::function<void(FileTranslation&)>> translators;
   std::vector<std::function<void()>> steps;
   std::vector<std::function<void(Problems&)>> rules;
   Problems problems;
   FatedOptions fated;
-  size_t told = 0;  // the first ignored one that the log has not named
+  size_t told = 0;  // index of the first ignored option that the log has not named
   std::function<bool(std::string_view)> is_kind;
 
   bool is_general(const Entry& entry) const { return groups[entry.group].name == kGeneralGroup; }
@@ -107,7 +107,8 @@ struct Options::State {
   const std::string* name_in(const Problem& problem, const Entry& entry) const;
   Problems with_places(const Problems& all) const;
   AppDoc document() const;
-  /// Includes the words that a shell may offer, which only completion needs: collecting them may read a file.
+  /// The documentation with the words that a shell may offer. Only completion asks for them, since collecting
+  /// them may read a file.
   AppDoc completion() const;
 };
 
@@ -198,9 +199,9 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
 
 void Options::State::take_config_file(const std::string& path) {
   constexpr int kSuggested =
-      10;  // more unknown options suggest another program's file, where no suggestion helps
+      10;  // a file with more unknown options is another program's: suggestions do not help
   int unknown = 0;
-  std::map<size_t, std::string> seen;  // field, where it was set
+  std::map<size_t, std::string> seen;  // from the field to the place that set it
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
     const OptionFate* fate = match ? nullptr : table.find_fate(option.key);
@@ -303,8 +304,8 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
 }
 
 namespace {
-/// Leaves out that an option is missing where another complaint refuses its value: one mistake needs one
-/// complaint.
+/// Leaves out the complaint that an option is missing if another complaint refuses its value: one mistake
+/// needs one complaint.
 Problems without_echoes(const Problems& all) {
   Problems out;
   for (const Problem& problem : all.list()) {
@@ -317,13 +318,13 @@ Problems without_echoes(const Problems& all) {
 }
 }  // namespace
 
-/// Notes on each complaint, unless it is about a line of the file, which lines of the file give the options
-/// that it names, since the command line does not show that: "... (run.yaml:3:
+/// Adds a note to each complaint that is not about a line of the file: which lines of the file give the
+/// options that it names. The command line does not show that: "... (run.yaml:3:
 /// parallel_config.micro_batch_num gives --gradient-accumulation-steps)".
 Problems Options::State::with_places(const Problems& all) const {
   Problems out;
   for (Problem problem : all.list()) {
-    std::map<std::string, std::string> places;  // and the options that each gives
+    std::map<std::string, std::string> places;  // lines of the file, and the options that each gives
     for (const Entry& entry : entries) {
       if (!problem.place.empty() || !entry.given_by(Giver::kFile)) continue;
       const std::string* const name = name_in(problem, entry);
@@ -339,7 +340,8 @@ Problems Options::State::with_places(const Problems& all) const {
   return out;
 }
 
-/// The name that the complaint has for the option: its own, an alias or --no-NAME; null: it does not name it.
+/// The name by which the complaint calls the option: its own name, an alias or --no-NAME. Null if the
+/// complaint does not name it.
 const std::string* Options::State::name_in(const Problem& problem, const Entry& entry) const {
   for (const std::string& name : problem.options)
     if (const OptionMatch* const match = table.find(name);
@@ -425,7 +427,7 @@ std::vector<std::vector<std::string>> Options::given_words(const std::vector<std
   for (const Entry& entry : state_->entries) {
     if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
     const std::string text = field_text(entry.field);
-    if (field_value(entry.field).is_null()) continue;  // its value was dropped, and no complaint names it
+    if (field_value(entry.field).is_null()) continue;  // the value was reset, so there is nothing to list
     if (is_flag(entry.field)) {
       all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
     } else if (takes_several(entry.field)) {

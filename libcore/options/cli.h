@@ -63,16 +63,15 @@ class Options {
   Options& derive(std::function<void()> step);
   /// Options of other tools: each is named once in the log as ignored, or rejected with its remedy. A field
   /// of the same name takes precedence. `is_kind` says in check() whether the run is of a kind that a fate
-  /// names (OptionFate::only); without it, it is of all.
+  /// names (OptionFate::only); without it, the run counts as every kind.
   Options& fates(std::span<const OptionFate> options,
                  std::function<bool(std::string_view kind)> is_kind = {});
-  /// Adds words to that line of the log, for a field whose values have no effect; call before check() writes
-  /// the line.
+  /// Adds words to the log's line about ignored options, for a field whose values have no effect. To be
+  /// called before check() writes the line.
   void note_ignored(std::string words);
   /// Fields that were added but that this app does not list; they are rejected with their remedy.
   Options& withdraw(std::span<const WithdrawnOption> options);
-  /// A reader for another tool's config files: takes the keys that it knows out of the file and adds our
-  /// options.
+  /// A reader for another tool's config files: replaces the file's keys that it knows by our options.
   Options& translate(std::function<void(FileTranslation&)> translator);
   /// Called for an unknown option; returns text such as "; megalith-convert has it", or nothing.
   Options& elsewhere(std::function<std::string(const std::string&)> who);
@@ -83,22 +82,24 @@ class Options {
   Options& environment(std::vector<NoteDoc> variables);
   Options& files(std::vector<NoteDoc> files);
 
-  /// read() and check(). Returns the text to print on stdout instead of running (--help and the like),
+  /// Calls read() and check(). Returns the text to print on stdout instead of running (--help and the like),
   /// otherwise nothing.
   std::optional<std::string> parse(int argc, const char* const* argv);
-  /// First half: reads --config and the command line; complaints are collected for check().
+  /// First half of parse(), with the same result: reads --config and the command line. Complaints are
+  /// collected for check().
   std::optional<std::string> read(const std::vector<std::string>& arguments);
-  /// Between the halves: takes values from a checkpoint's args for options that the command line does not
-  /// give. `groups` limits this to some headings; empty: all. `from` names the checkpoint in messages.
+  /// Between read() and check(): takes values from a checkpoint's args for options that the command line does
+  /// not give. `groups` limits this to some headings; empty: all. `from` names the checkpoint in messages.
   /// Members of `args` that are not options are skipped.
   void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
-  /// After read(): sets `fields`, which are not this app's, from the options of these names that it ignores
-  /// (fates()), for a reader to which they mean something. If an option is given twice, the last counts.
+  /// After read(): sets `fields`, which this app does not have, from the options of these names that it
+  /// ignores (fates()), for a reader that needs them. If an option is given twice, the last one counts.
   void take_ignored(const std::vector<Field>& fields, Problems&) const;
-  /// After read(): what it complains about, to which more can be added until check() throws it all.
+  /// After read(): the complaints so far. More can be added until check() throws them all.
   Problems& problems();
-  /// Second half: finish() and validate() of every struct (or of the named groups), then the rules; throws
-  /// kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored() does.
+  /// Second half of parse(): calls finish() and validate() of every struct (or of the named groups), then the
+  /// rules; throws kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored()
+  /// does.
   void check(const std::vector<std::string>& groups = {});
   /// Logs the options that were ignored, each once.
   void tell_ignored();

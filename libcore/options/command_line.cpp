@@ -80,11 +80,11 @@ void FatedOptions::decide(const RunFacts& run, Problems& problems) {
 }
 
 namespace {
-/// Whether the words of two names differ only by what a typing mistake explains: "lern-rate" is "learn-rate",
-/// but "src-length" is a different option than "seq-length".
+/// Whether the words of two names differ only as a typing mistake would make them differ: "lern-rate" is
+/// "learn-rate", but "src-length" is a different option than "seq-length".
 bool words_agree(const std::string& name, const std::string& other) {
   const std::vector<std::string> ours = split(name, '-'), theirs = split(other, '-');
-  if (ours.size() != theirs.size()) return true;  // one dash too many or too few; nearest() has counted it
+  if (ours.size() != theirs.size()) return true;  // one dash too many or too few; nearest() decides
   for (size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i] && !nearest(ours[i], std::span(&theirs[i], 1))) return false;
   return true;
@@ -114,7 +114,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
-  if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // with one dash, "-lr"
+  if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // the user typed "-lr", with one dash
   // No suggestion for another tool's option, which is not a typing mistake.
   if (std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
@@ -133,15 +133,15 @@ bool is_option(const std::string& word) {
          std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
-/// "-n": neither the name of an option here nor like a value. Numbers, "-" by itself and texts with blanks
-/// are values; argparse uses the same rule.
+/// "-n": it is neither the name of an option here nor a likely value. Numbers, "-" by itself and texts with
+/// blanks are values; argparse uses the same rule.
 bool looks_short(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
          word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
 }
 
-/// "-5", "-.5", "-inf": a value where numbers are expected; where texts are expected more likely an option of
-/// a tool whose options have one dash.
+/// "-5", "-.5", "-inf": a value if a number is expected; if a text is expected, more likely an option of a
+/// tool whose options have one dash.
 bool begins_with_dash(const std::string& word) {
   return word.size() > 1 && word[0] == '-' &&
          (std::isalnum(static_cast<unsigned char>(word[1])) || word[1] == '.') &&
@@ -259,8 +259,8 @@ class OptionTaker {
     return value;
   }
 
-  /// Splits "20--seed" into "20 --seed": in a script, a line that ends in "20\" without a blank is joined so
-  /// by the shell.
+  /// Splits "20--seed" into "20 --seed": in a script, the shell joins a line that ends in "20\", without a
+  /// blank, to the next one in this way.
   void unglue(const std::string& name, std::vector<std::string>& args) const {
     const std::string word = args.front();
     const size_t at = word.find("--");

@@ -27,7 +27,7 @@ struct OptionTable {
   void add(const Field& field);
   const OptionMatch* find(const std::string& name) const;
   const OptionFate* find_fate(const std::string& name) const;
-  /// "; did you mean "PREFIXnum-layers"?", or nothing.
+  /// "; did you mean "PREFIXnum-layers"?", or an empty text.
   std::string did_you_mean(const std::string& name, const std::string& prefix) const;
 };
 
@@ -36,13 +36,14 @@ struct GivenOption {
   size_t field = 0;
   std::vector<std::string> words;  // of a flag: "true" or "false", with --no- already applied
 };
-/// An option that has a fate: it has no meaning here, but perhaps for another reader (take_ignored()).
+/// An option that has a fate and no field. It has no meaning here, but another reader may need it
+/// (take_ignored()).
 struct IgnoredOption {
   std::string name;                     // as given, for the log: "--transformer-impl"
   std::vector<std::string> words = {};  // its values; a flag may have none
-  Spot where = {};                      // empty: not an option by itself, such as the key of a run file
+  Spot where = {};                      // empty: only words for the log, such as a run file's key
 };
-/// An option that is refused unless the run lifts that.
+/// An option that is refused unless the run lifts the refusal (lifted()).
 struct ConditionalOption {
   const OptionFate* fate = nullptr;
   IgnoredOption option;
@@ -52,10 +53,11 @@ struct FatedOptions {
   std::vector<IgnoredOption> ignored;
   std::vector<ConditionalOption> conditional;
 
-  /// Takes one, or adds to the problems that it is refused or lacks its value. The fate is referred to.
+  /// Takes an option that is ignored or conditional. One that is refused or lacks its value becomes a
+  /// problem. Keeps a pointer to a conditional option's fate.
   void take(const OptionFate&, IgnoredOption, Problems&);
   void append(const FatedOptions&);
-  /// Decides on those that depend on the run: each is ignored, or its refusal is added to the problems.
+  /// Decides on the conditional options: each is ignored, or its refusal is added to the problems.
   void decide(const RunFacts&, Problems&);
 };
 struct CommandLine {

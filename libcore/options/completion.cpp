@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// What kind of value a shell can offer.
+/// The kinds of values that a shell can offer.
 enum class Offer { kNothing, kWords, kFolders, kFiles };
 
 Offer offer_of(const OptionDoc& option) {
@@ -31,7 +31,7 @@ std::vector<const OptionDoc*> options_of(const AppDoc& app, bool positional) {
 
 /// What the first argument may be.
 struct Commands {
-  std::vector<std::string> words;  // such as inspect and verify; empty: it is a file
+  std::vector<std::string> words;  // such as inspect and verify; empty: not a command but a file
   bool or_file = false;            // it may also be a file
 };
 

@@ -17,14 +17,14 @@ struct FileOption {
   std::string where;               // "run.yaml:3"
 
   std::string path() const;  // "model.model_config.seq_length"
-  bool is_empty() const;     // null, or without a non-empty word
+  bool is_empty() const;     // null, or all words are empty
 };
 
 /// A config file during the translation from another tool's keys to ours.
 struct FileTranslation {
   std::vector<FileOption> options;                // in: as read; out: our own options
   std::vector<std::string> ignored = {};          // out: keys without effect here, to be named in the log
-  Problems& problems;                             // complaints of the translator
+  Problems& problems;                             // the translator's complaints go here
   std::function<bool(const std::string&)> knows;  // whether this app has an option of that name
 };
 

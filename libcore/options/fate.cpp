@@ -8,7 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Words of flags are equal in any spelling, other words in any case.
+/// Whether two words mean the same. Upper and lower case are the same; a flag's words may have any of their
+/// spellings.
 bool same_word(const std::string& word, const std::string& other) {
   const bool flag = other == "true" || other == "false";
   return flag ? parse_flag(word) == parse_flag(other) : lower_ascii(word) == lower_ascii(other);

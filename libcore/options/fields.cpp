@@ -29,7 +29,8 @@ Trait at_least(double min_value) {
                     .obvious = min_value == 0 || min_value == 1});
 }
 Trait between(double min_value, double max_value) {
-  // A larger bound only keeps products of several options within their type and is not shown.
+  // --help does not show a larger bound: it only keeps products of several options within the range of their
+  // type.
   constexpr double kEndless = 1024;
   return constrain({.text = "between " + format_double(min_value) + " and " + format_double(max_value),
                     .number = [=](double x) { return x >= min_value && x <= max_value; },
@@ -129,7 +130,7 @@ bool satisfies(const Field& field, const std::string& value, const Report& repor
   return true;
 }
 
-/// Text to value; each returns whether it fits and complains if not.
+/// Each converts a text to a value. Returns false, with a complaint, if the text does not fit.
 bool convert(const Field&, const std::string& text, bool& out, const Report& report) {
   const auto value = parse_flag(text);
   if (!value) return report.refuse(quote(text), "true or false");
@@ -262,7 +263,7 @@ bool same_value(const Json& a, const Json& b) {
   return a == b;
 }
 
-/// The member that sets `field`: under its own name or an alias.
+/// The member of `args` that sets `field`, under its name or an alias; null: none.
 const Json* member_of(const Json& args, const Field& field) {
   if (const Json* value = args.find(json_key(field.name))) return value;
   for (const std::string& other : field.aliases)

@@ -74,7 +74,7 @@ struct Field {
   std::vector<std::string> aliases = {};
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
-  std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
+  std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for a value
   // Words for the shell to offer; other words are accepted, too.
   std::function<std::vector<std::string>()> known = {};
   std::string metavar = {};       // name of the value in --help; empty: by type
@@ -90,14 +90,14 @@ Trait between(double min_value, double max_value);  // both included
 Trait positive();                                   // > 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word,
-                 int64_t value);                 // of an integer: also accepts the word, which no rule limits
-Trait alias(std::vector<std::string> names);     // other spellings of the option
+                 int64_t value);              // of an integer: also accepts the word; no constraint applies
+Trait alias(std::vector<std::string> names);  // other spellings of the option
 Trait opposite(std::vector<std::string> names);  // other spellings of --no-NAME
 Trait metavar(std::string name);                 // FILE and DIR also select what the shell completes
 Trait default_text(std::string text);
 Trait offers(std::function<std::vector<std::string>()> known);  // called only for a completion script
 Trait offers(std::vector<std::string> known);
-Trait required();     // a complaint when it is not given anywhere
+Trait required();     // not giving it anywhere causes a complaint
 Trait positional();   // taken from the words that are not options, in the order of declaration
 Trait last_counts();  // repeating an option of several words replaces the words instead of adding to them
 Trait unlisted();     // accepted, but not listed
@@ -159,7 +159,7 @@ struct Difference {
 
 Json to_json(const std::vector<Field>&);
 size_t from_json(const std::vector<Field>&, const Json&, const std::string& place,
-                 Problems&);  // returns how many of the fields are members
+                 Problems&);  // returns how many of the fields the JSON has
 /// Fields missing in `theirs` (in the form of to_json) do not differ.
 std::vector<Difference> differences(const std::vector<Field>& ours, const Json& theirs);
 

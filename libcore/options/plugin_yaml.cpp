@@ -16,10 +16,10 @@
 namespace megalith {
 
 namespace {
-// maps within maps; limited since an anchor may contain itself, so that the walk would never end
+// maps within maps; an anchor that contains itself would otherwise never end
 constexpr int kDeepest = 32;
-// Keys and values of a file, each of which takes yaml-cpp about 500 bytes: hundreds of times what real files
-// have.
+// The most keys and values in a file: hundreds of times as many as real files have. Each takes about 500
+// bytes in yaml-cpp.
 constexpr size_t kMostValues = size_t{1} << 18;
 
 [[noreturn]] void refuse_many(const std::string& path) {
@@ -106,7 +106,7 @@ class Reader {
   }
 
   FileOption read_value(const YAML::Node& key, const YAML::Node& value, const std::string& group) {
-    if (++taken_ > kMostValues) refuse_many(path_);  // anchors in anchors double with each level
+    if (++taken_ > kMostValues) refuse_many(path_);  // nested anchors can double the values with each level
     FileOption option{.key = key.Scalar(), .group = group, .words = {}, .where = place(key.Mark())};
     if (value.IsSequence()) {
       for (const YAML::Node& word : value) {
@@ -125,7 +125,7 @@ class Reader {
 
   std::string path_;
   std::vector<FileOption> options_;
-  size_t taken_ = 0;  // values; those of an anchor count each time it is used
+  size_t taken_ = 0;  // values taken; those of an anchor count each time it is used
 };
 }  // namespace
 
@@ -133,7 +133,7 @@ class Reader {
 
 extern "C" {
 
-/// Sets `options` to those of the file. Throws kNoInput, kData.
+/// Sets `options` to the options in the file at `path`. Throws kNoInput, kData.
 __attribute__((visibility("default"))) void megalith_read_yaml(const std::string& path,
                                                                std::vector<megalith::FileOption>& options) {
   options = megalith::Reader(path).read();

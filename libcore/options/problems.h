@@ -14,8 +14,8 @@ struct Opt {
   std::string_view name;
 };
 
-/// Text of a complaint, and the options that it names as values, so that nothing has to search the text for
-/// them.
+/// The text of a complaint, and a list of the options that it names, so that nobody has to search the text
+/// for them.
 class Phrase {
  public:
   template <class... Parts>
@@ -39,10 +39,10 @@ class Phrase {
   std::vector<std::string> options_;
 };
 
-/// One complaint about a configuration: its sentence, and its subject as values.
+/// One complaint about a configuration: its sentence, and the parts of it that code may need.
 struct Problem {
   std::string text;         // a whole sentence for the user; if `wanted` is given, its beginning: "--lr"
-  std::string option = {};  // the wrong or missing option, "num-layers"; empty: no single one
+  std::string option = {};  // the wrong or missing option, "num-layers"; empty: not about one option
   std::string found = {};   // the refused value of `option`; empty: no value was refused
   std::string wanted = {};  // what `found` has to be, for the sentence "TEXT FOUND: wanted ..."
   std::string place = {};   // the line of a file, "run.yaml:3"; empty: not about a file
@@ -86,7 +86,7 @@ class Problems {
 
   bool empty() const { return list_.empty(); }
   const std::vector<Problem>& list() const { return list_; }
-  /// The messages of all, joined.
+  /// All messages, with `between` between them.
   std::string text(std::string_view between = "\n") const;
   /// Throws one Error with all complaints, one per line, if there are any.
   void throw_if_any(ErrorKind kind = ErrorKind::kUsage) const;

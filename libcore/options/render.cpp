@@ -88,7 +88,7 @@ std::string below(const std::string& text, const std::string& indent) {
   return join(split(text, '\n'), "\n" + indent);
 }
 
-/// Breaks a spelling that is longer than a line between the words of its enumeration.
+/// Breaks a spelling that is longer than a line at the commas between its enumeration's words.
 std::string broken_at_commas(const std::string& spelling, size_t columns) {
   std::string out, line;
   for (const std::string& part : split(spelling, ',')) {
@@ -151,8 +151,8 @@ std::string spelling(const OptionFate& fate) {
   return concat(head, fate.name, '`', unless);
 }
 
-/// Other tools' options: those without effect by tool, the refused ones by what to do instead, each in order
-/// of first appearance.
+/// Other tools' options: the ignored ones grouped by tool, the refused ones by remedy. Both kinds of group
+/// are in order of first appearance.
 std::string fates_text(const AppDoc& app) {
   std::vector<std::pair<std::string_view, std::string>> tools, remedies;
   for (const OptionFate& fate : app.fates) {

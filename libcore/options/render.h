@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// An app's options as its documentation sees them.
+/// One option of an app, as the documentation shows it.
 struct OptionDoc {
   std::string name;                          // as declared
   bool positional = false, several = false;  // takes words that are not options; takes several
@@ -31,7 +31,7 @@ struct AppDoc {
   std::vector<OptionFate> fates = {};  // of other tools' options; only in Markdown
 };
 
-/// `default_value` is the text of the field's declared value.
+/// `default_value`: the text of the value that the field's declaration gives it.
 OptionDoc document(const Field&, const std::string& default_value);
 
 std::string render_help(const AppDoc&, int width);

@@ -11,7 +11,7 @@ namespace megalith {
 
 enum class Reduce { kSum, kMax };  // kMax: NaN when any rank has NaN
 
-/// What a group is for, of those that a run's ranks work in (parallel/groups.h).
+/// What a group is for: one of the groups of a run (parallel/groups.h), or another one (kOther).
 enum class GroupRole {
   kOther,
   kWorld,
@@ -53,9 +53,10 @@ class Communicator {
   virtual void all_reduce(Stream&, View, Reduce) = 0;
   /// Concatenates the ranks' `mine` in `out`; `mine` may be this rank's part of `out`.
   virtual void all_gather(Stream&, View out, ConstView mine) = 0;
-  /// Reduces `in` and gives this rank its part of size() equal ones; `mine` may be that part of `in`.
+  /// Reduces `in` over the ranks and cuts the result into size() equal parts. This rank gets part rank() in
+  /// `mine`, which may be that part of `in`.
   virtual void reduce_scatter(Stream&, View mine, ConstView in, Reduce) = 0;
-  /// Sends part i of `in`, of size() equal ones, to rank i; the part from rank i is written to place i of
+  /// Cuts `in` into size() equal parts and sends part i to rank i. What rank i sends here becomes part i of
   /// `out`.
   virtual void all_to_all(Stream&, View out, ConstView in) = 0;
   virtual void broadcast(Stream&, View, int root) = 0;
@@ -69,13 +70,14 @@ class Communicator {
   virtual void send(Stream&, ConstView, int peer) = 0;
   virtual void recv(Stream&, View, int peer) = 0;
 
-  /// Returns every rank's bytes in rank order. Host only and done on return, so it is also a barrier. For
-  /// values: exchange_values().
+  /// Returns every rank's bytes in rank order. Runs on the host and is done on return, so it is also a
+  /// barrier. exchange_values() exchanges values instead of bytes.
   virtual std::vector<std::string> exchange(std::string_view mine) = 0;
   /// Makes a new group of the ranks that give the same color, ordered by (key, rank here), as MPI_Comm_split
   /// does. Collective, done on return.
   virtual std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) = 0;
-  /// Wakes every peer that waits, in this group and in all others of the run; they throw this message.
+  /// Wakes every peer that waits, in this group and in all others of the run; each of them throws an error
+  /// with this message.
   virtual void abort(const std::string& why) = 0;
 };
 

@@ -6,9 +6,9 @@
 namespace megalith {
 
 /// The positions of rank `rank` in a context group of `size` ranks, for a sequence of size * rows positions.
-/// The sequence is cut into 2 * size chunks of equal length; a rank has the chunk of its number and the one
-/// of that number counted from the end, so that causal attention costs every rank the same (Megatron's
-/// get_batch_on_this_cp_rank). kInternal for an odd number of rows when size > 1.
+/// The sequence is cut into 2 * size chunks of equal length; rank r has chunks r and 2 * size - 1 - r, so
+/// that causal attention costs every rank the same (Megatron's get_batch_on_this_cp_rank). kInternal for an
+/// odd number of rows when size > 1.
 RowPositions context_rows(int rank, int size, int64_t rows);
 
 /// A sequence that is split over a context group. It carries what attention needs from the other ranks;
@@ -17,9 +17,9 @@ class ContextRegion {
  public:
   /// A group of one, which has all rows.
   ContextRegion() = default;
-  /// The same ranks as two communicators, which must outlive this: one in rank order and one in reverse.
-  /// First chunks ascend with the ranks and second chunks descend, so each half is gathered in the order of
-  /// its positions.
+  /// Two communicators of the same ranks, one in rank order and one in reverse; they must outlive this
+  /// object. The first chunks ascend with the ranks and the second chunks descend, so each half of the
+  /// sequence is gathered in the order of its positions.
   ContextRegion(Communicator& ascending, Communicator& descending);
 
   int size() const { return ascending_ ? ascending_->size() : 1; }
@@ -29,8 +29,8 @@ class ContextRegion {
 
   /// Completes `whole` [size * rows, ...], in which every rank has filled its own rows.
   void gather(Stream&, View whole) const;
-  /// Adds up the ranks' `whole`, each of all positions. This rank's rows then hold the sum; the other rows
-  /// are overwritten.
+  /// Adds up the ranks' `whole` tensors, each of which has all positions. This rank's rows then hold the sum;
+  /// the other rows are overwritten.
   void sum(Stream&, View whole) const;
 
  private:

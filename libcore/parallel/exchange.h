@@ -15,15 +15,15 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/communicator.h"
 
-/// What ranks tell each other, as values instead of text. A value is one of these:
-///   - a trivially copyable type: a number, an enumeration, a struct of such;
+/// Ranks exchange bytes; the functions here exchange values. A value is one of these:
+///   - a trivially copyable type: a number, an enumeration, a struct of those;
 ///   - std::string, or std::vector of values;
 ///   - a struct with `template <class V> void members(V&& visit) { visit(host, cpus); }`.
-/// Values travel as they lie in memory: the ranks of a run are one version of the program, on processors of
-/// one byte order.
+/// Values are sent as they lie in memory: all ranks of a run are the same version of the program, on
+/// processors with the same byte order.
 namespace megalith {
 
-/// Every rank's bytes in rank order; blocks until all have arrived. From the rendezvous.
+/// Returns every rank's bytes in rank order; blocks until all have arrived. The rendezvous provides it.
 using HostExchange = std::function<std::vector<std::string>(std::string_view mine)>;
 
 template <class T>
@@ -93,7 +93,7 @@ class ValueReader {
   void get_list(List& list) {
     uint64_t count = 0;
     get(count);
-    require(count <= left_.size());  // no element is empty
+    require(count <= left_.size());  // every element takes at least one byte
     list.resize(count);
     for (auto& one : list) get(one);
   }
@@ -101,7 +101,8 @@ class ValueReader {
   std::string_view left_;
 };
 
-/// A value as bytes, and back. kData when the bytes are not those of a T.
+/// packed() turns a value into bytes, and unpacked() turns the bytes back into the value. kData when the
+/// bytes are not those of a T.
 template <class T>
 std::string packed(T value) {
   ValueWriter write;
@@ -134,7 +135,7 @@ std::vector<T> exchange_values(const HostExchange& exchange, const T& mine) {
   return unpacked_all<T>(exchange(packed(mine)));
 }
 
-/// The value of rank 0, which decides for all; the others' is ignored. Collective.
+/// Returns rank 0's value on every rank; the other ranks' values are ignored. Collective.
 template <class T>
 T rank0_value(Communicator& ranks, const T& mine) {
   return unpacked<T>(ranks.exchange(packed(mine)).front());

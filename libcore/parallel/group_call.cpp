@@ -21,8 +21,8 @@ bool overlap(const ConstView& a, const ConstView& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
-/// Checks that `whole` has `size` parts like `part`, and that they share memory only where `part` is place
-/// `own`.
+/// Checks that `whole` has `size` parts like `part`, and that the two share memory only if `part` is part
+/// `own` of `whole`.
 std::string parts_problem(const ConstView& whole, const ConstView& part, int size, int own) {
   if (whole.dtype != part.dtype || whole.elements() != part.elements() * size)
     return concat("wanted ", size, " parts of ", describe(part), ", got ", describe(whole));

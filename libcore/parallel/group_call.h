@@ -35,12 +35,12 @@ GroupCall reduce_scatter_call(const View& mine, const ConstView& in, Reduce);
 GroupCall all_to_all_call(const View& out, const ConstView& in);
 GroupCall broadcast_call(const View&, int root);
 
-/// What is wrong with a call by the rank at place `own` of `size`, as far as one rank can see; empty if it is
-/// right.
+/// What is wrong with a call by rank `own` of `size`, as far as this rank can tell without the others' calls;
+/// empty if nothing is.
 std::string problem_of(const GroupCall&, int size, int own);
 
-/// Whether two ranks make the same call. If they did not, they would read each other's memory with different
-/// sizes.
+/// Whether the calls of two ranks match. Ranks whose calls do not match would read each other's memory with
+/// different sizes.
 bool agree(const GroupCall&, const GroupCall&);
 /// "rank 0 calls all_reduce of 8 fp32 (sum), rank 1 calls ...; all ranks of a group have to make ..."
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
@@ -71,7 +71,7 @@ std::string list_ranks(const std::vector<int>& ranks);
 std::string timed_out_text(std::chrono::milliseconds timeout, const std::string& for_whom);
 /// "would wait forever for rank 3, which left the group"
 std::string peer_left_text(const std::string& for_whom);
-/// "place 3 of 2 is not a peer of place 0"; empty if it is one.
+/// "place 3 of 2 is not a peer of place 0"; empty if `peer` is one.
 std::string peer_problem(int peer, int size, int own);
 /// Says that a message does not fit in `slots` slots of `slot_bytes` bytes; empty if it fits.
 std::string slot_problem(size_t bytes, size_t slots, size_t slot_bytes);

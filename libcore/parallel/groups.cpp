@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// In rank order, so that context ranks are neighbours.
+/// The ranks that hold the same parameters, in rank order, so that context ranks are neighbours.
 std::unique_ptr<Communicator> with_same_parameters(const Groups& groups) {
   Coord first = groups.at;
   first.data = first.context = 0;

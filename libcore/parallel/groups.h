@@ -7,18 +7,18 @@
 
 namespace megalith {
 
-/// The groups that one rank works in. Splits are collective, so every rank makes them in the same order. Each
-/// group is used by one stream at a time.
+/// The groups that one rank works in. A split is collective, so every rank makes the groups in the same
+/// order. Each group is used by one stream at a time.
 struct Groups {
-  /// Collective: every rank of `world` calls it. kInternal when the topology is of another size.
+  /// Collective: every rank of `all` calls it. kInternal when `sizes` is for another number of ranks.
   Groups(const Topology& sizes, Communicator& all);
 
   Communicator& world;  // not owned
   Topology topology;
   Coord at;  // of this rank
   std::unique_ptr<Communicator> tensor;
-  /// The ranks that hold the same parameters, along the data and the context axis: both compute gradients of
-  /// them.
+  /// The ranks that hold the same parameters: those along the data and the context axes. All of them compute
+  /// gradients of these parameters.
   std::unique_ptr<Communicator> data;
   /// The ranks that share a sequence, in rank order and in reverse. ContextRegion gathers first chunks with
   /// one and second chunks with the other.
@@ -26,8 +26,8 @@ struct Groups {
   /// The pipeline's ranks, twice: activations travel on `forward`, their gradients on `backward`, so that
   /// each link is first in, first out.
   std::unique_ptr<Communicator> forward, backward;
-  /// The first and the last rank of the pipeline, which both hold a tied word embedding; a group of one on
-  /// all others.
+  /// The first and the last rank of the pipeline, which both hold a tied word embedding. On every other rank
+  /// it is a group of one.
   std::unique_ptr<Communicator> embedding;
 
   bool first_stage() const { return at.pipeline == 0; }

@@ -17,7 +17,7 @@ struct SliceReduction {
   std::vector<std::byte*> to;          // all get the result; may be among `from`
 };
 
-/// Whether reduce_slice() accepts it: fp32, bf16, fp16, fp64, i32 and i64.
+/// Whether reduce_slice() accepts this type: fp32, bf16, fp16, fp64, i32 and i64.
 bool can_reduce(DType);
 
 /// Reduces element by element in the order of `from`, so that results repeat bit for bit. 16-bit types are

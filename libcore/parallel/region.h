@@ -7,21 +7,22 @@ namespace megalith {
 
 /// The entry and exit of a tensor-parallel layer (f and g of Shoeybi et al. 2019; with sequence parallelism
 /// those of Korthikanti et al. 2022). Rows are [s, b, h]; with sequence parallelism a rank holds s/tp of them
-/// outside the region and all of them inside. A group of one returns its argument; otherwise a result that is
-/// not the argument is allocated in the given arena.
+/// outside the region and all of them inside. In a group of one every call returns its argument. Otherwise a
+/// result that is not the argument is allocated in the given arena.
 class Region {
  public:
   /// `tensor` must outlive the region. `sequence`: outside the region, rows are split along s.
   explicit Region(Communicator& tensor, bool sequence = false) : tensor_(&tensor), sequence_(sequence) {}
 
-  /// Entry: the identity, or all rows gathered.
+  /// Entry: returns `x`; with sequence parallelism, the rows of all ranks gathered.
   ConstView enter(Stream&, Arena&, ConstView x) const;
-  /// Gradient of enter(): the sum over ranks, in place, as each rank's matrices had the same input; or the
-  /// sum scattered.
+  /// Gradient of enter(): sums `dx` over the ranks, in place, since the matrices of all ranks had the same
+  /// input. With sequence parallelism each rank gets only its own rows of the sum.
   View enter_grad(Stream&, Arena&, View dx) const;
-  /// Exit: the sum over ranks, in place; or the sum scattered.
+  /// Exit: sums `partial` over the ranks, in place. With sequence parallelism each rank gets only its own
+  /// rows of the sum.
   View leave(Stream&, Arena&, View partial) const;
-  /// Gradient of leave(): the identity, or all rows gathered.
+  /// Gradient of leave(): returns `dy`; with sequence parallelism, the rows of all ranks gathered.
   ConstView leave_grad(Stream&, Arena&, ConstView dy) const;
 
   Communicator& tensor() const { return *tensor_; }

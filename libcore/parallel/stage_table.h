@@ -16,7 +16,8 @@ struct LayerRange {
 /// one layer each. Chunk c of rank p is part c * ranks() + p, so each part's output goes to the next rank.
 class StageTable {
  public:
-  /// As ParallelConfig::layer_counts says. kUsage, naming the options, if the layers cannot be cut so.
+  /// Cuts the layers as ParallelConfig::layer_counts() says. kUsage, with the options' names, if that is not
+  /// possible.
   StageTable(int layers, const ParallelConfig&);
 
   LayerRange range(int pipeline, int chunk = 0) const;

@@ -33,7 +33,7 @@ class SignsOfLife {
     end(WorkState::kDone);
     check();
   }
-  /// This rank sends no more signs of life.
+  /// Ends this rank's signs of life.
   void give_up() { end(std::nullopt); }
 
  private:

@@ -5,7 +5,7 @@
 
 namespace megalith {
 namespace {
-constexpr uintptr_t kCountingBase = 4096;  // never read: counting views must only be non-null
+constexpr uintptr_t kCountingBase = 4096;  // the address in views of a counting arena: not null, never read
 }  // namespace
 
 View Arena::make(DType dtype, Shape shape, std::string_view label) {

@@ -8,9 +8,9 @@
 
 namespace megalith {
 
-/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Its
-/// high-water mark is the memory known before a run. A counting arena has no block and no limit: its views
-/// are non-empty but point nowhere, so only DryBackend accepts them.
+/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Its peak
+/// in a dry run is the memory that a real run will need. A counting arena has no block and no limit: its
+/// views are non-empty but point nowhere, so only DryBackend accepts them.
 class Arena {
  public:
   static constexpr size_t kAlignment = 256;
@@ -20,7 +20,8 @@ class Arena {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  /// Takes ownership of the block. make() throws kInternal if it is too small, with the label and both sizes.
+  /// Takes ownership of the block. make() throws kInternal if the block is too small; the message has the
+  /// label and both sizes.
   Arena(std::string name, Memory block) : name_(std::move(name)), block_(std::move(block)) {}
   static Arena counting(std::string name) { return Arena(std::move(name)); }
 

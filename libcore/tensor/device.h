@@ -39,14 +39,15 @@ class Stream {
   Backend& backend() const { return *backend_; }
   void* native() const { return native_; }
   Trace* trace() const { return trace_; }
-  /// Where spans of its work are recorded (StreamSpan) for --trace; null: nowhere. Copies made from now on
-  /// have it too.
+  /// The log in which StreamSpan records spans of this stream's work, for --trace; null: none. set_spans()
+  /// also applies to later copies of this object.
   SpanLog* spans() const { return spans_; }
   void set_spans(SpanLog* spans) { spans_ = spans; }
 
   /// Element-wise copy; converts between fp32, bf16 and fp16. Shapes need only the same number of elements.
   void copy(View to, ConstView from);
-  /// Copies between host and device memory (dtypes equal). The host's side may be reused on return.
+  /// Copies between host and device memory, without conversion. Done on return: the host's memory may be read
+  /// or reused.
   void to_host(void* to, ConstView from);
   void from_host(View to, const void* from);
   void fill(View to, double value);
@@ -65,9 +66,9 @@ class Stream {
   /// compute stream waits inside this call and throws the error that the event's stream failed with.
   void wait(const Event&);
   void synchronize();
-  /// Ends the use of memory by work: waits until all of it is done, and throws nothing. `drop`: on a CPU's
-  /// queue stream, waits only for the work in progress, which is told to give up; the rest is never done, and
-  /// later calls throw.
+  /// Waits until the stream's work is done, so that the memory it uses may be freed. Throws nothing. `drop`:
+  /// on a CPU's queue stream, waits only for the work in progress, which is told to give up; the rest is
+  /// never done, and later calls throw.
   void finish(bool drop) noexcept;
 
  private:
@@ -77,9 +78,9 @@ class Stream {
   SpanLog* spans_ = nullptr;
 };
 
-/// Finishes a stream at the end of a scope whose memory its work uses, so it must be declared after that
-/// memory. If an exception ends the scope, the work is dropped: it may wait for a peer that waits for the
-/// rank that fails.
+/// Finishes a stream at the end of a scope, so that its work no longer uses the scope's memory; declare it
+/// after that memory. If an exception ends the scope, the work is dropped: it may wait for another rank,
+/// which waits for this one.
 class Drain {
  public:
   explicit Drain(const Stream& stream) : stream_(stream) {}

@@ -2,20 +2,20 @@
 
 #include "libcore/tensor/kernels_elements.h"
 
-/// One conversion each, for files that are compiled for one instruction set. They call no inline function
-/// from elsewhere: the linker keeps one copy of each, and it must not be one that only some processors can
-/// run.
+/// Functions that convert one number, for files that are compiled for one instruction set. They call no
+/// inline function from another header: the linker keeps one copy of such a function, which might be one that
+/// this processor cannot run.
 namespace megalith {
 namespace {
 
 // Must be inlined, so that the compiler uses the vectors of the surrounding function's instruction set.
 #define MEGALITH_INLINE inline __attribute__((always_inline))
 
-inline constexpr uint32_t kQuiet = 0x400000;  // of a NaN in fp32
+inline constexpr uint32_t kQuiet = 0x400000;  // the bit that makes an fp32 NaN quiet
 
 MEGALITH_INLINE float f32_of_f16(uint16_t bits) {
   const uint32_t magnitude = uint32_t{bits} << 13 & 0x0FFFE000, sign = uint32_t{bits} << 16 & 0x80000000;
-  // Scales by 2^-112, since the exponent's bias is 112 less. The product is exact, even for subnormal
+  // Multiplies by 2^112, since fp32's exponent bias is 112 larger. The product is exact, even for subnormal
   // numbers.
   const auto scaled = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, magnitude) * 0x1p112F);
   const uint32_t fraction = magnitude & 0x7FFFFF, special = 0x7F800000 | fraction | (fraction ? kQuiet : 0);
@@ -28,12 +28,12 @@ MEGALITH_INLINE uint16_t f16_of_f32(float value) {
   const float absolute = __builtin_bit_cast(float, magnitude);
   const uint32_t nan = 0x7E00 | (magnitude >> 13 & 0x3FF);
   const uint32_t normal = ((magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13) - ((127 - 15) << 10);
-  // At 0.5 the last bit of fp32 is worth 2^-24, the step of a subnormal, so adding 0.5 makes the processor
-  // round.
+  // From 0.5 to 1, fp32 numbers are 2^-24 apart, as fp16's subnormal numbers are, so adding 0.5 makes the
+  // processor round.
   const uint32_t subnormal =
       __builtin_bit_cast(uint32_t, absolute + 0.5F) - __builtin_bit_cast(uint32_t, 0.5F);
   uint32_t out = absolute < 0x1p-14F ? subnormal : normal;
-  // rounds to infinity: everything from halfway between 65504 and 2^16
+  // Values from 65520 on, halfway between 65504 and 2^16, round to infinity.
   out = magnitude >= 0x477FF000 ? 0x7C00 : out;
   out = magnitude > 0x7F800000 ? nan : out;
   return static_cast<uint16_t>(sign | out);

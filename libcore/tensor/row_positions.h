@@ -6,7 +6,8 @@
 namespace megalith {
 
 /// Which positions of a sequence the rows of a tensor hold: row i has position first + i, plus `jump` from
-/// row `split` on. The rows of a sequence-parallel rank begin later; a context-parallel rank has two spans.
+/// row `split` on. A sequence-parallel rank has one span, which may begin after 0; a context-parallel rank
+/// has two spans.
 struct RowPositions {
   int64_t first = 0;
   int64_t split =
@@ -21,8 +22,8 @@ struct RowPositions {
   /// One more than the largest position of `rows` rows (at least one).
   constexpr int64_t end(int64_t rows) const { return at(rows - 1) + 1; }
   constexpr bool valid() const { return first >= 0 && jump >= 0; }
-  /// Calls visit(begin, end, position) for the rows [begin, end) of each span; `position` is that of the
-  /// first.
+  /// Calls visit(begin, end, position) for the rows [begin, end) of each span; `position` is that of row
+  /// `begin`.
   template <class Visit>
   void each_span(int64_t rows, const Visit& visit) const {
     const int64_t cut = one_span() || split > rows ? rows : split < 0 ? 0 : split;

@@ -8,7 +8,7 @@
 namespace megalith {
 
 /// Extents of a dense row-major tensor, outermost axis first. `rank` is the number of axes, at most kMaxRank.
-/// Without axes there is no tensor, and it has no elements.
+/// rank 0 means that there is no tensor: 0 elements.
 struct Shape {
   static constexpr int kMaxRank = 5;  // the packed QKV has five: [s, b, groups, q + 2, head]
 
@@ -29,7 +29,7 @@ struct Shape {
     for (int64_t d : dim) n *= d;
     return n;
   }
-  /// The rows of a row-wise op.
+  /// The number of rows, as a row-wise op counts them: all axes but the last.
   int64_t rows() const { return back() == 0 ? 0 : elements() / back(); }
   bool operator==(const Shape&) const = default;
 };

@@ -22,7 +22,7 @@ void StreamSpan::begin(Stream& stream, std::string name) {
   stream.enqueue([span = span_] { span->begin = SpanLog::Clock::now(); });
 }
 
-// If the stream has failed, its next call reports that too.
+// Drops the span if the stream has failed; the stream's next call reports the error.
 void StreamSpan::end() noexcept {
   try {
     stream_->enqueue([span = span_, log = stream_->spans()] {

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// Collects the spans of streams' work while it is on. Any thread may call it.
+/// Collects spans of streams' work while it is switched on. Any thread may call it.
 class SpanLog {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,8 +32,8 @@ class SpanLog {
   std::vector<Span> spans_;
 };
 
-/// A span of a stream's work: from the stream's place when this object is made to its place when it ends.
-/// Costs one comparison if the stream has no log, or the log is off.
+/// Records a span of a stream's work: the time in which the work runs that is enqueued during this object's
+/// life. Costs one comparison if the stream has no log, or the log is off.
 class StreamSpan {
  public:
   /// The name is concat(parts...).

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Consecutive token ids, each in 2 bytes (unsigned) or 4, as in a dataset's file. In memory they are in
-/// parts, so that growing moves nothing and no part need be as large as the longest text.
+/// Consecutive token ids, each in 2 bytes (unsigned) or 4, as in a dataset's file. In memory they are stored
+/// in parts, so that growing moves nothing and no part need be as large as the longest text.
 class IdBuffer {
  public:
   static constexpr size_t kPartBytes = size_t{1} << 18;  // of a part, unless a call needs more

@@ -52,12 +52,12 @@ void compare(const std::string& path, const IndexedFile& listed) {
     fail(ErrorKind::kData, path, ": does not match its checksum; the file is damaged or was changed");
 }
 
-// Does nothing if the folder is not that of the tokenizer in a checkpoint of ours.
+// Checks the tokenizer's folder in a Megalith checkpoint. Does nothing for any other folder.
 void check_folder(const fs::path& folder) {
   const std::string index = (folder.parent_path() / kIndexFile).string();
   if (folder.filename() != kTokenizerFolder || !file_exists(index)) return;
   const std::string text = read_own_file(index);
-  if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // another tool's
+  if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // the index is another tool's
   check_index_checksum(text, index);
   check_tokenizer_files(folder.parent_path().string(), parse_indexed_files(Json::parse(text, index), index));
 }

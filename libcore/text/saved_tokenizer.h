@@ -8,12 +8,12 @@
 
 #include "libcore/json/json.h"
 
-/// The tokenizer that a checkpoint of ours keeps for later runs. Every program that reads it compares its
-/// files with the checksums in the checkpoint's index (docs/formats/checkpoint.md).
+/// The tokenizer that a Megalith checkpoint keeps for later runs. Every program that reads this tokenizer
+/// compares its files with the checksums in the checkpoint's index (docs/formats/checkpoint.md).
 namespace megalith {
 
 inline constexpr const char* kIndexFile = "index.json";
-inline constexpr const char* kIndexFormat = "megalith-checkpoint";  // its member "format"
+inline constexpr const char* kIndexFormat = "megalith-checkpoint";  // the value of its member "format"
 inline constexpr const char* kTokenizerFolder = "tokenizer";        // the tokenizer's own files
 
 /// A file of a checkpoint's folder (args.json, tokenizer/vocab.json).
@@ -25,18 +25,20 @@ struct IndexedFile {
 bool is_plain_name(std::string_view name);
 /// The member "files" of an index. `name` begins every message (kData).
 std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name);
-/// kData unless an index's text ends with the checksum of everything before it.
+/// Throws kData unless `text`, that of an index, ends with the checksum of everything before the checksum.
 void check_index_checksum(std::string_view text, const std::string& name);
-/// What precedes the checksum in such a text.
+/// The text right before the checksum in an index.
 inline constexpr std::string_view kIndexChecksumMember = ",\n \"checksum\": ";
 
 /// Checks that the folder "tokenizer" of `checkpoint` holds exactly the tokenizer files in `listed`, with
 /// their lengths and checksums. An additional file is an error too: which files exist decides how they are
-/// read. kData, with the file. Does nothing if there is no such folder and none is listed.
+/// read. Throws kData that names the file. Does nothing if there is no such folder and no such file is
+/// listed.
 void check_tokenizer_files(const std::string& checkpoint, std::span<const IndexedFile> listed);
 
-/// The same if `path`, a tokenizer's file or folder that a user named, is in the folder "tokenizer" of a
-/// checkpoint of ours, whose index is then read. Does nothing for any other path.
+/// If `path`, a tokenizer's file or folder that a user named, is in the folder "tokenizer" of a Megalith
+/// checkpoint, reads that checkpoint's index and calls check_tokenizer_files(). Does nothing for any other
+/// path.
 void check_saved_tokenizer(const std::string& path);
 
 }  // namespace megalith

@@ -11,7 +11,8 @@
 
 namespace megalith {
 
-/// Text to token ids and back. Thread-safe: encode and decode may be called from several threads at once.
+/// Converts text to token ids and back. Thread-safe: encode and decode may be called from several threads at
+/// once.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -24,22 +25,22 @@ class Tokenizer {
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only if the tokenizer
   /// does not accept every text (NullTokenizer).
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
-  /// The same into `out`: in the type of a dataset, and without a cost per call that short texts would
-  /// notice. Throws kData when an id does not fit out.width().
+  /// Like encode(), but appends to `out`, in the id type of a dataset, and with so little work per call that
+  /// short texts are fast too. Throws kData when an id does not fit out.width().
   virtual void encode_to(std::string_view utf8, IdBuffer& out) const;
   /// What the tokenizer puts before and after the ids of a text, such as <s>.
   struct Around {
     std::span<const int32_t> before = {}, after = {};
   };
   virtual Around around() const { return {}; }
-  /// The ids of a very long text, handed over in order and in parts, so that they need not all be in memory.
-  /// By default there is one part.
+  /// Passes the ids of a very long text to `take` in order and in parts, so that they need not all be in
+  /// memory. By default there is one part.
   using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
   /// Announces about how many bytes of text will be encoded. This sizes the token cache: memory that is
   /// touched for the first time costs more than the misses of a small cache (text/bpe/cache/token_cache.cpp).
-  /// Has no effect once something was encoded.
+  /// Has no effect once something has been encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
   /// The text of `ids`. Special tokens become their text; bytes that form no valid UTF-8 become U+FFFD. kData
   /// for an unknown id.
@@ -47,8 +48,8 @@ class Tokenizer {
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
   /// SHA-256 of everything that decides the ids of a text and the end of a document, so that a dataset's
-  /// sidecar can name its tokenizer. Equal for all forms of a tokenizer (vocab.json with merges.txt, or
-  /// tokenizer.json).
+  /// sidecar can name its tokenizer. It is the same for all file formats of a tokenizer (vocab.json with
+  /// merges.txt, or tokenizer.json).
   virtual std::string hash() const = 0;
 };
 

@@ -110,8 +110,8 @@ TokenizerFiles gpt2(const std::string& vocab, const std::string& merges) {
 
 constexpr std::string_view kVocab = "vocab.json", kMerges = "merges.txt";
 
-/// The other one of GPT-2's two files: "gpt2-merges.txt" for "gpt2-vocab.json" if it exists, else the one of
-/// the usual name in the same folder.
+/// The other one of GPT-2's two files: "gpt2-merges.txt" for "gpt2-vocab.json" if it exists, else the file
+/// with the usual name in the same folder.
 std::string other_file(const std::string& path, std::string_view own, std::string_view other) {
   const fs::path folder = fs::path(path).parent_path();
   std::string name = fs::path(path).filename().string();
@@ -122,7 +122,7 @@ std::string other_file(const std::string& path, std::string_view own, std::strin
   return (folder / other).string();
 }
 
-/// The only file of a folder whose name ends so; nothing if there is none, or more than one.
+/// The only file of `folder` whose name ends with `ending`; nothing if there is none, or more than one.
 std::optional<std::string> only_file(const std::string& folder, std::string_view ending) {
   std::optional<std::string> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -133,7 +133,7 @@ std::optional<std::string> only_file(const std::string& folder, std::string_view
   return found;
 }
 
-/// Whether a tokenizer of this type is read from a model file, SentencePiece's or tiktoken's.
+/// Whether a tokenizer of this type is read from a model file (of SentencePiece or tiktoken).
 bool is_of_model_file(const std::string& type) {
   return is_sentencepiece_type(type) || type == kTikToken;
 }
@@ -185,7 +185,7 @@ std::optional<TokenizerFiles> find_tokenizer(const TokenizerFolder& folder, cons
   const auto has = [&](const char* name) {
     const std::string path = folder.file(name);
     if (!folder.has(name)) return false;
-    // Nobody would write to a FIFO there.
+    // Reading a FIFO would block: nobody would write to it.
     if (!fs::is_regular_file(path)) fail(ErrorKind::kNoInput, path, ": is not a regular file");
     return true;
   };
@@ -209,11 +209,11 @@ std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const
   if (auto found = find_tokenizer(path, type)) return found;
   const std::string vocab = (fs::path(path) / "vocab.json").string(),
                     merges = (fs::path(path) / "merges.txt").string();
-  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which reports what is missing
+  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // fails if one is missing
   for (const std::string_view ending : {kVocab, std::string_view(".tiktoken")})
     if (const auto file = only_file(path, ending)) return recognize_file(*file, type);
   if (const std::string own = (fs::path(path) / kTokenizerFolder).string(); fs::is_directory(own))
-    return recognize_tokenizer(own, type);  // of a checkpoint
+    return recognize_tokenizer(own, type);  // a checkpoint's folder
   fail(
       ErrorKind::kNoInput, path,
       ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, one NAME-vocab.json with "
@@ -228,7 +228,7 @@ Json with_own_tokenizer(Json args, const std::string& folder) {
     try {
       if (!find_tokenizer(place)) continue;
     } catch (const Error&) {
-      continue;  // holds a file that is not a tokenizer
+      continue;  // the folder holds a file that is not a tokenizer
     }
     args.set("vocab_file", "");
     args.set("merge_file", "");

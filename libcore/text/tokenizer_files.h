@@ -20,21 +20,22 @@ struct TokenizerFiles {
   std::string merges;             // merges.txt (GPT2BPETokenizer)
   std::string model;              // tokenizer.json or its folder, a SentencePiece model, tiktoken's ranks
   int vocab_size = 0;             // --vocab-size: NullTokenizer; TikTokenizer, where 0 is Megatron's 131072
-  bool hf_special_tokens = true;  // HuggingFaceTokenizer: what the post-processor adds, such as <s>
+  bool hf_special_tokens = true;  // HuggingFaceTokenizer: add the post-processor's ids, such as <s>
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
-  /// --eod-token: ends a document instead of the token that the files name (GPT-2, Hugging Face).
+  /// --eod-token: the token that ends a document instead of the one that the files name (GPT-2, Hugging
+  /// Face).
   std::string eod = {};
 };
 
-/// A tokenizer's files by their usual names ("vocab.json"): those in a folder, or files elsewhere with names
-/// of their own.
+/// A tokenizer's files by their usual names ("vocab.json"): the files in a folder, or files with any other
+/// paths.
 struct TokenizerFolder {
   TokenizerFolder() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): a folder is one
   TokenizerFolder(const std::string& folder) : path(folder) {}
-  /// Usual names, each with a file; at least one.
+  /// Pairs of a usual name and a file's path; at least one.
   explicit TokenizerFolder(std::vector<std::pair<std::string, std::string>> files);
 
   bool empty() const { return path.empty(); }
@@ -43,30 +44,31 @@ struct TokenizerFolder {
   std::string file(const std::string& name) const;
 
   std::string path;                          // the folder, or the first file; errors name it
-  std::map<std::string, std::string> named;  // empty: the files of the folder
+  std::map<std::string, std::string> named;  // paths by usual name; empty: files in the folder
 };
 
-/// Whether a file of this name belongs to a tokenizer; and all such names.
+/// is_tokenizer_file(): whether a file of this name belongs to a tokenizer. tokenizer_file_names(): all such
+/// names.
 bool is_tokenizer_file(std::string_view name);
 std::span<const char* const> tokenizer_file_names();
 
 /// The tokenizer in a folder; nothing if there is none. If its files could serve several tokenizers, `type`
-/// decides, the one that was requested or used in training (empty: not known). Otherwise tokenizer.json takes
-/// precedence, as in transformers: it alone says how its texts are split. kData for a tokenizer.model that is
-/// not one.
+/// decides: the type that was requested or used in training (empty: not known). Otherwise tokenizer.json
+/// takes precedence, as in transformers: no other file says how texts are split. kData for a tokenizer.model
+/// that is not a tokenizer.
 std::optional<TokenizerFiles> find_tokenizer(const TokenizerFolder& folder, const std::string& type = {});
 
 /// The tokenizer in a file or folder, recognized by its content and not by its name: GPT-2's vocab.json (with
 /// merges.txt next to it, or the reverse) and a folder of both, a tokenizer.json or its folder,
-/// SentencePiece's protobuf (for which `type` may name either tokenizer), tiktoken's ranks. In a folder also
-/// one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing if the
-/// path does not exist. kData, with what a tokenizer's file looks like, for anything else; kNoInput if the
-/// other one of GPT-2's two files is missing.
+/// SentencePiece's protobuf (`type` says which of its two tokenizers is meant), tiktoken's ranks. In a folder
+/// also one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing if
+/// the path does not exist. kData, with what a tokenizer's file looks like, for anything else; kNoInput if
+/// only one of GPT-2's two files exists.
 std::optional<TokenizerFiles> recognize_tokenizer(const std::string& path, const std::string& type = {});
 
-/// The saved options of a checkpoint, with its own copy of the tokenizer (in `folder`/tokenizer or in
-/// `folder`) instead of the files that the run had, which may be gone or on another machine. Unchanged if
-/// there is no copy.
+/// Returns `args`, the saved options of a checkpoint, changed to name the checkpoint's own copy of the
+/// tokenizer (in `folder`/tokenizer or in `folder`): the files that the run used may be gone or on another
+/// machine. Without a copy, `args` is returned unchanged.
 Json with_own_tokenizer(Json args, const std::string& folder);
 
 }  // namespace megalith

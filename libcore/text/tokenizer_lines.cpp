@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Writes `row_of(std::string_view line)` for each line. An Error from it gets the line's place in front; one
-/// from `out` does not, since no line is to blame.
+/// Writes `row_of(std::string_view line)` for each line. An Error from `row_of` gets the line's place in
+/// front; an Error from `out` does not, since no line is to blame.
 template <class RowOf>
 void map_lines(const std::string& input, std::ostream& out, RowOf&& row_of) {
   LineReader reader(input, {.refused = kLongestLine});

@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-/// Lines of text through a tokenizer, to look at what it does.
+/// Encodes and decodes lines of text, to show what a tokenizer does.
 struct TokenizerLines {
   const Tokenizer& tokenizer;
   bool json = false;  // a text is a JSON string, so it may hold line ends
@@ -15,7 +15,7 @@ struct TokenizerLines {
   /// Writes for each line of `input` ("-": stdin; compressed files too) its ids, separated by blanks. Throws
   /// kNoInput, kIo; kData with FILE:LINE for what is not UTF-8 text, or not a JSON string.
   void encode(const std::string& input, std::ostream& out) const;
-  /// The reverse. kData with FILE:LINE for what is not a list of the tokenizer's ids.
+  /// The reverse of encode(). kData with FILE:LINE for what is not a list of the tokenizer's ids.
   void decode(const std::string& input, std::ostream& out) const;
 };
 

@@ -7,14 +7,15 @@
 
 namespace megalith {
 
-/// Work that a thread of its own does while the owner does something else and waits for it at the end.
+/// Runs work in a thread of its own while the owner does something else. The owner waits for the end of the
+/// work.
 class Beside {
  public:
-  /// If no thread is available: do the work at once, before the constructor returns; or, for work that would
-  /// wait for its owner, throw std::system_error.
+  /// What the constructor does if no thread is available. kAtOnce: it does the work itself before it returns.
+  /// kFail, for work that waits for its owner: it throws std::system_error.
   enum class Alone { kAtOnce, kFail };
   explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce);
-  ~Beside();  // waits
+  ~Beside();  // waits for the end of the work
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
 
@@ -27,8 +28,8 @@ class Beside {
   std::thread thread_;
 };
 
-/// Calls work(i) for each i in [0, shares), all in parallel, the first on this thread. Returns when all have
-/// ended; rethrows the error of the first share that has one.
+/// Calls work(i) for each i in [0, shares), all in parallel, work(0) on the caller's thread. Returns when all
+/// calls have ended. If any threw, rethrows the error of the lowest i.
 void run_beside(size_t shares, const std::function<void(size_t share)>& work);
 
 }  // namespace megalith

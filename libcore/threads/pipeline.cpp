@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// About what the source or the sink takes for an item that fits into the caches.
+/// About as long as the source or the sink takes for an item that fits into the caches.
 constexpr std::chrono::microseconds kAwake{200};
 
 }  // namespace
@@ -30,10 +30,10 @@ std::optional<PipelineGate::Turn> PipelineGate::next(size_t worker) {
   return sink_is_due() ? begin_sink() : begin_filling(worker);
 }
 
-/// Polls for kAwake before it sleeps: most turns come sooner than a sleeping CPU wakes. On a virtual machine
-/// an idle CPU also accrues steal time, so the scheduler may queue the woken thread on a busy CPU and leave
-/// it there: in a tenth of the runs two workers shared one CPU for 10 to 60 ms. One thread at a time polls,
-/// so waiting costs at most one CPU.
+/// Polls for a turn for kAwake before the thread sleeps: most turns come sooner than a sleeping CPU wakes. On
+/// a virtual machine an idle CPU also accrues steal time, so that the scheduler may queue the woken thread on
+/// a busy CPU and leave it there: without polling, two workers shared one CPU for 10 to 60 ms in a tenth of
+/// the runs. Only one thread at a time polls, so polling takes at most one CPU.
 void PipelineGate::wait_awake(std::unique_lock<std::mutex>& lock) {
   awake_ = true;
   for (const auto begin = std::chrono::steady_clock::now();
@@ -63,8 +63,8 @@ PipelineGate::Turn PipelineGate::begin_filling(size_t worker) {
 }
 
 /// Prefers the slot that this worker left last: its memory is in the caches of that core. Otherwise takes the
-/// one that any worker left last. (Without this, with two workers, an item's memory was mostly in the other
-/// core's caches or touched for the first time: 3 % of preprocess's processor time.)
+/// slot that any other worker left last. (Without this, with two workers, an item's memory was mostly in the
+/// other core's caches or touched for the first time: 3 % of preprocess's processor time.)
 size_t PipelineGate::take_slot(size_t worker) {
   auto found =
       std::find_if(free_.rbegin(), free_.rend(), [&](size_t slot) { return users_[slot] == worker; });
@@ -75,8 +75,8 @@ size_t PipelineGate::take_slot(size_t worker) {
   return slot;
 }
 
-/// Each change that makes a turn due wakes one thread. That thread takes one turn and wakes another one for
-/// the next, so that no thread wakes for nothing.
+/// Each change that makes a turn due wakes one thread. That thread takes the turn and, if another one is due,
+/// wakes the next thread, so that no thread wakes for nothing.
 void PipelineGate::wake_one() {
   if (!awake_ && (sink_is_due() || source_is_due())) turns_.notify_one();
 }

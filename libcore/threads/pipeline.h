@@ -15,33 +15,34 @@ namespace megalith {
 
 struct PipelineLimits {
   size_t workers = 1;               // threads, including the caller's
-  size_t items = 4;                 // at most so many between source and sink
-  size_t weight = size_t{1} << 24;  // and at most so much together, unless one item alone is heavier
+  size_t items = 4;                 // maximum number of items between source and sink
+  size_t weight = size_t{1} << 24;  // maximum weight of these items together; a heavier item is let in alone
 };
 
 /// Coordinates the threads of a pipeline: counts items from the source to the sink and keeps them in order.
-/// Not used directly; see Pipeline. (A class of its own, so that it is compiled once for all types of items.)
+/// Not used directly; see Pipeline. (It is not part of the template, so that it is compiled only once for all
+/// item types.)
 class PipelineGate {
  public:
   /// What a thread does next: fill an item and work on it, or take a finished one through the sink.
   struct Turn {
     bool sink;
-    uint64_t item;  // counted from the first
-    size_t slot;    // of limits.items, where the item lies
+    uint64_t item;  // number of the item, from 0
+    size_t slot;    // where the item is kept, in [0, limits.items)
   };
 
-  /// `weight`: of an item when it begins to be filled.
+  /// `weight`: what an item counts when a thread begins to fill it.
   PipelineGate(PipelineLimits limits, size_t weight);
 
-  std::optional<Turn> next(size_t worker);  // waits; nothing at the end
-  void ready(bool last);                    // the item is filled; another one may be, unless it was the last
-  void end_of_source();                     // the item was not filled, and no other one will be
+  std::optional<Turn> next(size_t worker);  // waits for the next turn; nothing: no more turns
+  void ready(bool last);                    // the item is filled; the next one may be filled unless `last`
+  void end_of_source();                     // the item was not filled: the data has ended
   void finish(uint64_t item);               // the item has been worked on
   void leave();                             // the item has been through the sink
   void stop();                              // wakes all threads; nothing more begins
 
-  /// For the thread that fills an item. Waits until the item may become that heavy; false if the pipeline
-  /// stops. A turn to the sink that comes up in the meantime is given to `sink`: there may be no other thread
+  /// For the thread that fills an item. Waits until the item may have this weight; false if the pipeline
+  /// stops. If a sink turn comes up during the wait, `sink` is called with it: there may be no other thread
   /// to take it.
   bool grow(size_t weight, const std::function<void(const Turn&)>& sink);
 
@@ -67,11 +68,11 @@ class PipelineGate {
   // By item % limits_.items:
   std::vector<size_t> weights_, slots_;
   std::vector<char> done_;
-  std::vector<size_t> free_;         // slots, in the order in which they were left
+  std::vector<size_t> free_;         // free slots, the one that has been free longest first
   std::vector<size_t> users_;        // by slot: the worker that had it last
-  uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready, to leave
+  uint64_t entered_ = 0, left_ = 0;  // number of the next item to become ready; of the next one to leave
   size_t weight_ = 0;
-  bool filling_ = false, sinking_ = false;  // whether a thread does it; at most one of each at a time
+  bool filling_ = false, sinking_ = false;  // whether a thread is filling an item; whether one is in the sink
   bool ended_ = false, stopped_ = false;
   bool awake_ = false;  // a waiting thread polls for its turn
 };
@@ -80,13 +81,14 @@ class PipelineGate {
 template <class Item>
 struct PipelineStages {
   using Grow = std::function<void(size_t weight)>;
-  /// Fills an item; false at the end of the data. Calls grow before the item becomes heavier than `weight` or
-  /// than its last call said; grow may wait, and throws through the source if the pipeline stops.
+  /// Fills an item; returns false at the end of the data. Must call grow(w) before the item becomes heavier
+  /// than `weight` or than the last w that it passed. grow may wait; if the pipeline stops, it throws, and
+  /// the source must let the exception pass.
   std::function<bool(size_t worker, Item&, const Grow& grow)> source;
   std::function<void(size_t worker, Item&)> work;
   std::function<void(Item&)> sink;
-  size_t weight = 1;                     // of an item for which grow is not called
-  std::function<void()> interrupt = {};  // makes a source return that waits for something outside
+  size_t weight = 1;                     // weight of an item for which the source does not call grow
+  std::function<void()> interrupt = {};  // when the pipeline stops, makes a waiting source return
 };
 
 /// Source -> work -> sink. Each of limits.workers threads, the caller's among them, does whatever is due. A
@@ -95,9 +97,9 @@ struct PipelineStages {
 /// neither needs locks of its own; the sink gets the items in the source's order. Items are reused and keep
 /// their memory, so a long run allocates nothing.
 ///
-/// When all threads have ended, run() rethrows what a stage threw: an error of the sink at once, errors of
-/// source and work when the item would have reached the sink, so that of several errors the first in the
-/// data's order wins.
+/// When all threads have ended, run() rethrows the error of the stage that failed. An error of the sink stops
+/// the pipeline at once. An error of the source or the work stops it when the item would have reached the
+/// sink, so that of several errors the first one in the order of the data is rethrown.
 template <class Item>
 class Pipeline {
  public:
@@ -114,21 +116,21 @@ class Pipeline {
 
  private:
   using Turn = PipelineGate::Turn;
-  // Aligned: different threads work on neighbouring slots, and sharing a cache line cost up to 8 % of the
-  // time of two workers on short documents.
+  // Aligned, since different threads work on neighbouring slots: sharing a cache line cost two workers up to
+  // 8 % of their time on short documents.
   struct alignas(64) ItemSlot {
     Item item;
     std::exception_ptr error;
   };
   struct Stopped {};  // thrown through a source that waits in grow
 
-  /// The threads other than the caller's. They end when there are no more turns.
+  /// All threads but the caller's. They end when there are no more turns.
   struct Threads {
     explicit Threads(Pipeline& pipeline) {
       try {
         for (size_t i = 1; i < pipeline.limits_.workers; ++i)
           list.emplace_back([&pipeline, i] { pipeline.serve(i); });
-      } catch (...) {  // no more threads
+      } catch (...) {  // the system has no more threads
         pipeline.stop();
         join();
         throw;
@@ -196,7 +198,7 @@ class Pipeline {
   PipelineStages<Item> stages_;
   PipelineGate gate_;
   std::vector<ItemSlot> slots_;
-  std::exception_ptr error_;  // of the sink
+  std::exception_ptr error_;  // what run() rethrows
 };
 
 }  // namespace megalith

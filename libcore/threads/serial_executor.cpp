@@ -62,8 +62,8 @@ void SerialExecutor::drain() noexcept {
   state_.wait_anyway(held, [this] { return jobs_.empty(); });
 }
 
-/// A job stays at the front while it runs, so that cancel() can tell it to give up; its place in the deque's
-/// memory does not move.
+/// A job stays at the front of jobs_ while it runs, so that cancel() can tell it to give up. Elements of a
+/// deque do not move when others are added.
 void SerialExecutor::serve() {
   Lock held = state_.lock();
   while (true) {
@@ -78,7 +78,7 @@ void SerialExecutor::serve() {
     } catch (...) {
       error = std::current_exception();
     }
-    job.work = nullptr;  // frees what it holds before anyone is told
+    job.work = nullptr;  // frees what the job holds before waiting threads are told
     held.lock();
     finish_job(held, error);
   }

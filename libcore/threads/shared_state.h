@@ -7,21 +7,21 @@
 
 namespace megalith {
 
-/// The lock of state that threads share, their waits for its changes, and the first error of one of them,
-/// which ends all waits. The state itself belongs to the caller.
+/// Guards state that threads share: the lock, waits until the state has changed, and the first error of any
+/// thread, which ends all waits. The state itself belongs to the caller.
 class SharedState {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   Lock lock() const { return Lock(mutex_); }
-  /// Waits until `ready()` holds. It is called with the lock held, at once and after each changed(). Throws
-  /// the error if there is one.
+  /// Waits until `ready()` returns true; it is called with the lock held, at once and after each changed().
+  /// Rethrows the error if there is one.
   template <class Ready>
   void wait(Lock& lock, const Ready& ready) {
     changed_.wait(lock, [&] { return error_ || ready(); });
     rethrow(lock);
   }
-  /// As wait(), but not longer than `limit`. Returns whether it is ready.
+  /// As wait(), but no longer than `limit`. Returns what ready() returned last.
   template <class Ready>
   bool wait_for(Lock& lock, std::chrono::milliseconds limit, const Ready& ready) {
     const bool in_time = changed_.wait_for(lock, limit, [&] { return error_ || ready(); });
@@ -33,11 +33,11 @@ class SharedState {
   void wait_anyway(Lock& lock, const Ready& ready) noexcept {
     changed_.wait(lock, ready);
   }
-  /// Wakes all that wait; they look at the state again.
+  /// Wakes all waiting threads; they call ready() again.
   void changed() { changed_.notify_all(); }
 
   bool failed(const Lock&) const { return error_ != nullptr; }
-  /// Keeps the first error; null is none. The caller calls changed().
+  /// Keeps `error` unless an earlier one is kept; null: no error. The caller must call changed() afterwards.
   void fail(const Lock&, const std::exception_ptr& error) {
     if (!error_) error_ = error;
   }

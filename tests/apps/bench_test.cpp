@@ -20,7 +20,7 @@ class BenchScript : public testing::Test {
   }
 };
 
-// The command of docs/benchmarks.md, without other programs to compare with.
+// Runs the command of docs/benchmarks.md without other programs to compare with.
 TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   const TempDir dir;
   fs::create_directory(dir / "corpora");
@@ -55,7 +55,7 @@ TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
   EXPECT_GE(scripts, 7);
 }
 
-// docs/benchmarks.md's table of start times.
+// The program that makes docs/benchmarks.md's table of start times.
 TEST_F(BenchScript, TimesTheStart) {
   const CommandResult result = run_command("python3 " + test_data("../bench/start.py") +
                                            " --turns 2 --vocab " + test_data("apps/fixtures/wiki") +

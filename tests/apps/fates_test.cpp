@@ -29,12 +29,12 @@ void PrintTo(Met met, std::ostream* out) {
 }
 using Meetings = std::map<std::string, Met>;
 
-/// The programs that treat other tools' options, each with a command that gets as far as logging them.
+/// A program that accepts other tools' options, with a command that gets as far as logging them.
 struct Reader {
   std::string app;
   unsigned program = 0;
   std::string command = {};
-  std::string kind = {};  // lines of a file for a run in which every fate counts
+  std::string kind = {};  // lines of a config file for a run in which every fate applies
 };
 void PrintTo(const Reader& reader, std::ostream* out) {
   *out << reader.app;
@@ -59,7 +59,7 @@ std::vector<Reader> programs() {
   return all;
 }
 
-/// A name that the row matches; for a family one that no tool has.
+/// A name that the row matches. For a family it is a name that no tool has.
 std::string name_of(const ForeignOption& option) {
   std::string name(option.name);
   if (name.ends_with('*')) name.replace(name.size() - 1, 1, "unheard-of");
@@ -78,7 +78,8 @@ const ForeignOption* row_of(unsigned program, const std::string& name) {
   return nullptr;
 }
 
-/// What a program says about these names; `before` is the text that precedes each: "--", or ": " in a file.
+/// How a program's output treats these names; `before` is the text that precedes each: "--", or ": " in a
+/// file.
 Meetings met(const std::string& said, const std::set<std::string>& names, const std::string& before) {
   Meetings all;
   const std::string unknown = before == "--" ? "--" : "";
@@ -89,7 +90,7 @@ Meetings met(const std::string& said, const std::set<std::string>& names, const 
   return all;
 }
 
-/// The lines of a file that give a program's run the kind in which every fate counts.
+/// The lines of a config file that make a program's run one in which every fate applies.
 std::string kind_of(const std::string& app) {
   for (const Reader& reader : kReaders)
     if (reader.app == app) return reader.kind;
@@ -131,7 +132,8 @@ std::string difference(const std::set<std::string>& wanted, const std::set<std::
   return text;
 }
 
-/// A key of MindFormers' run files: in a file a program that reads these knows it, whatever its own options.
+/// Whether a name is a key of MindFormers' run files. In a file, a program that reads these accepts it,
+/// whatever options the program has.
 bool is_run_key(const std::string& name) {
   return std::any_of(run_keys().begin(), run_keys().end(),
                      [&](const RunKey& key) { return option_key(key.name) == name; });
@@ -152,7 +154,7 @@ TEST_P(FatesOf, EachNameAreTheSameOnTheCommandLineAndInAFile) {
   }
 }
 
-// Once `--fp8-wgrad` was refused, and `--fp8-wgrad true` accepted.
+// An earlier version refused `--fp8-wgrad` but accepted `--fp8-wgrad true`.
 TEST_P(FatesOf, EachFlagAreTheSameInAllItsForms) {
   std::set<std::string> names = all_names();
   std::erase_if(names, [&](const std::string& name) {
@@ -201,7 +203,7 @@ TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   EXPECT_EQ(difference(wanted, named(" --config " + (dir / "keys.yaml"))), "");
 }
 
-// The same as in a log (tests/plan/log/run_log_test.cpp).
+// The fates are the same as in a log (tests/plan/log/run_log_test.cpp).
 TEST(Fates, DependOnTheRunThatIsPlanned) {
   const auto code = [](const std::string& options) {
     return run_command(app("autoplan") + kReaders[2].command + options).code;
@@ -227,8 +229,8 @@ TEST(Fates, DependOnTheRunThatIsPlanned) {
   EXPECT_EQ(grouped("4"), 64);
 }
 
-// Options of the planner, of which a log is priced with some values only, are refused with the others here,
-// too.
+// A log is priced only with some values of these planner's options. On the command line the other values are
+// refused, too.
 TEST(Fates, OfALogAreThoseOfThePlannersOptions) {
   for (const char* options :
        {" --fp8-recipe other --fp8-format hybrid", " --num-distributed-optimizer-instances 2",
@@ -242,10 +244,10 @@ INSTANTIATE_TEST_SUITE_P(Program, FatesOf, testing::ValuesIn(programs()), [](con
   return name;
 });
 
-/// A row of a page's table: the flags in its first cell ("merge: `--x`" is of that program), and the cell
-/// that states their fate.
+/// A row of a page's table: the flags in its first cell ("merge: `--x`" is an option of megalith-merge), and
+/// the cell that states their fate.
 struct PageRow {
-  std::string program;  // empty: the page's
+  std::string program;  // empty: the program of the page
   std::set<std::string> flags;
   std::string fate;
 };
@@ -265,7 +267,7 @@ std::string program_of(const std::string& cell) {
   return colon == std::string::npos ? "" : std::string(trim(cell.substr(0, colon)));
 }
 
-/// The tables of a page whose header contains this cell, and the rows' cells below it.
+/// The rows of the page's tables whose header contains the cell `heading`.
 std::vector<PageRow> page_rows(const std::string& page, const std::string& heading,
                                const std::string& column) {
   std::vector<PageRow> rows;

@@ -54,7 +54,8 @@ TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
       {kTuneModel + "out", "out/adapter_model.safetensors", ".out.lock"},
   };
   for (const auto& [command, output, lock] : cases) {
-    // The first is another program that holds the kernel's lock and has written what ours write.
+    // The first process is another program. It holds the kernel's lock and has written to the lock file what
+    // our programs write.
     const CommandResult second = run(
         concat("flock ", lock, " sh -c 'echo $$ $(hostname) > ", lock, "; echo $$; ", command, "; exit $?'"));
     EXPECT_EQ(second.code, 75) << command << ": " << second.err;
@@ -122,7 +123,7 @@ TEST_F(Faults, AConversionThatASignalEndsLeavesNothing) {
   ASSERT_EQ(run(large).code, 0);
   int ended = 0;
   for (const std::string target : {"hf", "megatron", "megalith", "gguf"}) {
-    // Under the same name as the others, since a GGUF file contains it (general.name).
+    // The output has the same name as those below, since a GGUF file contains the name (general.name).
     ASSERT_EQ(
         run("rm -rf whole; megalith-convert large --to " + target + " --output out && mv out whole").code, 0);
     for (const auto& [signal, number] : {std::pair{"TERM", 15}, {"INT", 2}, {"HUP", 1}})
@@ -133,7 +134,7 @@ TEST_F(Faults, AConversionThatASignalEndsLeavesNothing) {
                        "until ls -A | grep -q '^[.]out' || ! kill -0 $pid 2>/dev/null; do :; done; sleep ",
                        format_fixed(milliseconds / 1000.0, 3), "; kill -", signal, " $pid; wait $pid"));
         EXPECT_TRUE(stopped.code == 0 || stopped.code == 128 + number) << stopped.code << stopped.err;
-        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // the signal may arrive when all is done
+        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // the signal may come after the conversion
           EXPECT_EQ(run("diff -r --exclude=README.md whole out").out, "") << target << " " << signal;
         }
         EXPECT_TRUE(hidden().empty()) << target << " " << signal << ": " << hidden().front();
@@ -169,7 +170,7 @@ TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
   };
   EXPECT_EQ(train_on(name).code, 0);
   std::string ids = read_file(dir_ / (name + ".bin"));
-  for (size_t i = 0; i < ids.size(); i += 2) ids[i] = 9;  // the smallest id outside
+  for (size_t i = 0; i < ids.size(); i += 2) ids[i] = 9;  // the smallest id outside the vocabulary
   write_file(dir_ / (name + ".bin"), ids);
   for (const std::string& data : {name, "0.5 other_text_document 0.5 " + name}) {
     const CommandResult refused = train_on(data);

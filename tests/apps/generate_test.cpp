@@ -21,7 +21,7 @@ class GenerateApp : public testing::TestWithParam<const char*> {
     std::filesystem::copy(test_data("parity/goldens/") + GetParam(), dir_ / "model");
     std::filesystem::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
   }
-  /// `text` may hold only letters, digits and the like, no single quotes.
+  /// Continues `text`, which must not contain single quotes.
   CommandResult generate(const std::string& model, const std::string& text, const std::string& options) {
     return run_command(app("generate") + " --model " + model + " --prompt '" + text + "' " + options);
   }
@@ -50,7 +50,7 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Habits from other tools: "-n 5" and "-5" would otherwise be continued like texts.
+// Users of other tools type "-n 5" and "-5". These must not be continued as texts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);
@@ -232,7 +232,7 @@ TEST_P(GenerateApp, ReadsAMindFormersFile) {
   const auto likeliest = json_lines(run_command(app("generate") + " --json --model " + (dir_ / "model") +
                                                 " --prompt 'The ' a --repetition-penalty 1.1 --max-length 20"
                                                 " --temperature 0"));
-  EXPECT_EQ(json_lines(run_command(greedy)), likeliest);  // take precedence over the file's temperature
+  EXPECT_EQ(json_lines(run_command(greedy)), likeliest);  // do_sample overrides the file's temperature
   EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line takes precedence
   const CommandResult train = run_command("sed -i 's/predict$/train/' " + (dir_ / "predict.yaml") + " && " +
                                           app("generate") + " --config " + (dir_ / "predict.yaml"));

@@ -144,7 +144,7 @@ TEST_F(Inputs, OfBytesThatGiveNoDocumentAreNamed) {
             std::string::npos);
 }
 
-// Endless inputs and those that would block: each is refused within seconds and in little memory.
+// Endless inputs and inputs that would block are refused within seconds and in little memory.
 TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output ours").code, 0);
   struct Case {
@@ -176,7 +176,7 @@ TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   }
 }
 
-// Something other than a file, next to a dataset or in a folder of records, under a name that is read.
+// Next to a dataset or in a folder of records, something that is not a file has a name that would be read.
 TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
   for (const std::string make : {"mkfifo ", "mkdir "})
     for (const auto& [name, command] :
@@ -194,7 +194,7 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
     }
 }
 
-// Two tokens are exchanged, which no check of the file alone would find.
+// Two tokens of the tokenizer are exchanged, which no check of its file alone would find.
 TEST_F(Inputs, OfACheckpointsTokenizerAreThoseThatWereSaved) {
   const CommandResult made = run("cp -r model named && megalith-convert model --to megalith --output k");
   ASSERT_EQ(made.code, 0) << made.err;

@@ -98,7 +98,7 @@ TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
   EXPECT_EQ(complete("help wh"), "whistle\n");
   EXPECT_EQ(complete("help walk ''"), "\n");
   EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
-  EXPECT_EQ(complete("whistle --l"), "loud\n");  // not loaded: the app itself completes the word
+  EXPECT_EQ(complete("whistle --l"), "loud\n");  // no script is loaded: the app itself completes the word
   EXPECT_EQ(complete("xyzzy --l"), "\n");
 }
 

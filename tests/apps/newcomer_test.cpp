@@ -12,14 +12,15 @@
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"
 
-// Problems of a new user (issue "What a newcomer trips over"), as commands.
+// Commands that reproduce a new user's problems (issue "What a newcomer trips over").
 
 namespace megalith::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a corpus of 300 documents, two tokenizers, and the corpus' dataset by the first one.
+/// A folder with a corpus of 300 documents, two tokenizers, and a dataset of the corpus made with the first
+/// tokenizer.
 class Newcomer : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -75,7 +76,8 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
   EXPECT_NE(blend.err.find("d_text_document: was made with "), std::string::npos) << blend.err;
 }
 
-// The model's weights fit one tokenizer's ids, even when the run itself has none or one of the same size.
+// A model's weights fit only one tokenizer's ids, even when the run is given no tokenizer or another one of
+// the same size.
 TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
   ASSERT_EQ(train("--tokenizer-model t300 --save before").code, 0);
   ok("megalith-convert before --output before-hf --no-check");
@@ -149,12 +151,12 @@ TEST_F(Newcomer, KeepsTheEndTokenWithTheModel) {
   const CommandResult last =
       ok("megalith-data cat e_text_document --from 299 --count 1 --tokenizer-model t300");
   EXPECT_NE(last.out.find("!\"}"), std::string::npos) << last.out;
-  // Documents end with it, so a model trained only on it would stop at once: the generator asks the
-  // tokenizer.
+  // Generation has to end at this token, as the documents do. megalith-generate reads it from the tokenizer.
   EXPECT_EQ(run("megalith-generate --model end --prompt a --max-new-tokens 2").code, 0);
 }
 
-// GPT-2's two files with another end-of-document token: every program can use a model trained with them.
+// The tokenizer is GPT-2's two files with another end-of-document token. Every program can use a model
+// trained with it.
 TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
   fs::create_directories(path("stop"));
   fs::copy_file(path("t300/merges.txt"), path("stop/merges.txt"), fs::copy_options::overwrite_existing);
@@ -187,7 +189,8 @@ TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
   }
 }
 
-// All forms that --tokenizer-model accepts elsewhere work here; the logits show that nothing else changed.
+// Every form that --tokenizer-model accepts in other programs works here. The logits show that nothing else
+// changed.
 TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
   ASSERT_EQ(train("--vocab-size 300 --save plain").code, 0);
   fs::create_directories(path("named"));
@@ -213,7 +216,7 @@ TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
   fs::create_directories(path("ranks"));
   fs::copy_file(test_data("text/goldens/pieces.model"), path("ranks/spiece.model"),
                 fs::copy_options::overwrite_existing);
-  std::string ranks;  // base64 of each byte, and its rank
+  std::string ranks;  // one line for each byte: its base64 and its rank
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t byte = 0; byte < 256; ++byte)
     ranks += concat(kDigits[byte >> 2], kDigits[(byte & 3) << 4], "== ", byte, '\n');

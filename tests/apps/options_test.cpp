@@ -90,7 +90,7 @@ TEST_P(EveryApp, HasAValidCompletion) {
 }
 
 TEST(Completion, OffersTheKnownTokenizers) {
-  // The error lists the valid names; the script is made without it.
+  // The error lists the valid names, but the script is not made from it.
   const std::string error =
       test::run_command(test::app("tokenizer") + " encode --tokenizer-type none </dev/null").err;
   const std::string begin = "; wanted one of ";
@@ -116,7 +116,7 @@ TEST_P(EveryApp, StandsInTheOptionsPage) {
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }
 
-// An option of another program, in any spelling.
+// The option belongs to another program and may have any spelling.
 TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
   const auto error = [](const std::string& arguments) { return test::run_command(arguments).err; };
   const std::string wrong = error(test::app("pretrain") + " --json_keys text");
@@ -132,7 +132,8 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos);
 }
 
-// A name of three letters is one edit away from many: --tpp more likely means the tensor parallel size.
+// A name of three letters is one edit away from many other names: --tpp more likely means the tensor parallel
+// size.
 TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
   const auto error = [](const std::string& option) {
     return test::run_command(test::app("autoplan") + " " + option + " 3").err;

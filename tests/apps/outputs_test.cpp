@@ -1,5 +1,5 @@
-// What every program does when the name of an output is not a file's, or is that of an input or of another
-// output.
+// What every program does when the name given for an output is not that of a file, or is the name of an input
+// or of another output.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -42,14 +42,14 @@ class Outputs : public ProgramFolder {
       "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
       "--world-size 8 "
       "--gpu H100-SXM-80GB ";
-  /// Commands that lack only the name of an output, which is written from front to end.
+  /// Commands that lack only the name of an output. These outputs are written sequentially.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
                                              kTrain + "--log-json ", kTrain + "--report "};
 };
 
 TEST_F(Outputs, ThatAreDevicesAreWrittenToAndStay) {
   if (::mknod((dir_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0)
-    GTEST_SKIP() << "this user makes no devices";  // those in /dev are not put at risk
+    GTEST_SKIP() << "this user makes no devices";  // the devices in /dev are not put at risk
   for (const std::string& command : kStreams) {
     const CommandResult done = run(command + "device");
     EXPECT_EQ(done.code, 0) << command << ": " << done.err;
@@ -74,7 +74,7 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
   }
 }
 
-// The run continues without the log; the end of the log is reported at once and by the exit code.
+// The run continues without the log. That the log has ended is reported at once, and by the exit code.
 TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
   for (const auto& [start, option, file] :
@@ -93,7 +93,7 @@ TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   }
 }
 
-// Either a reader exists, or the run ends before its first step: waiting for a reader would hang it.
+// If a FIFO has no reader, the run ends before its first step: waiting for a reader would hang it.
 TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
   for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
     const std::string command = kTrain + "--save saved " + option + " fifo";
@@ -169,7 +169,7 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
   }
 }
 
-// Refused before anything is opened: all files are unchanged, and no new ones exist.
+// They are refused before anything is opened: all files are unchanged, and there are no new ones.
 TEST_F(Outputs, ThatAreInputsAreRefused) {
   write_file(dir_ / "table.json",
              R"({"server_list": [{"server_id": "127.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}],
@@ -248,7 +248,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   }
 }
 
-// An index is built from them first, and they remain inputs.
+// An index is built from the arrays first, but they remain inputs.
 TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   fs::copy(test_data("train/goldens/paddle"), dir_ / "arrays");
   std::string train = kTrain + "--input-dir arrays --log-json arrays/corpus_ids.npy";
@@ -261,7 +261,7 @@ TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   EXPECT_EQ(read_file(dir_ / "arrays/corpus_ids.npy"), before);
 }
 
-// What a run reads from a checkpoint, or writes to it, is deeper than the folder that was named.
+// The files that a run reads from a checkpoint, or writes to it, lie deeper than the folder that was named.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   const std::string resume =
       kTrainOnSet + "--lr-decay-iters 9 --save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
@@ -296,7 +296,7 @@ TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   }
 }
 
-// The end of a run would put its result in the place of what it began with.
+// At its end a run would replace what it began with by its result.
 TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   ASSERT_EQ(run(kTuneModel + "tuned --merge-weights && ln -s tuned link").code, 0);
   const auto before = files();

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds commands that print.
+/// A ProgramFolder, with a list of commands that print.
 class StandardStreams : public ProgramFolder {
  protected:
   StandardStreams() {
@@ -69,7 +69,7 @@ TEST_F(StandardStreams, AreWrittenOrSaidToBeLost) {
   }
 }
 
-// The disk fills up after more than one buffer was written, and the last flush succeeds.
+// The disk fills up after several buffers have been written, and the last flush succeeds.
 TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";
@@ -80,7 +80,7 @@ TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   EXPECT_NE(cut.err.find("stdout: cannot write: File too large"), std::string::npos) << cut.err;
 }
 
-// The message must not blame the input line that was being answered when stdout failed.
+// If stdout fails, the message must not blame the input line whose answer was being written.
 TEST_F(StandardStreams, AreNotTakenForTheirInput) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";  // more than a pipe holds

@@ -15,8 +15,8 @@ std::string libraries_of(std::string_view name) {
   return loaded.out;
 }
 
-// They are linked into plugins, which are opened when needed (base/plugin.h): each of these libraries would
-// slow down every start of a program, oneDNN the most.
+// Each of these libraries, oneDNN the most, would slow down every start of a program. So they are linked into
+// plugins, which are opened when needed (base/plugin.h).
 TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
   for (const char* const name : {"preprocess", "generate", "pretrain"}) {
     const std::string loaded = libraries_of(name);

@@ -9,7 +9,7 @@
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 
-// Scripts of the repository, run as a user would where something is missing.
+// The repository's scripts, run as a user runs them on a machine where something is missing.
 
 namespace megalith::test {
 namespace {
@@ -34,7 +34,8 @@ TEST(GpuCheck, SaysThatThereIsNoDevice) {
   EXPECT_EQ(row["result"].as_string(), "none");
 }
 
-// A folder as tools/bundle makes it, from a build without the plugin, on a machine whose GPU answers.
+// The folder is like one that tools/bundle makes from a build without the plugin, on a machine with a working
+// GPU.
 TEST(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
   const TempDir dir;
   write_script(dir / "bin/nvidia-smi", "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'\n");
@@ -80,7 +81,8 @@ TEST(Bundle, NeedsThePlugin) {
   EXPECT_FALSE(file_exists(dir / "a.txz"));
 }
 
-// On a machine without the distribution's libraries, which are next to ours as tools/bundle puts them.
+// The machine does not have the distribution's libraries. They are next to ours, where tools/bundle puts
+// them.
 TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   const TempDir dir;
   for (const char* folder : {"bin", "lib"}) make_directories(dir / folder);
@@ -106,7 +108,7 @@ TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   EXPECT_GT(libraries, 10);
 }
 
-// With stand-ins for what it builds and runs: the test only checks where files go.
+// The programs that the demo builds and runs are stand-ins: the test only checks where files go.
 TEST(Demo, WritesWhereItIsTold) {
   const TempDir dir;
   make_directories(dir / "repository/tools/demo");
@@ -161,8 +163,7 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
     EXPECT_EQ(code_of(bad), 1) << bad;
 }
 
-// With stand-ins for the programs that it calls: each source is checked once, and again when its text
-// changes.
+// The programs that tidy calls are stand-ins. Each source is checked once, and again when its text changes.
 TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin";

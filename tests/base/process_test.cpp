@@ -32,7 +32,7 @@ TEST(PeakMemory, IsInBytesAndStaysWhenMemoryIsGivenBack) {
   EXPECT_GE(peak_memory(), with);
 }
 
-// The numbers are those of torch 2.15.0's torch.cuda._parse_visible_devices() for each list.
+// The expected counts are those of torch.cuda._parse_visible_devices() in torch 2.15.0.
 TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
   for (const auto& [list, count] : {std::pair{"0,2", 2},
                                     {"3", 1},

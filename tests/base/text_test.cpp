@@ -28,7 +28,7 @@ TEST(Shortened, CutsNoCodePointInTwo) {
   EXPECT_EQ(shortened("abc", 3), "abc");
   EXPECT_EQ(shortened("abcd", 3), "abc\u2026");
   EXPECT_EQ(shortened("abc", 0), "\u2026");
-  const std::string text = "a\u00e9\u20ac\U0001F600z";  // of 1, 2, 3, 4 and 1 bytes
+  const std::string text = "a\u00e9\u20ac\U0001F600z";  // characters of 1, 2, 3, 4 and 1 bytes
   const std::vector<size_t> ends = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
   for (size_t max = 0; max < ends.size(); ++max)
     EXPECT_EQ(shortened(text, max), text.substr(0, ends[max]) + "\u2026") << max;
@@ -42,7 +42,7 @@ TEST(Nearest, CountsASwapAsOneMistake) {
   const std::vector<std::string> words = {"held", "help", "hellebore"};
   EXPECT_EQ(nearest("hlep", words), "help");
   EXPECT_EQ(nearest("ehlp", words), "help");
-  EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two mistakes in four letters
+  EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two edits in four letters are too many
   EXPECT_EQ(nearest("helebroe", words), "hellebore");
 }
 
@@ -50,7 +50,7 @@ TEST(Nearest, WantsAtMostAThirdOfTheWordWrong) {
   const std::vector<std::string> words = {"num-layers", "lr"};
   EXPECT_EQ(nearest("num-layer", words), "num-layers");
   EXPECT_EQ(nearest("nm-lyrs", words), std::nullopt);
-  EXPECT_EQ(nearest("l", words), std::nullopt);  // any letter is one edit away from a word of two letters
+  EXPECT_EQ(nearest("l", words), std::nullopt);  // words of fewer than three letters match nothing
   EXPECT_EQ(nearest("rl", words), std::nullopt);
   EXPECT_EQ(nearest("", words), std::nullopt);
   EXPECT_EQ(nearest("x", {}), std::nullopt);

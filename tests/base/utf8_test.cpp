@@ -8,8 +8,8 @@ namespace megalith {
 namespace {
 
 TEST(ReplaceInvalidUtf8, SubstitutesMaximalSubparts) {
-  // Wanted values: Python's bytes.decode("utf-8", errors="replace"), which follows the Unicode standard's
-  // table 3-8.
+  // The expected values are those of Python's bytes.decode("utf-8", errors="replace"), which follows table
+  // 3-8 of the Unicode standard.
   const std::string r = "\uFFFD";
   EXPECT_EQ(replace_invalid_utf8(""), "");
   EXPECT_EQ(replace_invalid_utf8("plain \u00e9 \u65e5 \U0001F600"), "plain \u00e9 \u65e5 \U0001F600");
@@ -24,14 +24,14 @@ TEST(ReplaceInvalidUtf8, SubstitutesMaximalSubparts) {
   EXPECT_EQ(replace_invalid_utf8("\xC3(\xFF"), r + "(" + r);
 }
 
-// Every text of four of the bytes at which the rules of table 3-7 of the Unicode standard change. The digest
-// is from Python 3.11: of what precedes the first bad byte (UnicodeDecodeError.start) and of the replaced
-// text:
+// Tests all texts of four bytes, each one of the bytes at which the rules of table 3-7 of the Unicode
+// standard change. The digest is from Python 3.11. It covers, for each text, the offset of the first bad byte
+// (UnicodeDecodeError.start) and the replaced text:
 //   for s in itertools.product(edges, repeat=4):
 //     try: at = len(bytes(s).decode())
 //     except UnicodeDecodeError as e: at = e.start
 //     h.update(bytes([at]) + bytes(s).decode("utf-8", "replace").encode())
-// (`at` counts bytes: 4 if all are good).
+// (`at` counts bytes: it is 4 if all bytes are good.)
 TEST(Utf8, IsPythonsForAllTextsOfFourBytesAtTheEdges) {
   constexpr std::string_view kEdges(
       "\x00\x41\x80\x7F\x8F\x90\x9F\xA0\xBF\xC0\xC1\xC2\xDF\xE0\xE1\xEC\xED\xEE\xEF\xF0\xF1\xF3\xF4\xF5\xFF",
@@ -61,14 +61,14 @@ TEST(ValidUtf8Prefix, EndsBeforeTheFirstBadByteWhereverItStands) {
   }
 }
 
-// All bytes are bad: if the rest were examined again for each, this would take a minute.
+// All bytes are bad. If the rest of the text were validated again after each, this would take a minute.
 TEST(ReplaceInvalidUtf8, TakesAsLongAsTheTextIs) {
   const std::string bad(1 << 20, '\xFF');
   EXPECT_EQ(replace_invalid_utf8(bad).size(), 3 * bad.size());
 }
 
 TEST(CharacterBegin, StepsBackToTheFirstByte) {
-  const std::string text = "a\u00e9\u20ac\U0001F600z";  // of 1, 2, 3, 4 and 1 bytes
+  const std::string text = "a\u00e9\u20ac\U0001F600z";  // characters of 1, 2, 3, 4 and 1 bytes
   const std::vector<size_t> begins = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
   for (size_t at = 0; at < text.size(); ++at) EXPECT_EQ(character_begin(text, at), begins[at]) << at;
   EXPECT_EQ(character_begin("\x80\x80", 1), 0U) << "of what is no UTF-8, the beginning";

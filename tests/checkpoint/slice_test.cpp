@@ -35,8 +35,8 @@ size_t place(const Shape& s, int64_t i, int64_t j, int64_t k) {
   return static_cast<size_t>((i * s[1] + j) * s[2] + k);
 }
 
-// Rows read in a call each, in one call that includes the bytes between them, and in parts through the
-// buffer.
+// Covers all ways to read rows: one call for each, one call for several with the bytes between them, and in
+// parts through the buffer.
 TEST(ReadBlock, ReadsRowsOfEveryLength) {
   const test::TempDir dir;
   constexpr int64_t kRows = 5;
@@ -61,7 +61,7 @@ TEST(ReadBlock, ReadsRowsOfEveryLength) {
   }
 }
 
-// Against a triple loop, from memory and from a file, with rows of all lengths.
+// Compares copies from memory and from a file, with rows of all lengths, with a triple loop.
 TEST(CopyBlock, EqualsTheNaiveLoop) {
   const test::TempDir dir;
   Random random;
@@ -95,7 +95,8 @@ TEST(CopyBlock, EqualsTheNaiveLoop) {
   }
 }
 
-// Bit by bit, from the definitions of the formats: IEEE 754 binary16, and the upper half of binary32.
+// The expected bits follow from the definitions of the formats: fp16 is IEEE 754 binary16, bf16 the upper
+// half of binary32.
 class ElementKernelsIsa : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, ElementKernelsIsa, testing::ValuesIn(test::runnable_isas()),
                          [](const auto& isa) { return std::string(name(isa.param)); });
@@ -181,8 +182,8 @@ struct Narrow {
   uint16_t greatest;  // bits of the largest finite number
 };
 
-// Every value survives; a midpoint between neighbours goes to the even one, and points next to it to the
-// nearer one.
+// Every 16-bit value survives the conversion to fp32 and back. A midpoint between two neighbours is rounded
+// to the even one, and the floats next to the midpoint to the nearer one.
 TEST(ConvertElements, RoundsToNearestEven) {
   for (const auto& [dtype, greatest] : {Narrow{DType::kF16, 0x7BFF}, Narrow{DType::kBf16, 0x7F7F}}) {
     const auto wide = [d = dtype](uint16_t bits) { return converted<float>(bits, d, DType::kF32); };
@@ -233,7 +234,7 @@ TEST(MatrixBlock, HasInCommonWhatBothHold) {
 TEST(FindNotFinite, FindsTheFirstAndCountsAll) {
   for (const DType type : {DType::kF32, DType::kF64, DType::kBf16, DType::kF16})
     for (const size_t n : {size_t{1}, size_t{17}, size_t{4097}, size_t{9000}}) {
-      std::vector<float> values(n, -6e4F);  // near the largest of fp16
+      std::vector<float> values(n, -6e4F);  // near the most negative number of fp16
       values[n / 2] = 0x1p-149F;
       const auto find = [&] {
         std::vector<std::byte> stored(n * size_of(type));

@@ -78,7 +78,8 @@ TEST_P(ConvertTest, GivesBackTheWeightsFileOfTransformersByteForByte) {
   EXPECT_NO_THROW(CheckpointReader(dir_ / "ours").verify());
 }
 
-// Another order of rows, a missing transposition, a wrong epsilon or rotary base would show here.
+// A wrong order of rows, a missing transposition, a wrong epsilon or a wrong rotary base would change the
+// logits.
 TEST_P(ConvertTest, ComputesTransformersLogits) {
   const SafetensorsFile file(from_ + ".logits.safetensors");
   std::vector<int64_t> ids(24);
@@ -103,7 +104,8 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   }
 }
 
-// transformers 5.23's AutoTokenizer gives other ids for such a folder than its tokenizer.json does.
+// transformers 5.23's AutoTokenizer gives other ids for the folder of a Qwen2 model than its tokenizer.json
+// does.
 TEST(Convert, WarnsOfATokenizerThatTransformersReadsOtherwise) {
   const Json qwen2 = Json::load(test::test_data("text/goldens/hf/qwen2.json"));
   Json plain = Json::object();
@@ -166,7 +168,7 @@ TEST(Convert, KeepsTheStoredType) {
   }
 }
 
-// The tables name exactly what the model room declares, with the same shapes.
+// The tables name exactly the parameters that the model declares, with the same shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
   for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama()})
     for (const bool linear_bias : {false, true})
@@ -227,8 +229,8 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
 }
 
-// An evaluation made after the checkpoint was saved still counts, and the mean is taken from the log's last
-// line.
+// An evaluation made after the checkpoint was saved counts: of the log's validation losses for the
+// checkpoint's iteration, the last one is used.
 TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -254,7 +256,7 @@ TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   EXPECT_NE(card.find("Training 1.5000, validation 2.3750 (nats"), std::string::npos) << card;
 }
 
-// The losses stored in the checkpoint take precedence; the chart is drawn even without lines of the run.
+// The losses stored in the checkpoint take precedence; the chart is drawn even without a log of the run.
 TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -282,8 +284,8 @@ class Changed {
       fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
   }
   std::string path() const { return dir_.path().string(); }
-  // Rewrites the tensors under the names that `named` returns ("": left out), and adds the tensors of `more`,
-  // filled with zeros.
+  // Rewrites the weights file: each tensor gets the name that `named` returns for it ("": left out); the
+  // tensors of `more` are added, filled with zeros.
   void rewrite(const std::function<std::string(const std::string&)>& named,
                const std::vector<TensorSpec>& more = {}) {
     const SafetensorsFile file(convert_golden("gpt2/model.safetensors"));

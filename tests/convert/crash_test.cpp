@@ -28,7 +28,7 @@ using test::TempDir;
 
 class ConvertCrash : public testing::Test {
  protected:
-  // Converts with each call failing in turn, over `start`, and checks what is there afterwards.
+  // Calls `start`, then `convert` with a fault, for each system call in turn, and then `check` on the result.
   void at_every_call(Fault fault, const std::function<void()>& start, const std::function<void()>& convert,
                      const std::function<void(const FaultRun&)>& check) {
     for (fault.at = 1;; ++fault.at) {
@@ -70,7 +70,7 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
       {.mode = Fault::kKill},
       [&] {
         if (!fs::exists(out_)) fs::copy(convert_golden("gpt2"), out_);
-        fs::remove(out_ + "/README.md");  // distinguishes the old one
+        fs::remove(out_ + "/README.md");  // tells the old folder from a new one
       },
       [&] { export_hf(conversion_, out_); },
       [&](const FaultRun&) {
@@ -97,7 +97,7 @@ TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
   };
   const std::string gguf = out_ + ".gguf";
   Conversion checked = conversion_;
-  checked.check = true;  // runs on other threads and waits for what is written
+  checked.check = true;  // the check runs on other threads and waits for written tensors
   const auto expect_megatron = [&] {
     if (!fs::exists(out_)) return;
     const ModelSource written(out_, {.vocab_size = 300});

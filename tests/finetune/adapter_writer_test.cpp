@@ -23,7 +23,8 @@ class AdapterWriterTest : public testing::Test {
     writer.finish(Json::Object{{"lora_alpha", number}});
   }
 
-  /// The number of the adapter whose settings are stored, after checking its weights; none without settings.
+  /// The number of the adapter whose settings are stored; nothing without settings. Also checks that the
+  /// weights are those of that adapter.
   std::optional<int64_t> found() const {
     if (!file_exists(folder_ + "/adapter_config.json")) return {};
     const int64_t number =

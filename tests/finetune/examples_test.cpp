@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Numbers are ids; the end token is the last id, 99.
+/// A tokenizer of numbers, which are the ids themselves; the end token is the last id, 99.
 PlainTokenizer numbers() {
   return PlainTokenizer(std::make_unique<NullTokenizer>(99));
 }
@@ -29,7 +29,7 @@ std::string flags(const Examples::Example& example) {
   return out;
 }
 
-// A tokenizer that puts <s> before a text, loaded once; the ids of a text come without it.
+// The tokenizers put <s> before a text; encode() leaves it out.
 TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
   for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
     TokenizerFiles files{.type = "HuggingFaceTokenizer",

@@ -55,7 +55,7 @@ TEST(Lora, PlansSlotsOfTheFusedLayers) {
       lora_plan(config_of("llama"), {.rank = 4, .alpha = 8, .rslora = true, .modules = {"q_proj"}}).scale, 4);
 }
 
-/// The values of the tensors with these names.
+/// The values of the tensor with this name.
 std::vector<float> read(const TensorFile& file, const std::string& name) {
   const StoredTensor& tensor = file.at(name);
   std::vector<float> values(static_cast<size_t>(tensor.shape().elements()));
@@ -63,7 +63,7 @@ std::vector<float> read(const TensorFile& file, const std::string& name) {
   return values;
 }
 
-// What peft wrote, read as our parameters and written again, is unchanged.
+// An adapter that peft wrote is unchanged after it is read as our parameters and written again.
 TEST(Lora, APeftFolderGoesThroughUnchanged) {
   for (const char* name : {"gpt2-lora", "gpt2-rslora", "llama-lora", "llama-rslora", "qwen2-lora"}) {
     const ModelConfig config = config_of(std::string(name).substr(0, std::string(name).find('-')));

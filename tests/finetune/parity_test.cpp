@@ -36,14 +36,14 @@ constexpr int64_t kSteps = 20, kBatch = 4, kLength = 24;
 // Issue 22: fp32, dropout 0, over 20 steps; sums are taken in another order.
 constexpr double kTolerance = 1e-4;
 
-/// The figures of torch.
+/// The figures of the run with torch.
 struct Golden {
   explicit Golden(const std::string& family, const std::string& method)
       : json(Json::load(kFolder + "/" + family + ".json")["methods"][method]) {}
   Json json;
 };
 
-/// The samples of a file as examples: NullTokenizer's ids, the end included.
+/// The samples of a file as examples: ids of a NullTokenizer, including the end token.
 Examples examples(const std::string& file = "samples.json") {
   const PlainTokenizer numbers(std::make_unique<NullTokenizer>(61));
   Examples out;
@@ -96,8 +96,8 @@ struct Curve {
 /// What a run begins with, and what it learns.
 struct Begin {
   const TensorFile& base;
-  const TensorFile* adapters;       // null: none, or as declared
-  const Examples* pairs = nullptr;  // null: answers are learned, not preferences
+  const TensorFile* adapters;       // initial adapters; null: none, or as the plan declares them
+  const Examples* pairs = nullptr;  // null: learns answers, not preferences
 };
 
 Curve tune(const RunShape& run, const Begin& begin, const SampleSource& source) {
@@ -164,7 +164,7 @@ void expect_golden(const Case& c) {
   EXPECT_LT(worst_loss, kTolerance);
   EXPECT_LT(worst_norm, 10 * kTolerance);
   EXPECT_NEAR(curve.after / golden.json["after"].as_double(), 1, kTolerance);
-  EXPECT_LT(golden.json["after"].as_double(), losses.front().as_double());  // it learned something
+  EXPECT_LT(golden.json["after"].as_double(), losses.front().as_double());  // the run learned something
 }
 
 class TuningParity : public testing::TestWithParam<Case> {};
@@ -256,7 +256,7 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
     EXPECT_EQ(narrow.losses, wanted.losses) << family;
     EXPECT_EQ(narrow.norms, wanted.norms) << family;
     EXPECT_NE(narrow.losses, curve_of(model.tensors(), false, {"one"}).losses) << family;
-    bf16 = true;  // the 8-bit values are rounded once more, as the rounded base is when it is read
+    bf16 = true;  // the 8-bit values are rounded to bf16 again, as the rounded base is when it is read
     EXPECT_EQ(curve_of(model.tensors(), true, {"one"}).losses, curve_of(base, false, {"one"}).losses)
         << family;
     bf16 = false;
@@ -356,7 +356,7 @@ TEST(TuningPacking, HasTheLossesOfSingleSamples) {
     };
     const double alone = mean_loss(single, false, kLength), together = mean_loss(packed, true, 32);
     EXPECT_NEAR(together, alone, 1e-5) << family;
-    EXPECT_LT(packs.size(), 60U);                                     // of 80 samples
+    EXPECT_LT(packs.size(), 60U);                                     // made from 80 samples
     EXPECT_GT(std::abs(mean_loss(packed, false, 32) - alone), 1e-3);  // only the mask makes them equal
   }
 }

@@ -36,7 +36,7 @@ TEST(HeldOut, IsDrawnBySeed) {
   for (const int n : times) EXPECT_NEAR(n, 100, 45);  // five standard deviations of a binomial of 400 and 1/4
 }
 
-/// A model's folder with a tokenizer that puts <s> before a text, and the options to go with it.
+/// A model folder with a tokenizer that puts <s> before a text, and options that name the model.
 class TokenizerOfModel : public testing::Test {
  protected:
   TokenizerOfModel() {
@@ -64,7 +64,7 @@ TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
   EXPECT_EQ(found.special_tokens, (std::vector<std::string>{"<a>", "<b>"}));
   EXPECT_EQ(found.tiktoken_pattern, "v1");
   EXPECT_EQ(found.tiktoken_special_tokens, 77);
-  // The options hold it, so that a checkpoint stores it.
+  // The tokenizer is entered in the options, so that a checkpoint stores it.
   EXPECT_EQ(config.type, found.type);
   EXPECT_EQ(config.model, found.model);
   EXPECT_EQ(config.eod, found.eod);

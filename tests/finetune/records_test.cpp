@@ -24,7 +24,7 @@ Record read_one(const std::string& json, const RecordOptions& options = {}) {
   return record_of(Json::parse(json, "test"), options, "data.json:3");
 }
 
-/// What a template would make of messages, with its parts marked by hand.
+/// Renders messages in place of a template, with the segments marked by hand.
 RecordOptions with_template() {
   return {.render = [](const Json::Array& messages, const std::string&) {
     std::vector<Segment> out;

@@ -13,8 +13,7 @@
 namespace megalith::test {
 namespace {
 
-/// Records of these lengths: a prompt of one token, then the answer; record i holds the ids 10 i, 10 i + 1,
-/// ….
+/// Records of these lengths: a prompt of one token, then the answer. Record i has the ids 10 i, 10 i + 1, ….
 Examples examples_of(const std::vector<int>& lengths) {
   const PlainTokenizer numbers(std::make_unique<NullTokenizer>(999));
   Examples examples;
@@ -111,7 +110,8 @@ TEST(TuningData, SortedStretchesHoldNeighboursInLength) {
   EXPECT_LT(source.length(19), source.length(20));
 }
 
-// The two answers of a pair are neighbours in each epoch, the chosen one first; the order of pairs changes.
+// In each epoch the two answers of a pair are neighbours, the chosen one first; the order of the pairs
+// changes from epoch to epoch.
 TEST(TuningData, ShufflesPairsAsAWhole) {
   const Examples all = examples_of({4, 9, 5, 5, 7, 3, 3, 3, 8, 6});
   for (const int64_t sorted : {0, 4}) {

@@ -79,7 +79,7 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
-// The same as giving the prompt that many times, but it is read only once.
+// The result equals that of giving the prompt that many times, but the prompt is read only once.
 TEST(Generator, ContinuesAPromptSeveralTimes) {
   for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
     TinyModel model(config);
@@ -95,7 +95,7 @@ TEST(Generator, ContinuesAPromptSeveralTimes) {
           const Generator::Limits limits{.batch = batch, .bf16_cache = bf16_cache, .prefix = before};
           Generator apart(model.stage, model.stream, limits), shared(model.stage, model.stream, limits);
           const auto want = apart.run({.prompts = repeated, .sampling = options, .stop_tokens = {5}});
-          for (int run = 0; run < 2; ++run) {  // the second run finds the caches of the first
+          for (int run = 0; run < 2; ++run) {  // the second run reuses the caches of the first
             const auto got =
                 shared.run({.prompts = each, .continuations = 3, .sampling = options, .stop_tokens = {5}});
             ASSERT_EQ(got.size(), want.size());
@@ -182,7 +182,8 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
   }
 }
 
-// A cache in bf16 changes the logits a little, so it may change a token; here the first two are the same.
+// A cache in bf16 changes the logits a little, so it may change a token; here the first two tokens are the
+// same.
 TEST(Generator, KeepsKeysAndValuesInBf16) {
   TinyModel model(test::tiny_llama());
   const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}};

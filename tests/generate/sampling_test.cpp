@@ -101,7 +101,7 @@ TEST(Sampler, KeepsWhatTransformersKeeps) {
     for (const Sampler::Candidate& candidate : kept) {
       const Json* want = one["kept"].find(concat(candidate.token));
       ASSERT_NE(want, nullptr) << candidate.token;
-      EXPECT_NEAR(candidate.weight / total, want->as_double(), 1e-5);  // theirs come from fp32
+      EXPECT_NEAR(candidate.weight / total, want->as_double(), 1e-5);  // transformers computes in fp32
     }
   }
 }
@@ -110,7 +110,7 @@ TEST(Sampler, PenalisesRepetitionAlsoWhenGreedy) {
   const std::vector<int32_t> before{1, 1, 2};
   std::vector<float> logits{1, 1.5f, -1};
   EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, before, {}), 0);
-  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // once each, however often they occurred
+  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // penalised once, however often they occurred
 }
 
 TEST(Sampler, KeepsTiesOfTheKth) {

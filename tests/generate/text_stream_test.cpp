@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// Each id is a byte.
+/// A tokenizer of which each id is a byte.
 class Bytes final : public Tokenizer {
  public:
   int vocab_size() const override { return 256; }
@@ -44,7 +44,7 @@ class Words final : public Tokenizer {
   std::string hash() const override { return name(); }
 };
 
-/// The pieces that pushing the bytes of `text` returns, joined by "|"; finish()'s follows "$".
+/// Pushes the bytes of `text` and returns the pieces, joined by "|"; the piece of finish() follows "$".
 std::string pieces(const std::string& text, std::vector<std::string> stops = {}) {
   const Bytes tokenizer;
   const std::vector<int32_t> prompt{'p'};
@@ -88,7 +88,7 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
   const CountedBytes tokenizer;
   TextStream stream(tokenizer, std::vector<int32_t>{'p'});
   std::string out;
-  size_t most = 0;  // held back, as tokens
+  size_t most = 0;  // the most tokens that were held back
   for (size_t i = 1; i <= 10'000; ++i) {
     out += stream.push(0xFF);
     most = std::max(most, i - out.size() / 3);

@@ -72,7 +72,7 @@ Logits logits(const TinyModel& like, const TensorFile& file, const WeightOptions
   return {{out.as<float>(), out.as<float>() + out.elements()}, store.bytes(), store.mapped()};
 }
 
-/// Root mean square of the difference, relative to that of `want`.
+/// Root mean square of the difference, relative to the root mean square of `want`.
 double difference(const std::vector<float>& got, const std::vector<float>& want) {
   double apart = 0, size = 0;
   for (size_t i = 0; i < want.size(); ++i) {

@@ -19,7 +19,7 @@ TEST(Hmac, GivesThePublishedValues) {
 }
 
 TEST(Hmac, TakesNoKey) {
-  // RFC 2104 pads it with zeros; Python's hmac.new(b"", b"", "sha256").
+  // An empty key is padded with zeros (RFC 2104). The value is from Python's hmac.new(b"", b"", "sha256").
   EXPECT_EQ(hmac_sha256_hex("", ""), "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 

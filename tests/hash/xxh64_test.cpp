@@ -5,8 +5,8 @@
 namespace megalith {
 namespace {
 
-// `length` bytes 0, 1, …, 250, 0, …; the values below are from python-xxhash 4.1.0: xxhash.xxh64(bytes(i %
-// 251 for i in range(n))).
+// `length` bytes: 0, 1, …, 250, 0, … The expected hashes below are from python-xxhash 4.1.0:
+// xxhash.xxh64(bytes(i % 251 for i in range(length))).
 std::string sample(size_t length) {
   std::string text(length, '\0');
   for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>(i % 251);
@@ -30,7 +30,7 @@ TEST(Xxh64, EqualsTheReferenceAtEveryTailLength) {
     EXPECT_EQ(hex64(xxh64(sample(length))), hex) << length;
 }
 
-// The same with seed=0x9E3779B97F4A7C15.
+// The expected hashes are from python-xxhash with seed=0x9E3779B97F4A7C15.
 TEST(Xxh64, TakesASeed) {
   for (const auto& [length, hex] :
        std::initializer_list<std::pair<size_t, const char*>>{{0, "c4349fc93c010000"},
@@ -54,7 +54,7 @@ TEST(Xxh64, DoesNotDependOnHowTheBytesArrive) {
   }
 }
 
-// A scratch file copies the state at each save.
+// Copies must work in mid-stream: ScratchFile::save() copies the state.
 TEST(Xxh64, IsCopiedInMidStream) {
   const std::string text = sample(1000);
   for (const size_t cut : {0, 1, 31, 32, 100, 999}) {
@@ -68,7 +68,8 @@ TEST(Xxh64, IsCopiedInMidStream) {
   }
 }
 
-// In the sanitizer preset: after an odd number of bytes, an empty file's null pointer must not reach memcpy.
+// Fails only under a sanitizer: with bytes buffered, an update with an empty file's null pointer must not
+// call memcpy with it.
 TEST(Xxh64, TakesNothingFromNowhere) {
   Xxh64 hash;
   hash.update("abc", 3);

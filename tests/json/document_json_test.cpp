@@ -34,7 +34,7 @@ std::string from_base64(std::string_view text) {
 std::vector<std::string> texts_of(const std::string& field) {
   std::vector<std::string> texts;
   for (const std::string& part : split(field, ',')) texts.push_back(from_base64(part));
-  texts.pop_back();  // after the last comma
+  texts.pop_back();  // the empty part after the last comma
   return texts;
 }
 
@@ -42,7 +42,7 @@ std::vector<std::string> strings(std::span<const std::string_view> views) {
   return {views.begin(), views.end()};
 }
 
-/// Parses a copy on the heap, so that a sanitizer detects reads beyond the line.
+/// Parses a line in heap memory of exactly its size, so that a sanitizer detects reads beyond the line.
 std::optional<DocumentProblem> parse(DocumentParser& parser, std::vector<char>& line) {
   line.shrink_to_fit();
   return parser.parse(line);
@@ -54,7 +54,7 @@ std::optional<DocumentProblem> problem_of(std::string_view text, std::vector<std
   return parse(parser, line);
 }
 
-/// Once for each instruction set that this processor has.
+/// Runs each test for every instruction set that this processor has.
 class DocumentParserIsa : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ class DocumentParserIsa : public testing::TestWithParam<Isa> {
 INSTANTIATE_TEST_SUITE_P(Isas, DocumentParserIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& isa) { return std::string(name(isa.param)); });
 
-// The goldens are Python's answers: tools/golden/make_document_json.py.
+// The goldens are Python's results, from tools/golden/make_document_json.py.
 TEST_P(DocumentParserIsa, AgreesWithPython) {
   DocumentParser parser({"text", "k"});
   size_t cases = 0;
@@ -143,15 +143,15 @@ TEST(DocumentParser, RefusesDeepNestingAtOnce) {
 
 TEST(DocumentParser, AcceptsTheGreatestDepthAndNoMore) {
   const auto line = [](size_t levels) {
-    const size_t lists = levels - 1;  // the object is one level
+    const size_t lists = levels - 1;  // the object itself is one level
     return R"({"text":"x","deep":)" + std::string(lists, '[') + std::string(lists, ']') + "}";
   };
   EXPECT_FALSE(problem_of(line(kMaxDocumentDepth)));
   EXPECT_TRUE(problem_of(line(kMaxDocumentDepth + 1)));
 }
 
-// Every prefix of a line with each kind of token, in memory that ends where the prefix ends (under a
-// sanitizer).
+// Parses every prefix of a line that has all kinds of tokens. Each is in memory of exactly its size, so that
+// a sanitizer detects reads beyond it.
 TEST(DocumentParser, RefusesEveryCutLine) {
   const std::string whole =
       R"( {"text":["a\u00e9\ud83d\ude00","b"],"n":[-1.5e+3,true,false,null,NaN,{"x":{}}],"é":"ü"})";
@@ -168,8 +168,8 @@ TEST(DocumentParser, ForgetsTheLineBefore) {
   EXPECT_EQ(strings(parser.texts(0)), std::vector<std::string>{"c"});
 }
 
-// Escapes and runs of every length, so that they meet the ends of the blocks that are processed together; the
-// text is known, since the line is written from it.
+// Escapes and plain runs of all lengths, so that they lie across the boundaries of the blocks that are
+// processed at once. The expected text is known, since the line is made from it.
 TEST_P(DocumentParserIsa, DecodesEscapesWhereverTheyLie) {
   const std::pair<const char*, const char*> pieces[] = {
       {"\\n", "\n"},     {"\\\"", "\""},          {"\\\\", "\\"},       {"\\u00e9", "é"},
@@ -208,8 +208,8 @@ Outcome outcome_of(DocumentParser& parser, std::string_view text, size_t blanks)
   return {"", strings(parser.texts(0))};
 }
 
-// Blanks after it make a line so long that its strings are scanned first and decoded in place. The mutated
-// lines are those that Python judged.
+// Each line is parsed twice: as it is, and with so many blanks after it that its strings are scanned first
+// and decoded in place. The lines are mutations of those in the goldens.
 TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
   std::vector<std::string> seeds;
   for (const std::string& row :
@@ -232,7 +232,7 @@ TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
     const bool at_end = outcome.problem.find("the line ends") != std::string::npos;
     Outcome of_long = outcome_of(parser, text, DocumentParser::kDecodedInPlace);
     if (at_end)
-      EXPECT_NE(of_long.problem, "") << quote(text);  // it ends elsewhere
+      EXPECT_NE(of_long.problem, "") << quote(text);  // the message may differ: the line ends elsewhere
     else
       ASSERT_EQ(of_long, outcome) << quote(text);
     refused += !outcome.problem.empty();

@@ -69,7 +69,7 @@ std::string with(const std::string& part, const std::string& other) {
   return text.replace(text.find(part), part.size(), other);
 }
 
-/// Fields that may be missing.
+/// A struct with fields that may be missing.
 struct Scores {
   int games = 0;
   std::optional<double> best;

@@ -27,7 +27,7 @@ TEST(Json, LeavesDigitsInStringsAlone) {
   EXPECT_EQ(json["18446744073709551616"].as_string(), "a\"18446744073709551616\\");
 }
 
-// As Python's json.dumps("…", ensure_ascii=False).
+// The expected text is that of Python's json.dumps("…", ensure_ascii=False).
 TEST(JsonQuote, EscapesAsPython) {
   EXPECT_EQ(json_quote(std::string_view("\0\b\f\n\r\t\x1f\x7f\"\\/\u00e9", 13)),
             "\"\\u0000\\b\\f\\n\\r\\t\\u001f\x7f\\\"\\\\/\u00e9\"");

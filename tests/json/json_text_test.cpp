@@ -19,7 +19,7 @@ struct Kernel {
   const JsonText& kernel;
 };
 
-/// Those that this processor runs.
+/// The kernels that this processor can run.
 std::vector<Kernel> kernels() {
   std::vector<Kernel> all;
   for (const Isa isa : test::runnable_isas()) all.push_back({name(isa), json_text(isa)});
@@ -38,7 +38,7 @@ int hex_value(char c) {
   return place == std::string_view::npos || place < 10 ? -1 : static_cast<int>(place);
 }
 
-/// The rules of RFC 8259, section 7, byte by byte.
+/// Decodes byte by byte, by the rules of RFC 8259, section 7.
 Decoded decode_naively(std::string_view text) {
   Decoded out{0, ""};
   for (size_t& i = out.taken; i < text.size();) {
@@ -67,7 +67,8 @@ Decoded decode_naively(std::string_view text) {
   return out;
 }
 
-/// Input and output in memory that ends where they end (under a sanitizer).
+/// Decodes with the kernel. Input and output are in memory of exactly their size, so that a sanitizer detects
+/// accesses beyond them.
 Decoded decode_with(const JsonText& kernel, std::string_view text) {
   const std::vector<char> in(text.begin(), text.end());
   std::vector<char> out(text.size() + JsonText::kSlack);
@@ -75,7 +76,7 @@ Decoded decode_with(const JsonText& kernel, std::string_view text) {
   return {static_cast<size_t>(stop.at - in.data()), std::string(out.data(), stop.out)};
 }
 
-/// Parts of strings: runs of plain bytes, escapes of every kind, and what ends a string.
+/// A random string of plain bytes, all kinds of escapes, and sometimes something that ends the string.
 std::string random_text(std::mt19937& random) {
   constexpr std::string_view kPieces[] = {
       "\\n",     "\\\"",    "\\\\",    "\\/",     "\\b",     "\\f",     "\\r",     "\\t",
@@ -83,7 +84,7 @@ std::string random_text(std::mt19937& random) {
       "é",       "中",      "😀",       "\\ud83d", "\\udc00", "\\u12",   "\\u12g4", "\\u\xC1\xC2\xC3\xC4",
       "\\x",     "\\\xEE",  "\"",      "\n",      "\x1f",    "\x7f",    "\\",      "u",
   };
-  constexpr size_t kGood = 19;  // the first ones do not end the string
+  constexpr size_t kGood = 19;  // the first kGood pieces do not end the string
   std::string text;
   const size_t longest = random() % 3 == 0 ? 2 : random() % 2 == 0 ? 20 : 150;
   const size_t kinds = random() % 3 == 0 ? std::size(kPieces) : kGood;

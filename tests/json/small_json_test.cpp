@@ -14,7 +14,7 @@ TEST(SmallJson, IsNotReadWhenItIsLarge) {
   const std::string path = dir / "config.json";
   write_file(path, "{\"a\": \"" + std::string((4 << 20) - 9, 'x') + "\"}");
   EXPECT_TRUE(load_small(path).is_object());
-  write_file(path, "[" + std::string(5 << 20, ' '));  // the message does not say that it is not JSON
+  write_file(path, "[" + std::string(5 << 20, ' '));  // also not JSON, but the message is about its size
   try {
     load_small(path);
     FAIL();

@@ -22,7 +22,7 @@ Environment of(const Variables& variables) {
   };
 }
 
-/// As Ascend's hccl_tools.py writes them, two ranks on each server.
+/// A rank table as Ascend's hccl_tools.py writes it, with two ranks on each server.
 std::string rank_table(const std::vector<std::string>& servers, const std::string& status = "completed") {
   std::string list;
   int rank = 0;
@@ -189,12 +189,12 @@ TEST(ReadLaunch, ServesEveryLauncher) {
 
 TEST(ReadLaunch, OverlooksOnlyWhatTellsOfNoLauncher) {
   EXPECT_FALSE(read_launch(of({})));
-  // A batch script of Slurm runs once, whatever the number of tasks that its steps will have.
+  // A batch script of Slurm runs only once, however many tasks its steps will have.
   EXPECT_FALSE(read_launch(of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "1"}})));
   EXPECT_FALSE(read_launch(of({{"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "0"}})));
-  EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));  // set for DLC's commands, of a launch to come
+  EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));  // DLC sets it for a command to start ranks
   EXPECT_FALSE(read_launch(of({{"PADDLE_TRAINER_ENDPOINTS", "a:1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})));
-  // Those of a process that is the only one; SLURM_NPROCS of a batch script is its job's.
+  // Variables of the only process of a run. In a batch script, SLURM_NPROCS is the job's.
   EXPECT_FALSE(read_launch(of({{"PADDLE_GLOBAL_SIZE", "1"}, {"PADDLE_LOCAL_RANK", "0"}})));
   EXPECT_FALSE(read_launch(of({{"SLURM_NPROCS", "4"}, {"SLURM_NODEID", "0"}, {"SLURM_JOB_ID", "1"}})));
 }
@@ -271,7 +271,7 @@ TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
     }
 }
 
-// A plan asks how many there are, and no rank is meant.
+// A plan asks only for the number of ranks; this process need not be one.
 TEST(ReadLaunchSizes, TakesTheFirstLaunchersWorld) {
   const auto sizes = [](const Variables& variables, bool servers = false) {
     const LaunchSizes told = read_launch_sizes(of(variables), servers);
@@ -370,12 +370,12 @@ TEST(AnotherSpeaks, ForEveryRankButTheFirst) {
   EXPECT_TRUE(another_speaks(of({{"RANK", "1"}, {"WORLD_SIZE", "2"}})));
   EXPECT_TRUE(another_speaks(of({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
   EXPECT_TRUE(another_speaks(of({{"RANK_ID", "1"}, {"RANK_TABLE_FILE", "none"}})));
-  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));  // no step: refused, with a word
+  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));  // not in a step: refused, with a message
   EXPECT_FALSE(another_speaks(of({{"RANK", "one"}})));
   EXPECT_TRUE(another_speaks(of({{"RANK", "0"}, {"MEGALITH_STARTED_RANK", "1"}})));
 }
 
-// What everybody may know is no secret: it never takes the token's place.
+// A job's name is no secret, so it never takes the token's place.
 TEST(JobToken, IsOursAlone) {
   Variables all = {{"SLURM_JOB_ID", "s"}};
   EXPECT_EQ(job_token(of(all)), "");

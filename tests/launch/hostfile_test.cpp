@@ -73,7 +73,7 @@ TEST(Hostfile, NamesTheLinesOfHosts) {
   EXPECT_EQ(complaint({{"203.0.113.1", 1, 3}, {"no\x1b.such.host.invalid", 1, 5}}),
             "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
             "\"no\\x1b.such.host.invalid\"; give --node-rank");
-  // Another server's name may come later than this one's.
+  // Another server's name may get its address later than this one's.
   EXPECT_EQ(place_of_this_machine({{"no.such.host.invalid"}, {"127.0.0.1"}}, "f"), 1);
 }
 
@@ -91,7 +91,7 @@ TEST(Hostfile, ReadsAMillionLinesAtOnce) {
   EXPECT_EQ(hosts.back().line, kLines);
   EXPECT_EQ(hosts.back().slots, 3);
   EXPECT_EQ(place_of_this_machine(hosts, dir / "hosts"), kLines - 1);
-  EXPECT_LT(seconds_since(begin), 10);  // it takes 1 to 2
+  EXPECT_LT(seconds_since(begin), 10);  // it takes 1 to 2 seconds
 }
 
 // A binary file may be one long line, with control characters.

@@ -51,7 +51,7 @@ TEST(LaunchPlan, RefusesToStartRanksBesideALauncher) {
   EXPECT_NE(complaint({.servers = 2, .server = 1}, 0, kRank).find("--nnodes 2"), std::string::npos);
   const Variables two = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}};
   EXPECT_NE(complaint({}, 2, two).find("--nproc 2 and mpirun contradict"), std::string::npos);
-  Variables started = kRank;  // the options were obeyed by who started it
+  Variables started = kRank;  // the program that started this rank has obeyed the options
   started[kStartedHere] = "1";
   EXPECT_EQ(planned({.gpus = "0,1"}, 2, started).rank->launcher, "this program");
 }
@@ -164,10 +164,10 @@ TEST(LaunchPlan, StartsDlcsRanks) {
   LaunchConfig both = config;
   both.gpus = "0,1";
   EXPECT_NE(complaint(both, 3, dlc).find("--nproc 3 and --gpus 0,1"), std::string::npos);
-  Variables rank = dlc;  // torchrun's on such a server
+  Variables rank = dlc;  // torchrun's variables on a DLC server
   rank["LOCAL_RANK"] = "1";
   EXPECT_TRUE(planned(config, 0, rank).rank);
-  EXPECT_FALSE(planned({}, 0, dlc).server);  // without the task type they are ranks
+  EXPECT_FALSE(planned({}, 0, dlc).server);  // without the task type the variables count ranks
 }
 
 }  // namespace

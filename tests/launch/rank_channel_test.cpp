@@ -35,7 +35,7 @@ TEST(ProvenMessages, ArriveInOrderAndIncompleteOnesAreWaitedFor) {
   EXPECT_EQ(received, "");
 }
 
-// The proof by its definition, from the functions that tests/hash compares with published values.
+// The proof computed by its definition, with functions that tests/hash compares with published values.
 TEST(ProvenMessages, AreHmacsOverSideNumberAndDigest) {
   const std::string key = hmac_sha256_hex("t", "megalith rendezvousfirstother");
   const std::string proof = hmac_sha256_hex(key, "1 0 " + sha256_hex("hello"));
@@ -55,9 +55,9 @@ TEST(ProvenMessages, AreRefusedWithoutProof) {
   refused(first().packed("hello"));  // sent back to its sender
   ProvenMessages here = other();
   (void)here.packed("hello");
-  refused(here.packed("hello"));  // the second one, as the first
+  refused(here.packed("hello"));  // the second message, taken as the first
   const std::string good = other().packed("hello");
-  for (size_t at = 8; at < good.size(); ++at) {  // each byte but the length
+  for (size_t at = 8; at < good.size(); ++at) {  // each byte after the length
     std::string bad = good;
     bad[at] ^= 1;
     refused(bad);

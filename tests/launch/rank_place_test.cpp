@@ -34,7 +34,7 @@ TEST(CpuShare, IsWhatTheRanksOfAMachineHaveEach) {
   EXPECT_EQ(ranks_beside(places, 2), 1);
 }
 
-// mpirun binds ranks to cores of their own: these are not divided once more.
+// mpirun may bind each rank to cores of its own; these must not be divided again.
 TEST(CpuShare, DividesOnlyTheCoresThatAreShared) {
   EXPECT_EQ(cpu_share({place("a", {0, 1}), place("a", {2, 3})}, 0), 2);
   EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 0), 2);  // two and a half

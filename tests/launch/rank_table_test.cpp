@@ -19,14 +19,14 @@ std::string rank(const std::string& id, const std::string& device = "0") {
   return R"({"device_id": ")" + device + R"(", "rank_id": )" + id + "}";
 }
 
-/// Two servers, and how many there are said to be.
+/// A table of two servers that gives `servers` as their number.
 std::string counted(const std::string& servers) {
   return R"({"server_count": )" + servers + ", " + table(rank("0"), rank("1")).substr(1);
 }
 
 TEST(RankTable, CountsTheRanksOfAServer) {
   const TempDir dir;
-  // Ranks need not rise along the file, and are strings or numbers.
+  // Ranks need not be in ascending order, and may be strings or numbers.
   write_file(dir / "t",
              table(rank("\"2\"") + "," + rank("3", "1"), rank("\"1\"") + "," + rank("\"0\"", "7")));
   const RankTable third = read_rank_table(dir / "t", 3);
@@ -37,7 +37,7 @@ TEST(RankTable, CountsTheRanksOfAServer) {
   EXPECT_EQ(read_rank_table(dir / "t", 0).port, third.port);
 }
 
-// Servers may keep one table in two forms: their ranks must meet all the same.
+// Servers may store the same table in different forms, but their ranks must still get the same port.
 TEST(RankTable, HasOnePortInAnyForm) {
   const TempDir dir;
   write_file(dir / "wide", table(rank("\"0\""), rank("\"1\"")));
@@ -71,7 +71,7 @@ TEST(RankTable, MergesNoBadTable) {
   }
 }
 
-// One server's table, as merge gets it: a device twice would make two ranks use it.
+// A server's table that lists a device twice would make two ranks use it.
 TEST(RankTable, MergesNoDeviceTwice) {
   const TempDir dir;
   write_file(dir / "twice", R"({"server_list": [{"server_id": "a", "device": [)" + rank("0") + "," +

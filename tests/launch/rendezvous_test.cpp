@@ -45,7 +45,7 @@ std::string met(const RendezvousOptions& options, int exchanges = 1) {
   return all + rendezvous.interface_address;
 }
 
-/// Until somebody listens there.
+/// Connects to a local port, waiting until somebody listens there.
 Socket knock(int port) {
   return connect_to("127.0.0.1", port, std::chrono::steady_clock::now() + 10s);
 }
@@ -95,7 +95,7 @@ TEST(Rendezvous, RefusesAStrangerAndContinues) {
       << result.log;
 }
 
-// Each is rejected with its address, and the run with the right rank starts.
+// Each wrong rank is refused, with its address in the log, and the run starts with the right one.
 TEST(Rendezvous, RefusesAnotherTokenWorldVersionAndADuplicateRank) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
@@ -137,7 +137,7 @@ TEST(Rendezvous, NamesTheRankAndTheOptionThatDiffer) {
   const auto results = run_processes(3, [&](int rank) {
     RendezvousOptions options = options_of(rank, 3, port);
     if (rank == 2) options.options.set("seed", 2);
-    // The others are there before it, so that they wait.
+    // The others join before this rank, so they wait.
     if (rank == 2) std::this_thread::sleep_for(500ms);
     return met(options);
   });
@@ -148,7 +148,7 @@ TEST(Rendezvous, NamesTheRankAndTheOptionThatDiffer) {
   }
 }
 
-// The one of 8 ranks that differs comes third; the others come later, one by one.
+// Of 8 ranks the third to join has other options; the rest join later, one by one.
 TEST(Rendezvous, TellsRanksThatComeLaterThatTheOptionsDiffer) {
   const int port = free_port();
   constexpr int kWorld = 8, kOther = 3;
@@ -169,7 +169,7 @@ TEST(Rendezvous, TellsRanksThatComeLaterThatTheOptionsDiffer) {
   EXPECT_LT(seconds_since(begin), 10);
 }
 
-// Every later one has differences of its own.
+// Each rank that joins later has differences of its own.
 TEST(Rendezvous, BoundsWhatItSaysOfOptionsThatDiffer) {
   const int port = free_port();
   const auto results = run_processes(5, [&](int rank) {
@@ -220,7 +220,7 @@ TEST(Rendezvous, MeetsInACrowdOfAThousandStrangers) {
     (void)knock(port);
     std::vector<ForkedProcess> crowds;
     for (int i = 0; i < 4; ++i) crowds.emplace_back([&] { return crowd(port, 250); });
-    std::this_thread::sleep_for(1500ms);  // all are there
+    std::this_thread::sleep_for(1500ms);  // all strangers are connected
     const auto begin = std::chrono::steady_clock::now();
     std::vector<ForkedProcess> ranks;
     for (int rank = 1; rank < 4; ++rank)
@@ -235,7 +235,7 @@ TEST(Rendezvous, MeetsInACrowdOfAThousandStrangers) {
     const ProcessResult result = first.wait();
     EXPECT_EQ(result.code, 0) << result.text;
     EXPECT_LT(seconds_since(begin), 5) << files;
-    EXPECT_LT(result.log.size(), 10000U);  // of thousands that it refused
+    EXPECT_LT(result.log.size(), 10000U);  // although it refused thousands
     EXPECT_NE(result.log.find("more connections"), std::string::npos) << result.log;
   }
 }
@@ -258,7 +258,7 @@ TEST(Rendezvous, SaysWhenItMayNotOpenEnoughFiles) {
   EXPECT_NE(result.text.find("raise the limit (ulimit -n)"), std::string::npos) << result.text;
 }
 
-// What a rank said on one connection proves nothing on another: the token does not travel, nor its hash.
+// What a rank sent on one connection proves nothing on another: neither the token nor its hash is sent.
 TEST(Rendezvous, IsNotDeceivedByAReplay) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
@@ -297,7 +297,7 @@ TEST(Rendezvous, IsNotDeceivedByAReplay) {
       << result.log;
 }
 
-/// What rank 1 says when `first` answers its hello in place of rank 0.
+/// How rank 1 ends when `first` answers its hello in place of rank 0.
 ProcessResult answered_by(const std::function<void(const Socket&)>& first) {
   const Socket listener = listen_on("127.0.0.1", 0);
   RendezvousOptions options = options_of(1, 2, listener.local_port());
@@ -340,7 +340,7 @@ TEST(Rendezvous, BelievesNobodyWhoPosesAsRankZero) {
       << result.text;
 }
 
-// A peer that says it will send 4 GiB, or sends them, costs nothing.
+// A peer that announces 4 GiB, or sends them, costs no memory.
 TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
   const auto soon = [] { return std::chrono::steady_clock::now() + 2s; };
   const std::string endless = std::string("\0\0\0\0\1\0\0\0", 8) + std::string(1 << 16, 'x');
@@ -362,7 +362,7 @@ TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
       << result.text;
 }
 
-// It has the token, so it can prove what it sends.
+// The false rank 0 has the token, so it can prove what it sends.
 TEST(Rendezvous, TakesNoMoreTextsThanThereAreRanks) {
   const ProcessResult result = answered_by([&](const Socket& socket) {
     ProvenMessages messages("", {}, RankSide::kFirst);
@@ -377,7 +377,7 @@ TEST(Rendezvous, TakesNoMoreTextsThanThereAreRanks) {
       << result.text;
 }
 
-// Its message is a rank's own; still no terminal obeys it.
+// Rank 0's message may contain anything, but no control character of it may reach the terminal.
 TEST(Rendezvous, ShowsNoControlCharacterOfRankZero) {
   const ProcessResult result = answered_by([&](const Socket& socket) {
     ProvenMessages messages("", {}, RankSide::kFirst);
@@ -403,7 +403,7 @@ TEST(Rendezvous, BoundsAnExchange) {
       << results[0].text;
 }
 
-// Ranks of another job of the same launcher; there is no token.
+// The ranks belong to another job of the same launcher, and there is no token.
 TEST(Rendezvous, RefusesAnotherJob) {
   const int port = free_port();
   const auto of_job = [&](int rank, const char* job) {
@@ -434,7 +434,7 @@ TEST(Rendezvous, NamesTheRanksThatDoNotCome) {
     return met(options);
   });
   EXPECT_LT(seconds_since(begin), 6);
-  for (const ProcessResult& result : results) {  // rank 0 tells the one that is there
+  for (const ProcessResult& result : results) {  // rank 0 tells the rank that has joined
     EXPECT_EQ(result.code, exit_code(ErrorKind::kComm));
     EXPECT_NE(result.text.find("ranks 2, 3 did not connect to 127.0.0.1:" + std::to_string(port)),
               std::string::npos)
@@ -454,7 +454,7 @@ TEST(Rendezvous, NamesRankZeroWhenItIsMissing) {
       << result.text;
 }
 
-// A rank that its launcher starts again takes the place that it left.
+// A rank that its launcher restarts takes its old place.
 TEST(Rendezvous, LetsARankComeAgain) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
@@ -487,7 +487,7 @@ TEST(Rendezvous, NamesARankThatDiesBeforeAnExchange) {
   EXPECT_EQ(results[1].code, exit_code(ErrorKind::kComm)) << results[1].text;
 }
 
-// What the system says about listening sockets: hexadecimal, in the machine's byte order.
+// The system lists listening sockets in hexadecimal, in the machine's byte order.
 TEST(Rendezvous, ListensOnOneInterfaceAlone) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 2, port)); });
@@ -511,7 +511,7 @@ TEST(Rendezvous, ListensOnOneInterfaceAlone) {
   EXPECT_EQ(second.wait().code, 0);
   EXPECT_EQ(first.wait().code, 0);
   EXPECT_THROW(connect_to("127.0.0.1", port, std::chrono::steady_clock::now() + 200ms),
-               Error);  // it is closed
+               Error);  // the listening socket is closed
 }
 
 TEST(Rendezvous, BindsTheInterfaceThatIsNamed) {

@@ -22,7 +22,8 @@ std::atomic<int> look_ups_until_it_is_there{0};
 }  // namespace
 }  // namespace megalith::test
 
-// The system's, except that one name has no address at first and then is 127.0.0.1, as in Kubernetes.
+// The system's function, except that one name has no address at first and later is 127.0.0.1, as in
+// Kubernetes.
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   using Call = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto kSystem = reinterpret_cast<Call>(::dlsym(RTLD_NEXT, "getaddrinfo"));
@@ -45,7 +46,7 @@ ErrorKind kind_of(const std::function<void()>& call) {
   } catch (const Error& error) {
     return error.kind();
   }
-  return ErrorKind::kInternal;  // which none of these is
+  return ErrorKind::kInternal;  // no call here throws it
 }
 
 TEST(Socket, CarriesBytesBothWays) {
@@ -75,9 +76,9 @@ TEST(Socket, EndsAtItsDeadlineAndWhenThePeerGoes) {
 TEST(Socket, SaysWhyItCannotListenOrConnect) {
   const Socket listener = listen_on("127.0.0.1", 0);
   EXPECT_EQ(kind_of([&] { (void)listen_on("127.0.0.1", listener.local_port()); }), ErrorKind::kComm);
-  EXPECT_EQ(kind_of([&] { (void)listen_on("203.0.113.1", 0); }), ErrorKind::kUsage);  // of documentation
+  EXPECT_EQ(kind_of([&] { (void)listen_on("203.0.113.1", 0); }), ErrorKind::kUsage);  // nobody's address
   EXPECT_EQ(kind_of([&] { (void)listen_on("no.such.host.invalid", 0); }), ErrorKind::kUsage);
-  const int port = listen_on("127.0.0.1", 0).local_port();  // closed again
+  const int port = listen_on("127.0.0.1", 0).local_port();  // the socket is closed again
   EXPECT_EQ(kind_of([&] { (void)connect_to("127.0.0.1", port, in(100ms)); }), ErrorKind::kComm);
 }
 

@@ -25,7 +25,8 @@ Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-/// As much of torch's store as its workers use at start, for some clients. tools/peers asks torch's own.
+/// The part of torch's store that its workers use at start, for a few clients. tools/peers asks torch's own
+/// store.
 class StoreServer {
  public:
   explicit StoreServer(int clients) : listener_(listen_on("127.0.0.1", 0)) {
@@ -116,7 +117,8 @@ TEST(TorchStore, EndsAtItsDeadlineWithTheKey) {
   }
 }
 
-// The agent has MASTER_PORT: rank 0 takes another and says so in the store, once for each restart.
+// torchrun's agent uses MASTER_PORT, so rank 0 listens on another port and writes its address to the store,
+// again after each restart.
 TEST(TorchStore, CarriesTheAddressOfRankZero) {
   StoreServer server(3);
   const auto results = [&] {

@@ -1,4 +1,4 @@
-// Each job of CI is a script that can also be run here, and the pages describe what the scripts do.
+// Each CI job runs a script that can also be run locally, and the pages describe what the scripts do.
 #include <filesystem>
 #include <map>
 #include <regex>

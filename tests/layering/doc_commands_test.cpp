@@ -24,7 +24,7 @@ using test::text_of_page;
 struct Runner {
   std::string page;   // "convert.md"
   std::string test;   // "Suite.Name", or "none (REASON)"
-  std::string start;  // of the commands that it covers; empty: the whole page
+  std::string start;  // how the commands that it covers begin; empty: the whole page
 };
 
 std::vector<Runner> read_table() {
@@ -106,7 +106,7 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
   }
 }
 
-// Otherwise a command could be where no test looks.
+// A command in another kind of block would be where no test looks.
 TEST(DocCommands, StandInBlocksThatSaySo) {
   static const std::set<std::string> kOthers = {"json", "text", "yaml", "python"};
   for (const std::string& page : doc_pages()) {
@@ -128,7 +128,7 @@ TEST(DocCommands, StandInBlocksThatSaySo) {
   }
 }
 
-// Readers copy from them: one document, or one per line.
+// Readers copy from these blocks. Each holds one JSON document, or one per line.
 TEST(DocBlocks, OfJsonAreJson) {
   int blocks = 0;
   for (const std::string& page : doc_pages()) {

@@ -19,7 +19,7 @@ size_t columns(const std::string& line) {
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// A table row, or a single word (an address) after the indentation or list marker.
+/// Whether a line is a table row, or a single word (an address) after its indentation or list marker.
 bool cannot_be_broken(const std::string& line) {
   const size_t word = line.find_first_not_of(" -");
   return word == line.npos || line[word] == '|' || line.find(' ', word) == line.npos;

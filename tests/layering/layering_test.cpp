@@ -91,8 +91,8 @@ TEST(Layering, NoFolderHoldsMoreThanThirtyFiles) {
     EXPECT_LE(count, kMax) << folder << " has outgrown itself; cut it into folders (libcore/LAYERS)";
 }
 
-// Then every function is next to its declaration, and no dependency between folders is visible only to the
-// linker.
+// A source beside its header keeps every function near its declaration, and no dependency between folders is
+// visible only to the linker.
 TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
   for (const std::string& file : sources("libcore")) {
     if (!file.ends_with(".cpp")) continue;
@@ -171,7 +171,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^nettle/.*"), "libcore/hash/(sha256|hmac).cpp"},
       {std::regex("^xxh.*"), "libcore/hash/xxh64.cpp"},
       {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/plugin_deflate.cpp"},
-      {std::regex("^[a-z]+intrin\\.h"),  // x86: one file for each instruction set, and what two of them share
+      {std::regex("^[a-z]+intrin\\.h"),  // x86: one file for each instruction set, and those that two share
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
        "base/machine/bytes16\\.h|ops/cpu/kernels/kernels\\.inc|ops/cpu/thread_team\\.cpp)"},

@@ -1,4 +1,4 @@
-// docs/reliability.md names the tests for each promise: all of them exist.
+// docs/reliability.md names the tests of each promise; all of these tests must exist.
 #include <algorithm>
 #include <map>
 #include <regex>

@@ -1,4 +1,4 @@
-// docs/sources.md: its table has a row for each of the 38 commands, with existing tests.
+// The table of docs/sources.md has a row for each of the 38 commands, and the tests that it names exist.
 #include <map>
 #include <regex>
 #include <sstream>

@@ -9,8 +9,8 @@
 
 #include "tests/layering/tree.h"
 
-// Two types of one qualified name break the one-definition rule, even across libraries, where nothing reports
-// it: the linker then chooses which of two constructors or destructors is called.
+// Two types with the same qualified name break the one-definition rule, even in different libraries, where no
+// tool reports it: the linker then chooses which of their constructors and destructors is called.
 namespace megalith {
 namespace {
 
@@ -21,8 +21,8 @@ bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// The position after the comment, literal or preprocessor line that begins at `at`; `at` itself where none
-/// does. Raw strings end at their delimiter.
+/// The position after the comment, literal or preprocessor line that begins at `at`; `at` itself if none
+/// begins there. Raw strings end at their delimiter.
 size_t past_silence(std::string_view text, size_t at) {
   const auto end = [&](size_t found, size_t more) { return found == text.npos ? text.size() : found + more; };
   const std::string_view rest = text.substr(at);
@@ -48,7 +48,7 @@ size_t past_silence(std::string_view text, size_t at) {
   return text.size();
 }
 
-/// Names and numbers, "::", and every other non-blank character.
+/// The tokens of a text: names and numbers, "::", and every other non-blank character.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   for (size_t at = 0; at < text.size();) {
@@ -97,7 +97,7 @@ Head::const_iterator past_brackets(Head::const_iterator at, Head::const_iterator
 
 /// The type that `class A<int>::B final : …` defines; kOther for `struct stat info`, which defines none.
 Scope type_after_key(Head::const_iterator at, Head::const_iterator end) {
-  if (at != end && (*at == "class" || *at == "struct")) ++at;  // of an enum
+  if (at != end && (*at == "class" || *at == "struct")) ++at;  // after `enum`
   while (at != end && (*at == "[" || *at == "alignas"))
     at = past_brackets(*at == "alignas" ? at + 1 : at, end);
   const auto begin = at;

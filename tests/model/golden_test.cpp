@@ -1,4 +1,5 @@
-// Figures of transformers and torch: tools/golden/make_train_goldens.py (torch 2.15.0, transformers 5.23.0).
+// Compares losses, gradients, logits and greedy tokens with those of transformers and torch:
+// tools/golden/make_train_goldens.py (torch 2.15.0, transformers 5.23.0).
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -56,7 +57,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
     return model;
   }
 
-  /// The first step's batch: row r reads seq + 1 tokens from r * seq.
+  /// The first step's batch: row r has the seq + 1 tokens from r * seq on.
   test::HostBatch batch() const {
     test::HostBatch out(config(), number("seq"), number("batch"));
     const Json::Array& tokens = golden_["tokens"].as_array();
@@ -87,7 +88,7 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(sum);
 }
 
-// fp32 against fp64: the goldens' own fp32 run differs by up to 3e-7.
+// Compares fp32 with fp64 goldens: torch's own fp32 run differs from them by up to 3e-7.
 TEST_P(GoldenTest, TheFirstLossIsTransformers) {
   const std::unique_ptr<test::TinyModel> m = model();
   const double expected = golden_["losses"].as_array()[0].as_double();

@@ -20,7 +20,8 @@ size_t tensor_bytes(int layers, int ranks, bool sequence) {
 }
 
 // Shoeybi et al. 2019: four all-reduces of [s, b, h] per layer, two in each direction. Korthikanti et al.
-// 2022: each becomes a gather and a scatter, and the backward pass gathers the two inputs once more.
+// 2022: sequence parallelism replaces each by a gather and a scatter, and the backward pass gathers the two
+// inputs once more.
 TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   const size_t rows = 8 * kBatch * sizeof(float),
                activations = rows * static_cast<size_t>(test::tiny_gpt2().hidden);
@@ -32,8 +33,9 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
-// An adapter's backward pass multiplies five times: dy by B, the result by A into dx and by x into A's
-// gradient, x by A once more, and the result by dy into B's gradient. Each takes 2 * rank * width per row.
+// An adapter's backward pass multiplies five times: dy by B; that result by A, which gives dx, and by x,
+// which gives A's gradient; x by A once more; and that result by dy, which gives B's gradient. Each takes 2 *
+// rank * width operations per row.
 TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
   ModelConfig model = test::tiny_gpt2();
   model.seq_length = 8;
@@ -48,7 +50,7 @@ TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
   };
   const auto rows = static_cast<double>(8 * kBatch), in = static_cast<double>(model.ffn_hidden),
              out = static_cast<double>(model.hidden);
-  const double scaling = 2 * rows;  // two of the results, one number per rank
+  const double scaling = 2 * rows;  // ScaleBy on two [rows, rank] tensors; the rank grows by 1
   EXPECT_DOUBLE_EQ(static_cast<double>(backward_flops(5) - backward_flops(4)),
                    2 * rows * (2 * out + 3 * in) + scaling);
 }

@@ -116,7 +116,7 @@ TEST(Initialize, DependsOnSeedAndNameAlone) {
             a.read(a.table.find("decoder.layers.1.mlp.linear_fc1.weight")->value));
 }
 
-// Expects the elements of a cut parameter's part to equal the whole parameter's at the same place.
+// Expects the elements of a cut parameter's part to equal those of the whole parameter at the same places.
 void expect_part_of(const TinyModel& model, const Param& whole, const Param& part) {
   const std::vector<float> all = model.read(whole.value), mine = model.read(part.value);
   const int axis = part.cut_axis == kWhole ? 0 : part.cut_axis;
@@ -174,7 +174,7 @@ TEST(ParamStore, FrozenParametersHaveNoGradientAndAPlaceOfTheirOwn) {
   EXPECT_GT(store.parameters(), 2 * trained);
   EXPECT_LT(store.elements(), trained + 16 * ParamStore::kAlign);
   EXPECT_LE(store.grad_bytes(), static_cast<size_t>(store.elements()) * sizeof(float) + 256);
-  // v_proj has one of the 4 slots of a group: B is [groups, 1, head, rank].
+  // v_proj is one of the 4 slots of a group, so B is [groups, 1, head, rank].
   const Param* const b = table.find("decoder.layers.0.self_attention.linear_qkv.lora_B.v_proj");
   ASSERT_NE(b, nullptr);
   Shape wanted = table.find("decoder.layers.0.self_attention.linear_qkv.weight")->global;

@@ -58,9 +58,9 @@ class StageCase : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Families, StageCase, testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
-// Along the gradient g of each parameter, the loss must rise by |g| per unit of length. A wrong gradient
-// fails, whether too long, too short or in another direction. In fp32 a step of 1e-2 gives the difference of
-// two losses an error of about 1e-6 / 2e-2, and the third derivative adds about as much.
+// In the direction of a parameter's gradient g, the loss must rise by |g| per unit of length. A gradient that
+// is too long, too short or in another direction fails. In fp32 a step of 1e-2 gives the difference of two
+// losses an error of about 1e-6 / 2e-2, and the third derivative adds about as much.
 TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
   TinyModel model(GetParam().config);
   test::perturb(model);
@@ -105,8 +105,8 @@ TEST_P(StageCase, RecomputingChangesNothing) {
   }
 }
 
-// bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss is off by up to 2^-9 of a
-// value around 1, in all directions.
+// bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss has an error of up to 2^-9
+// for a value around 1, of either sign.
 TEST_P(StageCase, Bf16StaysNearFp32) {
   const HostBatch batch(GetParam().config, 7, 3);
   TinyModel fine(GetParam().config), coarse(GetParam().config, {}, DType::kBf16);
@@ -169,7 +169,7 @@ TEST_P(StageCase, EvaluationDropsNothingAndKeepsLittle) {
   EXPECT_EQ(norm(model.read(model.store.grads())), 0);
 }
 
-// Computes the training loss from the logits that generation computes.
+// The loss computed from the logits of generation equals the training loss.
 TEST_P(StageCase, LogitsGiveTheLoss) {
   TinyModel model(GetParam().config);
   const HostBatch batch(GetParam().config, 7, 3);
@@ -207,7 +207,7 @@ TEST_P(StageCase, ReadingTokenByTokenGivesTheSameLogits) {
   EXPECT_THROW(model.stage.logits(model.ctx(false), tokens.rows(0, 1), 1, stepwise), Error);
 }
 
-// Embedding and first layer on one stage, second layer and head on another.
+// The embedding and the first layer are on one stage, the second layer and the head on another.
 TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   const ModelConfig& config = GetParam().config;
   const HostBatch batch(config, 7, 3);
@@ -241,7 +241,8 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   }
 }
 
-// 512 rows of 70,001 logits do not fit one chunk of Head::kLogitsBytes: they are cut into two chunks of 256.
+// 512 rows of 70,001 logits do not fit into one block of Head::kLogitsBytes: they are cut into two blocks of
+// 256.
 TEST(Stage, ChunksOfTheHeadAddUp) {
   ModelConfig config = test::tiny_llama();
   config.layers = 1;

@@ -1,4 +1,4 @@
-// A model cut over two tensor-parallel ranks against the whole model.
+// Compares a model cut over two tensor-parallel ranks with the whole model.
 #include <cmath>
 #include <vector>
 
@@ -14,7 +14,7 @@ using test::HostBatch;
 using test::TinyModel;
 
 constexpr int kRanks = 2;
-constexpr float kTolerance = 2e-6f;  // sums of fp32 in another order, values around 1
+constexpr float kTolerance = 2e-6f;  // fp32 sums in another order, of values around 1
 
 struct Case {
   const char* name;
@@ -26,7 +26,7 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 ModelConfig config_of(const Case& c) {
   ModelConfig config = c.llama ? test::tiny_llama() : test::tiny_gpt2();
-  // 23 ids are padded to 32: 16 on the first rank, 7 and 9 of padding on the second.
+  // Pads 23 ids to 32: the first rank has 16 real rows, the second one 7 and 9 of padding.
   config.vocab_divisor = 8;
   if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
   return config;
@@ -57,7 +57,7 @@ void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankRes
     out.gradients.emplace_back(param.grad.as<float>(), param.grad.as<float>() + param.grad.elements());
 }
 
-/// The local part of the whole model's gradient; zero where a part extends beyond the global tensor.
+/// The rank's part of the whole model's gradient; zero where the part extends beyond the global tensor.
 std::vector<float> part_of(const std::vector<float>& whole, const Param& part) {
   if (part.cut_axis == kWhole) return whole;
   int64_t outer = 1, inner = 1;

@@ -36,7 +36,7 @@ std::vector<Outcome> run_swiglu(Bed& bed, DType dtype, int64_t rows, int64_t f) 
 
 std::vector<Outcome> run_swiglu_grad(Bed& bed, DType dtype, int64_t rows, int64_t f) {
   Values x = random_values(rows * 2 * f, 1, 3), dy = random_values(rows * f, 2);
-  const View view = bed.put(dtype, {rows, 2, f}, x);  // dx in x's memory
+  const View view = bed.put(dtype, {rows, 2, f}, x);  // dx shares x's memory
   run(bed.stream(), SwiGluGrad{.dx = view, .dy = bed.put(dtype, {rows, f}, dy), .x = view});
   const auto loss = [&](const Values& at) { return inner(reference_swiglu(at, f), dy); };
   return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};

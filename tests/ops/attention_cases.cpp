@@ -24,7 +24,7 @@ Shape out_shape(const HeadShape& h) {
 
 constexpr int64_t kFirstHead = 2;
 
-/// The attention op's dropout mask under dropout_key.
+/// The mask that dropout_key() gives the attention op, for the reference.
 MaskFunction attention_mask(const AttentionCase& c) {
   if (c.p == 0) return {};
   return [c](int64_t sequence, int64_t head, int64_t query, int64_t key) {
@@ -83,7 +83,8 @@ std::vector<Outcome> run_attention_grad(Bed& bed, const AttentionCase& c) {
   return {gradient(bed, "dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
 }
 
-/// A prompt, then single tokens: each step's output equals the last rows of full attention.
+/// Processes a prompt, then `step` tokens at a time: each step's output equals the last rows of full
+/// attention.
 std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dtype, int64_t prompt,
                                           int64_t step) {
   Values qkv = random_values(h.qkv_size(), 1, 1.5);
@@ -105,7 +106,7 @@ std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dt
   return {{"out", bed.get(out), want.out, tolerance_of(dtype) * 2}};
 }
 
-/// The rows at positions `rows` of a sequence's values [s, ...], each of `width` numbers.
+/// The s rows at positions `rows`, out of all rows of `width` numbers in `whole`.
 Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int64_t s) {
   Values part;
   for (int64_t row = 0; row < s; ++row)
@@ -156,7 +157,7 @@ Values with_keys_and_values(const HeadShape& h, Values qkv, const Values& kv) {
 DropoutKey context_key(Bed& bed, const ContextCase& c) {
   DropoutKey key = attention_key(bed, c.attention);
   key.rows = c.rows;
-  key.rows.first += 9;  // the position of the sequence's first query for attention_mask
+  key.rows.first += 9;  // 9 is the position of the sequence's first query in attention_mask()
   return key;
 }
 
@@ -168,7 +169,7 @@ View local_queries(Bed& bed, const ContextCase& c, const Values& qkv) {
                  with_keys_and_values(h, rows_of(qkv, c.packed_width(), c.rows, c.s), none));
 }
 
-/// The [b, heads, s] part of [b, heads, s_total].
+/// The part [b, heads, s] of `lse` [b, heads, s_total] for the local queries.
 Values local_lse(const ContextCase& c, const Values& lse) {
   Values part;
   for (auto head = lse.begin(); head != lse.end(); head += c.attention.heads.s)
@@ -219,8 +220,8 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
                     .kv = bed.put(dtype, c.kv_shape(), Values(kv)),
                     .dkv = dkv,
                     .rows = c.rows});
-  // Both together, as where they are packed: a query's own gradient is small compared with the rounding in
-  // it.
+  // Compares both gradients in one outcome, as for a packed tensor: some gradients of queries are small
+  // compared with their rounding errors.
   const auto loss = [&](const Values& at) {
     const auto keys = at.begin() + local.qkv_size();
     Values whole = qkv;
@@ -236,13 +237,13 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
   at.insert(at.end(), kv.begin(), kv.end());
   got.insert(got.end(), got_keys.begin(), got_keys.end());
   Outcome outcome = gradient(bed, "dqkv and dkv", got, loss, at, tolerance_of(dtype) * 4);
-  // dP and its mean, from the rounded output, cancel where a query sees few keys; multiplied by a key they
-  // are about 1.
+  // Where a query sees few keys, dP cancels with its mean, which is computed from the rounded output. Times a
+  // key, these terms are about 1.
   if (dtype != DType::kF32) outcome.size += 1;
   return {outcome};
 }
 
-/// From a packed tensor into another one, whose other heads stay unchanged.
+/// Copies keys and values from a packed tensor to another one, whose other heads stay unchanged.
 std::vector<Outcome> run_copy_key_values(Bed& bed, const HeadShape& h, DType dtype) {
   Values qkv = random_values(h.qkv_size(), 1), other = random_values(h.qkv_size(), 2);
   const View from = bed.put(dtype, packed_shape(h), qkv), to = bed.put(dtype, packed_shape(h), other);
@@ -284,7 +285,8 @@ std::vector<Outcome> run_rope(Bed& bed, const RopeCase& c) {
 
 namespace {
 
-/// Two, three and four ranks; spans shorter than, equal to and longer than a block of queries.
+/// Adds cases of two, three and four ranks, with spans shorter than, as long as and longer than a block of
+/// queries.
 void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
   const auto add = [&](const HeadShape& heads, int64_t s, const RowPositions& rows, float p) {
     const ContextCase c{{heads, dtype, p}, s, rows};

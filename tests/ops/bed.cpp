@@ -10,7 +10,7 @@
 namespace megalith::test {
 namespace {
 
-/// Bits of a float rounded to nearest even at `dropped` low bits: what bf16 keeps, by the definition.
+/// The bits of a bf16, by the definition: a float rounded to nearest even without its low 16 bits.
 uint16_t to_bf16(double value) {
   const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
   const uint32_t low = bits & 0xffff, high = bits >> 16;
@@ -20,8 +20,8 @@ double from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-/// IEEE half, rounded to nearest even at multiples of 2^-10 of the power of two below, by the definition. For
-/// finite values in its range and NaN.
+/// The bits of an IEEE half, by the definition: rounded to nearest even in steps of 2^-10 of the next lower
+/// power of two. For NaN and finite values in fp16's range.
 uint16_t to_half(double value) {
   if (std::isnan(value)) return 0x7e00;
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -29,7 +29,7 @@ uint16_t to_half(double value) {
   std::frexp(value, &exponent);
   exponent = value == 0 ? -14 : std::max(exponent - 1, -14);
   const auto steps = static_cast<int>(std::nearbyint(std::abs(std::ldexp(value, 10 - exponent))));
-  return static_cast<uint16_t>(sign + ((exponent + 14) << 10) + steps);  // 1024 steps carry the leading one
+  return static_cast<uint16_t>(sign + ((exponent + 14) << 10) + steps);  // 1024 steps add 1 to the exponent
 }
 double from_half(uint16_t bits) {
   const int exponent = bits >> 10 & 31, steps = bits & 1023;

@@ -8,7 +8,7 @@
 
 #include "tests/ops/cases.h"
 
-/// What the files of cases share. Only for NAME_cases.cpp and cases.cpp.
+/// Helpers for NAME_cases.cpp and cases.cpp only.
 namespace megalith::test {
 
 // Tolerances. fp32: a few ulp (6e-8) of intermediate values, more where a sum of k terms rounds k times.
@@ -21,12 +21,12 @@ Values plus(Values a, const Values& b);
 /// Random ids below `vocabulary`.
 Values some_ids(int64_t n, int64_t vocabulary);
 
-/// Compares the gradient at some places with finite differences of f.
+/// An outcome that compares the gradient `got` of f at x with finite differences, at some places.
 Outcome gradient(const Bed& bed, std::string what, const Values& got,
                  const std::function<double(const Values&)>& f, const Values& x, double tolerance);
 
 inline constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7,
-                                              11.0};  // the second needs both halves
+                                              11.0};  // the second number needs both 32-bit halves
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p);
 
 void add_linear_cases(std::vector<OpCase>& cases, const Types& types);

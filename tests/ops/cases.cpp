@@ -10,7 +10,8 @@
 namespace megalith::test {
 namespace {
 
-/// At most 16 places of n, chosen by a seeded shuffle and always including the first and the last.
+/// At most 16 of the places 0 .. n - 1, always with the first and the last; the others are chosen by a seeded
+/// shuffle.
 std::vector<size_t> some_places(size_t n) {
   std::vector<size_t> places(n);
   std::iota(places.begin(), places.end(), size_t{0});

@@ -17,7 +17,7 @@ class Bed {
   Stream& stream() { return stream_; }
   bool references() const { return references_; }
 
-  /// A tensor with these values, which are rounded in place to the dtype's precision.
+  /// A tensor with these values. Rounds `values` in place to the dtype's precision.
   View put(DType dtype, Shape shape, Values& values);
   View put(DType dtype, Shape shape, Values&& values) { return put(dtype, shape, values); }
   /// A tensor full of NaN (floats) or of -1, so that an op that does not write it is detected.
@@ -34,8 +34,8 @@ class Bed {
 struct Outcome {
   std::string what;
   Values got, want;
-  double tolerance;  // of |got - want| relative to |want| + the root mean square of `want` + size
-  double size = 0;   // of terms that cancel in the result, or of the error of `want` itself over tolerance
+  double tolerance;  // bound of |got - want| relative to |want| + the root mean square of `want` + size
+  double size = 0;  // size of terms that cancel in the result, or error of `want` itself divided by tolerance
 };
 
 /// An op on given inputs, for any backend.
@@ -44,16 +44,16 @@ struct OpCase {
   std::function<std::vector<Outcome>(Bed&)> run;
 };
 
-/// Whether the CUDA backend refuses it: rows of two spans, and separate keys and values.
+/// Whether the CUDA backend refuses the case, since it has rows of two spans or separate keys and values.
 inline bool refused_by_cuda(const OpCase& c) {
   return c.name.find("context") != std::string::npos;
 }
 
-/// Every op, with activations of these types, plain, odd and empty sizes, with and without its optional
+/// Cases of every op: with activations of these types; plain, odd and empty sizes; with and without optional
 /// tensors. Backward ops are compared with finite differences of the fp64 forward reference.
 using Types = std::vector<DType>;
 inline const Types kEveryBackend = {DType::kF32, DType::kBf16},
-                   kCpuAlone = {DType::kF16};  // CUDA kernels compute only in the other two
+                   kCpuAlone = {DType::kF16};  // CUDA kernels support only fp32 and bf16 activations
 std::vector<OpCase> op_cases(const Types& = kEveryBackend);
 
 /// Normal(0, 1) numbers that depend only on the seed.

@@ -10,13 +10,14 @@ namespace {
 
 constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16, kI32 = DType::kI32, kI64 = DType::kI64;
 
-/// A tensor that no check reads.
+/// A tensor without memory: checks do not read elements.
 View tensor(Shape shape, DType dtype = kF32) {
   static Arena arena = Arena::counting("tests");
   return arena.make(dtype, shape, "tensor");
 }
 
-/// Expects kInternal under the op's name with `part` in the message, after `spoil` has changed a good op.
+/// Changes a good op with `spoil`. Expects its check() to throw kInternal with the op's name and `part` in
+/// the message.
 template <class Op>
 void expect_refused(const Op& good, const std::function<void(Op&)>& spoil, const std::string& part) {
   EXPECT_NO_THROW(good.check());

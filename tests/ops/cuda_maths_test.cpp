@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kUlp = 6e-8;  // of fp32
 
-// Bits from the formats' definitions: bf16 has 1 sign, 8 exponent, 7 fraction; fp16 1, 5, 10.
+// Expected bits are from the formats' definitions: bf16 has 1 sign, 8 exponent and 7 fraction bits; fp16 has
+// 1, 5 and 10.
 TEST(CudaMaths, RoundsToBf16ToNearestEven) {
   const auto bits = [](float x) { return narrow<Bf16>(x).bits; };
   EXPECT_EQ(bits(1.0f), 0x3f80);

@@ -70,15 +70,15 @@ struct LossCase {
   int32_t first_id = 0;
 };
 
-/// Both loss ops, as the head uses them. Row 1's target is on another rank; with a mask every third row is
-/// masked.
+/// Runs SoftmaxStats and CrossEntropy as the head does. Another rank has row 1's target; with a mask, every
+/// third row is masked.
 std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   Values logits = random_values(c.rows * c.width, 1, 4), targets = some_ids(c.rows, c.columns);
   Values mask(static_cast<size_t>(c.rows), 1.0);
   for (size_t i = 0; c.mask && i < mask.size(); i += 3) mask[i] = 0;
   if (c.rows > 1) targets[1] = -1;
   Values ids = targets;
-  for (double& id : ids) id += c.first_id;  // -1 becomes the last id of the previous rank
+  for (double& id : ids) id += c.first_id;  // target -1 becomes the last id of the previous rank
   const float scale = 0.125f;
   const View view = bed.put(c.dtype, {c.rows, c.width}, logits);
   const View max = bed.empty(DType::kF32, {c.rows}), sum = bed.empty(DType::kF32, {c.rows});
@@ -123,12 +123,12 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
     return result;
   };
   outcomes.push_back(gradient(bed, "dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
-  constexpr double kHalfStep = 0x1p-25;  // of fp16's smallest numbers, the reason for the loss scale
+  constexpr double kHalfStep = 0x1p-25;  // half of fp16's smallest step, the reason for the loss scale
   if (c.dtype == DType::kF16) outcomes.back().size += kHalfStep / kFp16;
   return outcomes;
 }
 
-/// The last row's rank has no real columns: its maximum is -infinity.
+/// In the last row, the rank has no real columns, so its maximum is -infinity.
 std::vector<Outcome> run_softmax_rescale(Bed& bed) {
   Values sum{1.0, 2.5, 7.0, 0.0}, from{0.5, -3.0, 2.0, -std::numeric_limits<double>::infinity()};
   Values to{0.5, 1.0, 9.0, 4.0};

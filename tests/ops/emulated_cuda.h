@@ -17,7 +17,7 @@
 /// host memory, a stream runs at once, and a kernel's blocks run one after the other, each with one fiber per
 /// thread. A fiber runs to its next barrier or shuffle; a shuffle waits for the warp, a barrier for the
 /// block. Finds wrong maths and indices, barriers that not all threads reach, and (by running the threads in
-/// either order) missing barriers, but nothing that only hardware shows.
+/// either order) missing barriers, but no fault that shows only on hardware.
 
 // NOLINTBEGIN: names, signatures and macros are CUDA's
 #define __global__
@@ -40,7 +40,7 @@ class EmulatedBlock {
     static EmulatedBlock block;
     return block;
   }
-  bool backwards = false;  // last thread first
+  bool backwards = false;  // runs the threads in reverse order
 
   void run(int threads, size_t shared_bytes, const std::function<void()>& kernel) {
     kernel_ = &kernel;
@@ -57,7 +57,7 @@ class EmulatedBlock {
   template <class T>
   T exchange(T value, unsigned apart) {
     Fiber& self = fibers_[current_];
-    const size_t turn = ++self.gifts % 2;  // in turn: a value is read after the next one has been given
+    const size_t turn = ++self.gifts % 2;  // two places: a value may be read after the next one is given
     std::memcpy(self.given[turn], &value, sizeof value);
     pause(kShuffle);
     std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
@@ -75,11 +75,12 @@ class EmulatedBlock {
 
  private:
   static constexpr size_t kStack = 64 << 10, kWarp = 32;
-  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // where a thread waits
+  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // what a thread waits at
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
-  /// Started by ucontext and switched by jumps, which save no signal mask and so make no system call.
+  /// A thread of the block. Started by ucontext and switched by jumps, which save no signal mask and so make
+  /// no system call.
   struct Fiber {
     ucontext_t context{};
     jmp_buf place{};
@@ -121,7 +122,8 @@ class EmulatedBlock {
   }
   /// Runs each warp to its next barrier; false when all have ended.
   bool step();
-  /// Runs each thread of a warp to where it waits, which must be the same kind of place for all; returns it.
+  /// Runs each thread of a warp to the place where it waits. Returns the kind of place, which must be the
+  /// same for all threads.
   Place step_warp(size_t first);
   size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
@@ -177,7 +179,6 @@ T __shfl_xor_sync(unsigned, T value, int apart) {
 }
 
 // ---- the runtime's functions
-// -------------------------------------------------------------------------------
 
 enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
@@ -257,7 +258,8 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-/// What every device of compute capability 8.0 or later grants a block; 8.6 and 8.9 grant no more.
+/// Allows 99 KiB of shared memory per block, as every device of compute capability 8.0 or later does; 8.6 and
+/// 8.9 allow no more.
 inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
   return bytes <= 99 << 10 ? cudaSuccess : cudaErrorInvalidValue;
 }

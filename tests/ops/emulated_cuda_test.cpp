@@ -10,8 +10,8 @@
 namespace megalith::test {
 namespace {
 
-/// Everything except what the backend refuses and the products that cuBLASLt computes; the backend itself
-/// handles products without terms.
+/// Whether the case runs here: not if the backend refuses it or cuBLASLt would compute its product. The
+/// backend itself handles products with k = 0.
 bool is_emulated(const OpCase& c) {
   if (refused_by_cuda(c)) return false;
   return !c.name.starts_with("gemm") || c.name.find("no depth") != std::string::npos ||
@@ -36,7 +36,7 @@ TEST(EmulatedCuda, AgreesWithTheReference) {
   }
 }
 
-// A missing barrier shows in one of the two orders.
+// A missing barrier gives wrong results in one of the two orders.
 TEST(EmulatedCuda, DoesNotDependOnTheOrderOfThreads) {
   const std::unique_ptr<Backend> backend = cuda::make_backend(0);
   Stream stream = backend->make_stream();
@@ -147,7 +147,7 @@ TEST_F(EmulatedCudaStream, CallsHostWorkAndKeepsItsError) {
       EXPECT_EQ(error.kind(), ErrorKind::kComm);
     }
   EXPECT_EQ(done, 1);
-  stream_.synchronize();  // the error belongs to that stream
+  stream_.synchronize();  // does not throw: only the other stream has failed
 }
 
 TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {

@@ -10,7 +10,7 @@
 
 namespace megalith::cuda {
 
-/// Products come from cuBLASLt, which is not emulated: this part of the backend is not tested here.
+/// Stands in for products: cuBLASLt is not emulated, so they are not tested here.
 struct GemmRunner::Cache {};
 GemmRunner::GemmRunner() = default;
 GemmRunner::~GemmRunner() = default;

@@ -11,8 +11,8 @@
 
 namespace megalith::test {
 
-/// Runs a test's body on the CPU backend of each instruction set and skips those that this processor lacks. A
-/// separate suite: INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Suite, kInstructionSets,
+/// Base of tests that run on the CPU backend of each instruction set and are skipped for those that this
+/// processor lacks. Each suite needs INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Suite, kInstructionSets,
 /// instruction_set_name).
 class InstructionSetTest : public testing::TestWithParam<const char*> {
  protected:

@@ -10,8 +10,8 @@ namespace {
 struct NormCase {
   int64_t rows, h;
   DType dtype = DType::kF32;
-  bool centred = true, residual = false, keep = true;  // residual: in the gradient, `add`
-  double offset = 0;                                   // of x: a mean far from 0
+  bool centred = true, residual = false, keep = true;  // residual: in a gradient case, `add`
+  double offset = 0;                                   // added to x, so that its mean is far from 0
 };
 
 std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
@@ -40,7 +40,7 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   std::vector<Outcome> outcomes;
   if (c.residual) {
     outcomes.push_back({"sum", bed.get(sum), plus(x, residual), tolerance_of(c.dtype)});
-    x = bed.get(sum);  // the sum as stored is what gets normalised
+    x = bed.get(sum);  // the sum is normalized as it is stored, rounded
   }
   const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
   const double precision = tolerance_of(c.dtype) * (1 + std::abs(c.offset));
@@ -60,7 +60,7 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
   NormResult kept = reference_norm(norm, x, w, b);
   const View mean = bed.put(DType::kF32, {c.rows}, kept.mean),
              rstd = bed.put(DType::kF32, {c.rows}, kept.rstd);
-  const View dx = bed.put(c.dtype, shape, dy);  // dx in dy's memory
+  const View dx = bed.put(c.dtype, shape, dy);  // dx shares dy's memory
   const View dw_view = c.keep ? bed.put(DType::kF32, {c.h}, dw) : View{};
   const View db_view = c.keep ? bed.put(DType::kF32, {c.h}, db) : View{};
   const View add_view = c.residual ? bed.put(c.dtype, shape, add) : View{};
@@ -83,7 +83,7 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
   };
   const double precision = tolerance_of(c.dtype) * 2;
   std::vector<Outcome> outcomes = {gradient(bed, "dx", bed.get(dx), loss_of_x, x, precision)};
-  outcomes[0].size += 1;  // dy w, which cancels against its mean
+  outcomes[0].size += 1;  // of dy w, from which its mean is subtracted
   if (!c.keep) return outcomes;
   const auto loss_of_w = [&](const Values& at) {
     return inner(reference_norm(norm, x, at, b).y, dy) + inner(at, dw);

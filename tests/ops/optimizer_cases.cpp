@@ -19,7 +19,7 @@ constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay =
 
 View step_scalars(Bed& bed, int64_t step, bool skip) {
   Values scalars(StepScalar::kCount,
-                 std::numeric_limits<double>::quiet_NaN());  // for inputs that AdamW does not read
+                 std::numeric_limits<double>::quiet_NaN());  // NaN for the scalars that AdamW does not read
   scalars[StepScalar::kGradScale] = kScale;
   scalars[StepScalar::kLearningRate] = kLr;
   scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(kBeta1, step);
@@ -28,7 +28,7 @@ View step_scalars(Bed& bed, int64_t step, bool skip) {
   return bed.put(DType::kF64, {StepScalar::kCount}, scalars);
 }
 
-/// Three steps from a given state, in fp64 with the rule of torch.optim.AdamW.
+/// Compares three steps with the rule of torch.optim.AdamW in fp64.
 std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
   Values p = random_values(n, 1), m(static_cast<size_t>(n), 0.0), v = m;
   const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(EachInstructionSet, CpuBackend,
                          testing::Values("generic", "avx2", "avx512", "avx512bf16"),
                          [](const auto& isa) { return std::string(isa.param); });
 
-/// All cases' results, optionally without gemm's.
+/// The results of all cases; without `with_gemm`, except those of gemm.
 std::map<std::string, Values> results(const char* isa, bool with_gemm) {
   const std::unique_ptr<Backend> backend = backend_for(isa);
   Stream stream = backend->make_stream();

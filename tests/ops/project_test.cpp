@@ -1,5 +1,5 @@
-// Weights with a separate type, which only the CPU supports, so they are not among the cases for every
-// backend.
+// Weights in another type than the activations. Only the CPU supports them, so they are not among the cases
+// for every backend.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -28,10 +28,10 @@ struct Sizes {
 const std::vector<Sizes> kSizes{{1, 1, 1},    {1, 5, 3},    {1, 70, 129}, {2, 33, 64}, {3, 9, 31},
                                 {4, 64, 100}, {7, 130, 48}, {8, 67, 257}, {9, 40, 65}, {40, 300, 96}};
 
-/// A tensor of any weight type as the kernels see it.
+/// Weights of any type, as the kernels read them.
 struct Weights {
   View view, scales;
-  Values values;  // the numbers that it represents
+  Values values;  // the numbers that `view` represents
 };
 
 Weights make_weights(Bed& bed, DType dtype, const Shape& shape) {
@@ -98,7 +98,7 @@ TEST_P(Narrow, RoundsEachRowToItsOwn127Steps) {
   Bed bed(stream);
   const Shape shape{3, 37};
   Values values = random_values(shape.elements(), 4);
-  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;  // the neighbours keep their precision
+  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;  // rows next to row 1 must keep their precision
   for (size_t i = 0; i < 37; ++i) values[74 + i] = 0;
   const View w = bed.put(DType::kF32, shape, values), q = bed.empty(DType::kI8, shape),
              scales = bed.empty(DType::kF32, {3});
@@ -147,7 +147,7 @@ TEST_P(Narrow, LooksUpRowsOfNarrowTables) {
   }
 }
 
-// A cache in bf16 rounds only keys and values: the reference gets them rounded.
+// A bf16 cache rounds keys and values and nothing else, so the reference gets rounded keys and values.
 TEST_P(Narrow, AttendsOverACacheInBf16) {
   Stream stream = this->stream();
   for (const HeadShape& h :

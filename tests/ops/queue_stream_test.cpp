@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Work that waits until it is released; the gate waits for its stream before it ends.
+/// Work that waits until open(). The stream must be synchronized before the gate is destroyed.
 class Gate {
  public:
   std::function<void()> wait() {
@@ -50,7 +50,7 @@ class QueueStream : public testing::Test {
   Stream compute_ = backend_->make_stream(), queue_ = backend_->make_queue_stream();
 };
 
-/// The message with which `call` fails, and its kind.
+/// The kind and the message of the error that `call` throws.
 template <class Call>
 std::pair<std::optional<ErrorKind>, std::string> failure_of(const Call& call) {
   try {
@@ -92,12 +92,12 @@ TEST_F(QueueStream, MovesFillsAndAdds) {
   for (size_t i = 0; i < kElements; ++i) from[i] = static_cast<float>(i % 200);  // exact in bf16
   queue_.fill(view(x, DType::kF32), 0.5);
   queue_.from_host(view(y, DType::kF32), from.data());
-  std::fill(from.begin(), from.end(), -1.0f);  // may be reused on return
+  std::fill(from.begin(), from.end(), -1.0f);  // `from` may be reused on return
   queue_.add(view(y, DType::kF32), view(x, DType::kF32));
   queue_.add(view(y, DType::kF32), view(x, DType::kF32));
   queue_.copy(view(narrow, DType::kBf16), view(y, DType::kF32));
   queue_.copy(view(x, DType::kF32), view(narrow, DType::kBf16));
-  queue_.to_host(back.data(), view(x, DType::kF32));  // can be read on return
+  queue_.to_host(back.data(), view(x, DType::kF32));  // `back` can be read on return
   for (size_t i = 0; i < kElements; ++i) ASSERT_EQ(back[i], static_cast<float>(i % 200 + 1)) << i;
 }
 
@@ -135,7 +135,7 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
     std::this_thread::sleep_for(10ms);
     gate.open();
   });
-  compute_.wait(event);  // and not for what was enqueued after it
+  compute_.wait(event);  // waits for the event, not for work enqueued after it
   EXPECT_TRUE(done.load());
   opener.join();
   after.open();
@@ -160,7 +160,7 @@ TEST_F(QueueStream, WaitsForAnotherQueueStreamWithoutItsCaller) {
 TEST_F(QueueStream, EventsOfWorkThatIsDoneAtOnceAreNotWaitedFor) {
   const Event event = compute_.record();
   queue_.wait(event);
-  queue_.wait(queue_.record());  // itself
+  queue_.wait(queue_.record());  // an event of the queue itself
   compute_.wait(Event{});
   queue_.synchronize();
   compute_.synchronize();

@@ -8,8 +8,7 @@
 
 namespace megalith::test {
 
-/// The ops as plain loops in fp64, written from the op structs' comments; every backend is compared with
-/// them.
+/// References for every backend: the ops as plain loops in fp64, written from the comments of the op structs.
 using Values = std::vector<double>;
 
 struct GemmShape {

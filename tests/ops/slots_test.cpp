@@ -1,5 +1,5 @@
-// What adapters need in addition to matrix products. Only the CPU supports it, so it is not among the cases
-// for every backend.
+// The ops that adapters need in addition to matrix products. Only the CPU supports them, so they are not
+// among the cases for every backend.
 #include "libcore/ops/slots.h"
 
 #include <cmath>
@@ -20,7 +20,8 @@ class SlotOps : public testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(Types, SlotOps, testing::Values(DType::kF32, DType::kBf16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
-/// The column of a whole row that column `column` of the part corresponds to, by hand.
+/// The column of a whole row that corresponds to column `column` of the selected part, computed
+/// independently.
 int64_t place(const Slots& slots, int64_t column) {
   const int64_t wide = slots.count * slots.inner;
   return column / wide * slots.slots * slots.inner + slots.first * slots.inner + column % wide;

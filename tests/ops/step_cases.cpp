@@ -8,7 +8,7 @@
 namespace megalith::test {
 namespace {
 
-/// Adds to what is there already.
+/// ScaledSum must add to the value that is there already.
 std::vector<Outcome> run_scaled_sum(Bed& bed, int64_t n) {
   Values x = random_values(n, 1);
   constexpr double kFactor = 1.0 / 3, kBefore = 0.5;
@@ -27,7 +27,7 @@ struct Decision {
 };
 
 std::vector<Outcome> run_decide_step(Bed& bed, const Decision& c) {
-  Values before(StepScalar::kCount, 7.0);  // the others stay unchanged
+  Values before(StepScalar::kCount, 7.0);  // DecideStep must not change the scalars that it does not write
   before[StepScalar::kLoss] = c.loss;
   before[StepScalar::kSumSquares] = c.sum_squares;
   before[StepScalar::kLossScale] = c.loss_scale;

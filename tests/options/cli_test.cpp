@@ -212,7 +212,7 @@ TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
   EXPECT_EQ(complaint_of("--x"), "unknown option \"--x\"");
   EXPECT_EQ(complaint_of("--q"), "unknown option \"--q\"");
   EXPECT_EQ(complaint_of("--sxc-length"),
-            "unknown option \"--sxc-length\"");  // differs in two of three letters of a word
+            "unknown option \"--sxc-length\"");  // two of the three letters of a word differ
   EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
   EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
   EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
@@ -303,7 +303,7 @@ TEST(Options, ReportEveryComplaintAtOnce) {
             "--dry-run with --coats 9 is odd");
 }
 
-/// The complaints about `arguments` with this config file, under a rule.
+/// The complaints of an app with this rule about `arguments` and this config file.
 std::string complaint_with_file(const std::string& file, const std::vector<std::string>& arguments,
                                 const std::function<void(Problems&)>& rule) {
   Paint paint;
@@ -376,7 +376,7 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
             std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
 }
 
-/// Options that one program ignores and another has.
+/// Options that the painter's program ignores but another program has.
 struct Scaffold {
   std::string kind;
   int boards = 1;
@@ -399,7 +399,7 @@ constexpr OptionFate kOfScaffolds[] = {{.name = "kind", .values = OptionFate::kO
                                        {.name = "crew", .values = OptionFate::kSeveral},
                                        {.name = "whistle"}};
 
-/// The scaffold of a painter's command, and the complaints about it.
+/// The scaffold that a painter's command gives, and the complaints about it.
 std::pair<Scaffold, std::string> scaffold_of(const std::vector<std::string>& arguments) {
   std::pair<Scaffold, std::string> out;
   Paint paint;
@@ -463,7 +463,8 @@ std::string fate_of(std::span<const OptionFate> fates, const std::string& name, 
   return log.lines.empty() ? "taken" : log.lines.front().substr(log.lines.front().find(name));
 }
 
-// Once an ignored name from a refused family was refused in a file and ignored on the command line.
+// An earlier version refused an ignored name from a refused family in a file, but ignored it on the command
+// line.
 TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out"},
@@ -486,7 +487,7 @@ TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   }
 }
 
-// Once refused on the command line and in a file, but accepted in a log.
+// An earlier version refused such an option on the command line and in a file, but accepted it in a log.
 TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out", .only = "framed walls"},

@@ -55,7 +55,7 @@ class Completion : public testing::TestWithParam<const char*> {
     make_directories(folder_ / "here/subfolder");
     write_file(folder_ / "here/subfile", "");
   }
-  /// Runs a shell there on a program made for the test; returns the words, sorted.
+  /// Runs a shell in the folder, with a program made for the test. Returns the words that it offers, sorted.
   template <class Config = Ride>
   std::string offered(const std::string& shell, const std::string& program) {
     write_file(folder_ / "ride", script<Config>(shell));

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// Kind and text of the Error that reading this file throws.
+/// The kind and the text of the Error that reading this file throws.
 std::pair<ErrorKind, std::string> refusal(const std::string& path) {
   try {
     read_config_file(path);
@@ -126,7 +126,7 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   EXPECT_FALSE(config.checkpoint.load_optim);
 }
 
-// Such files took 250 bytes of memory per byte, or twice the time with each anchor.
+// Without limits, such files took 250 bytes of memory for each byte, or twice the time with each anchor.
 TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
   const test::TempDir folder;
   const std::string path = folder / "run.yaml";

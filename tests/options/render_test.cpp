@@ -126,7 +126,7 @@ TEST(Render, ManPageIsReadByGroffWithoutWarning) {
   EXPECT_EQ(page.code, 0);
   EXPECT_EQ(page.err, "");
   const std::string words =
-      std::regex_replace(page.out, std::regex("\\s+"), " ");  // lines are padded with blanks
+      std::regex_replace(page.out, std::regex("\\s+"), " ");  // man pads lines with blanks
   for (const char* text : {"MEGALITH-RIDE(1)", "megalith-ride - Ride a bike.", "--log_folder DIR",
                            "--[no-]helmet", ".hidden request", "An option is unknown"})
     EXPECT_NE(words.find(text), std::string::npos) << text << '\n' << page.out;
@@ -163,7 +163,7 @@ TEST(Render, ManPageBreaksListsOfChoices) {
   const test::TempDir folder;
   write_file(folder / "wide.1", options.man());
   const auto page = test::run_command("groff -man -Tascii -ww -P-cbou " + folder / "wide.1");
-  EXPECT_EQ(page.err, "");  // for example "cannot adjust line" for a list longer than a line
+  EXPECT_EQ(page.err, "");  // man would say "cannot adjust line" of a list longer than a line
   EXPECT_NE(page.out.find("second-of-many-kinds,"), std::string::npos) << page.out;
   for (const std::string& line : split(page.out, '\n')) EXPECT_LE(line.size(), 80u) << line;
 }

@@ -27,7 +27,7 @@ TEST(ContextRows, AreTwoChunksOfTheSequence) {
   EXPECT_THROW(context_rows(0, 2, 3), Error);
 }
 
-// A sequence-parallel rank has the rows of a share of them, which may lie in both spans.
+// A sequence-parallel rank has only some of its context rank's rows, and these may lie in both chunks.
 TEST(ContextRows, CanBeCutAgain) {
   const RowPositions rows = context_rows(0, 2, 6);
   EXPECT_EQ(positions(rows, 6), (std::vector<int64_t>{0, 1, 2, 9, 10, 11}));
@@ -89,7 +89,7 @@ TEST(ContextRegion, GathersEachRowAtItsPosition) {
     });
 }
 
-// Rank r adds (r + 1) * position to each row.
+// Rank r's `whole` holds (r + 1) * position in each row.
 TEST(ContextRegion, AddsUpThisRanksRows) {
   on_context_ranks(3, [](const ContextRegion& region) {
     Sequence s(12);

@@ -20,17 +20,17 @@ double value_of(uint16_t bits, int exponent) {
   return sign * std::ldexp((1 << fraction) + steps, power - bias - fraction);
 }
 
-/// The 16-bit float nearest to `value`, the even one of two; found by looking at all of them around it.
+/// The 16-bit float nearest to `value`, and of two equally near ones the even one; found by bisection.
 uint16_t nearest_of(double value, int exponent) {
   if (std::isnan(value)) return 0x7fff;
   const uint16_t infinity = static_cast<uint16_t>(((1 << exponent) - 1) << (15 - exponent));
   const double absolute = std::abs(value);
-  uint16_t low = 0, high = infinity;  // positive values are in the order of their bits
+  uint16_t low = 0, high = infinity;  // positive values have the order of their bits
   while (high - low > 1) {
     const auto middle = static_cast<uint16_t>((low + high) / 2);
     (value_of(middle, exponent) <= absolute ? low : high) = middle;
   }
-  // After the greatest finite number rounding sees the next power of two, not infinity.
+  // For rounding, the value after the greatest finite number is the next power of two, not infinity.
   const double above = high == infinity
                            ? 2 * value_of(static_cast<uint16_t>(infinity - (1 << (15 - exponent))), exponent)
                            : value_of(high, exponent);

@@ -51,7 +51,7 @@ class Tensor {
 inline constexpr DType kReduced[] = {DType::kF32, DType::kBf16, DType::kF16,
                                      DType::kF64, DType::kI32,  DType::kI64};
 
-/// What rank `rank` has at place i: any number of the type's, the same in every run.
+/// Element i of rank `rank`: an arbitrary number of the type, the same in every run.
 double element(DType dtype, int rank, int64_t i);
 Tensor tensor_of(DType dtype, int rank, int64_t elements);
 std::vector<Tensor> tensors_of(DType dtype, int ranks, int64_t elements);
@@ -59,7 +59,7 @@ std::vector<Tensor> tensors_of(DType dtype, int ranks, int64_t elements);
 /// The reduction of `tensors`, element by element: 16-bit types are added in fp32, in rank order.
 Tensor reduced(std::vector<Tensor>& tensors, DType dtype, Reduce reduce);
 
-/// A rank's means: its backend, and both kinds of stream.
+/// What a rank needs to compute: its backend, and both kinds of stream.
 struct Rank {
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream compute = backend->make_stream(), queue = backend->make_queue_stream();

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTimeout(1000);
 
-/// The body on each of the ranks, which are threads; what each of them threw.
+/// Runs the body on each rank, a thread; returns the message that each rank threw.
 std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   const auto each = [&](Communicator& comm) {
@@ -32,7 +32,7 @@ std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>
   };
   try {
     run_thread_ranks(ranks, {.timeout = kTimeout}, each);
-  } catch (const Error&) {  // what stopped the run; each rank's own words are kept
+  } catch (const Error&) {  // the run's first error; each rank's own message is in `messages`
   }
   return messages;
 }

@@ -15,8 +15,8 @@ Topology make(int tensor, int context, int pipeline, int world) {
   return Topology(sizes, world);
 }
 
-// The groups that Megatron's documentation of initialize_model_parallel lists for 16 GPUs, tensor 2,
-// pipeline 4.
+// The groups that Megatron's documentation of initialize_model_parallel lists for 16 GPUs with tensor size 2
+// and pipeline size 4.
 TEST(Topology, GroupsAreThoseOfMegatronsExample) {
   const Topology t = make(2, 1, 4, 16);
   EXPECT_EQ(t.group(0, {Axis::kData}), (std::vector<int>{0, 2}));

@@ -40,7 +40,7 @@ TEST(ParameterCount, OfARankIsTheCutPartAndTheRepeatedPart) {
 TEST(ClosedForms, EqualTheRealStage) {
   ModelConfig shapes[] = {gpt(2, 64, 4, 32, 512), llama(2, 64, 4, 2, 176, 512)};
   for (ModelConfig& m : shapes) {
-    m.attention_dropout = m.hidden_dropout = 0;  // Megatron keeps masks, ours are recomputed
+    m.attention_dropout = m.hidden_dropout = 0;  // Megatron keeps the masks; our trainer recomputes them
     m.seq_length = m.max_positions = 32;
     for (int tensor : {1, 2}) {
       const auto with_layers = [&](int layers) {
@@ -85,8 +85,8 @@ TEST(BlockActivations, HoldTheScoresTwiceWhereTheSoftmaxKeepsItsInput) {
   EXPECT_DOUBLE_EQ(block_activations(p, c) - once, 2.0 * 64 / 8 * 2048 * 2048);
 }
 
-// Both products of the scores, 4 s^2 h operations, at a part of the A100's 19.5 TFLOP/s in fp32 if the matrix
-// units' 16-byte words do not divide a head.
+// The two products of attention have 4 s^2 h operations. If a head is not a whole number of the matrix units'
+// 16-byte words, they run at a share of the A100's 19.5 TFLOP/s in fp32.
 TEST(LayerPrice, HeadsThatAreNoMultipleOfEightUseTheVectorUnits) {
   Coefficients half = fitted_coefficients();
   half.vector_rate = 0.5;
@@ -104,11 +104,11 @@ TEST(LayerPrice, HeadsThatAreNoMultipleOfEightUseTheVectorUnits) {
   };
   const double operations = 4.0 * 2048 * 2048 * 13824;
   EXPECT_NEAR(slower(128), 2 * operations / 19.5e12, 1e-9);  // 108 channels
-  EXPECT_EQ(slower(144), 0);                                 // 96
+  EXPECT_EQ(slower(144), 0);                                 // 96 channels
 }
 
-// 2048 x 6144 values of 2 bytes: a device sends them all over 200 Gbit/s, or an eighth of them, and then
-// receives the other seven eighths over 300 GB/s.
+// 2048 x 6144 values of 2 bytes: a device sends all of them over 200 Gbit/s; with scattered messages it sends
+// an eighth, and gathers the other seven eighths over 300 GB/s.
 TEST(StepTime, ScatteredMessagesSendAPartAndGatherTheWhole) {
   Coefficients plain = fitted_coefficients();
   plain.network_rate = plain.link_rate = 1;
@@ -123,8 +123,8 @@ TEST(StepTime, ScatteredMessagesSendAPartAndGatherTheWhole) {
   EXPECT_NEAR(step_time(p, c).pipeline_comm, hops * (bytes / 8 / 25e9 + 7.0 / 8 * bytes / 300e9), 1e-12);
 }
 
-// Megatron-LM's README, "Distributed Optimizer": bf16 parameters with fp32 gradients take 18 bytes, 6 + 12/d
-// sharded; fp32 16, 8 + 8/d.
+// Megatron-LM's README, "Distributed Optimizer": a bf16 parameter with an fp32 gradient takes 18 bytes, or 6
+// + 12/d if sharded; an fp32 parameter takes 16, or 8 + 8/d.
 TEST(MemoryEstimate, StateBytesPerParameterAreMegatrons) {
   PlanProblem p = gpt_22b(64);
   const auto state = [&](bool sharded) {
@@ -145,7 +145,7 @@ TEST(MemoryEstimate, EarlierStagesHoldMoreMicrobatches) {
   PlanProblem p = gpt_22b(8);
   const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});
   const double first = memory_estimate(p, c, 0).activations, third = memory_estimate(p, c, 2).activations;
-  EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B: pipeline - stage microbatches
+  EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B holds (pipeline - stage) microbatches
 }
 
 TEST(Search, FindsPlansThatFitFastestFirst) {

@@ -26,14 +26,14 @@ namespace megalith::test {
 struct FaultWatch::Shared {
   std::atomic<int> calls{0};
   std::atomic<bool> fired{false};
-  std::atomic<const char*> call{""};  // the last one that the fault hit, a literal
+  std::atomic<const char*> call{""};  // name of the last call that the fault hit, a literal
 };
 
 namespace {
 
-FaultWatch::Shared* shared = nullptr;  // in a child with a fault
+FaultWatch::Shared* shared = nullptr;  // set in a child with a fault
 Fault fault;
-std::vector<FileCall>* call_log = nullptr;                            // in run_logged()
+std::vector<FileCall>* call_log = nullptr;                            // set in run_logged()
 std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and position of each descriptor
 
 // Counts a call; returns whether the fault applies to it.
@@ -52,7 +52,7 @@ bool hit(const char* call) {
   return true;
 }
 
-// For calls that either happen or not: whether to fail now. Does not return from a kill.
+// Whether a call that cannot be half done has to fail now. Does not return if the fault is a kill.
 bool fails(const char* call) {
   if (!hit(call)) return false;
   if (fault.mode == Fault::kKill) raise(SIGKILL);
@@ -60,7 +60,7 @@ bool fails(const char* call) {
   return true;
 }
 
-/// A file or folder, not a socket or pipe; preserves errno.
+/// Whether `fd` is a file or folder, not a socket or pipe. Preserves errno.
 bool is_on_disk(int fd) {
   const int before = errno;
   struct stat info {};

@@ -6,8 +6,8 @@
 
 namespace megalith::test {
 
-/// What happens to one of the calls that change the file system (open for writing, write, fsync, close,
-/// rename, mkdir, unlink, …; those on sockets and pipes do not count).
+/// A fault of one of the calls that change the file system (open for writing, write, fsync, close, rename,
+/// mkdir, unlink, …; those on sockets and pipes do not count).
 struct Fault {
   enum Mode {
     kNone,
@@ -17,18 +17,19 @@ struct Fault {
   } mode = kNone;
   int at = 0;  // which call, from 1
   int error = 0;
-  std::vector<std::string> every = {};  // instead of `at`: each call of these functions
+  std::vector<std::string> every = {};  // instead of `at`: the fault hits each call of these functions
 };
 
 struct FaultRun {
-  int calls = 0;       // made, up to the kill
+  int calls = 0;       // number of calls made, up to the kill
   bool fired = false;  // the fault happened
   std::string call;    // the name of the function it hit
   bool killed = false;
   int exit_code = 0;  // an Error's code; 0: `body` returned
 };
 
-/// The fault of one process, which its parent creates before it forks and reads afterwards.
+/// The fault of a child process. The parent creates this object before it forks, and reads it after the child
+/// has ended.
 class FaultWatch {
  public:
   FaultWatch();
@@ -40,7 +41,7 @@ class FaultWatch {
   void arm(const Fault& wanted);
   static void disarm();
 
-  int calls() const;         // made while it was armed
+  int calls() const;         // number of calls made while it was armed
   bool fired() const;        // the fault happened
   std::string call() const;  // the name of the function it hit
 
@@ -50,9 +51,9 @@ class FaultWatch {
   Shared* shared_;  // in memory that both processes share
 };
 
-/// Runs `body` in a child process with the fault that is wanted. The functions of the C library are replaced
-/// in the test binary itself, so calls from the library and from libstdc++ count; fsync is counted but not
-/// done (a process's death loses nothing that was written).
+/// Runs `body` in a child process with the wanted fault. The functions of the C library are replaced in the
+/// test binary itself, so calls from the library and from libstdc++ count; fsync is counted but not done (a
+/// process's death loses nothing that was written).
 FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body);
 
 /// One call that changed the file system, as run_logged() saw it.

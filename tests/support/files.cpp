@@ -39,7 +39,7 @@ std::string test_data(std::string_view path) {
 
 namespace {
 
-/// Whether a shell command continues in the next line: after a backslash, or within quotes.
+/// Whether a shell command continues in the next line, because it ends in a backslash or within quotes.
 bool continues(std::string_view command) {
   char quote = 0;
   for (const char c : command) {

@@ -22,13 +22,14 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-/// For files whose contents do not matter.
+/// Bytes for files whose contents do not matter.
 std::string random_bytes(std::mt19937& random, size_t bytes);
 
 /// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);
 
-/// The file of a page: of "README.md" and the like in the root, of one in lower case in docs/.
+/// The path of a page's file: "README.md" and the like are in the root folder, pages with lower-case names in
+/// docs/.
 std::string page_path(std::string_view page);
 
 /// The commands of the ```sh blocks of a page: doc_commands("convert.md"). A

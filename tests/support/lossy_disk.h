@@ -9,7 +9,7 @@
 
 namespace megalith::test {
 
-/// A file system that keeps only what was synced for sure after a power failure.
+/// A file system of which a power failure certainly leaves only what was synced.
 class LossyDisk {
  public:
   /// Treats everything below the folder `root` as synced.
@@ -18,9 +18,9 @@ class LossyDisk {
   /// Applies a call that run_logged() recorded, below `root`.
   void apply(const FileCall& call);
 
-  /// Writes to the folder `to` what may be found after the power failure: synced file contents, and of each
-  /// directory entry the synced or, where `kept` says so, the latest state. Entries are independent: only a
-  /// sync orders them.
+  /// Writes to the folder `to` what may be found after the power failure: the synced contents of files, and
+  /// each directory entry in its synced state or, if `kept` returns true, in its latest state. Entries are
+  /// independent of each other: only a sync orders them.
   void restore(const std::string& to, const std::function<bool()>& kept) const;
 
  private:

@@ -22,7 +22,7 @@ inline void to_theirs(const RenamedTensor& renamed, size_t part, ConstView ours,
       }
 }
 
-/// Tensors in memory, f32.
+/// A tensor file in memory, f32.
 class MemoryTensors final : public TensorFile {
  public:
   explicit MemoryTensors(std::map<std::string, std::pair<Shape, std::vector<float>>> values)

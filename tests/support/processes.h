@@ -8,7 +8,7 @@
 
 namespace megalith::test {
 
-/// How a test process ended: what its body returned or threw.
+/// How a test's process ended, and what its body returned or threw.
 struct ProcessResult {
   int code = 0;      // 0, or the exit code of the thrown Error
   std::string text;  // what the body returned, or the Error's message

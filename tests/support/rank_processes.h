@@ -13,16 +13,16 @@ namespace megalith {
 
 /// How a rank's process ended.
 struct RankEnd {
-  int status = 0;      // as from waitpid()
+  int status = 0;      // as waitpid() gives it
   std::string error;   // what its body threw, or the failed expectations
-  double seconds = 0;  // since all were connected
+  double seconds = 0;  // from when all were connected to its end
 
   bool is_exit(int code) const;
   bool is_signal(int signal) const;
 };
 
-/// Ranks as processes on the loopback interface, killed after a minute. Rank r is called "rank r on host
-/// h<r>".
+/// Ranks that are processes on the loopback interface. They are killed after a minute. Rank r is called "rank
+/// r on host h<r>".
 class Processes {
  public:
   using Body = std::function<void(Communicator& world)>;
@@ -31,9 +31,9 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  /// Runs the body in each rank and returns when all have ended. A body that throws ends with its exit code,
-  /// one in which an EXPECT failed with 1. `meanwhile` runs in this process once all ranks have called
-  /// ready().
+  /// Runs the body in each rank and returns when all have ended. A process whose body throws ends with the
+  /// Error's exit code; one in which an EXPECT failed ends with 1. `meanwhile` runs in this process once all
+  /// ranks have called ready().
   std::vector<RankEnd> run(const Body& body, const std::function<void()>& meanwhile = {});
 
   // In a body:

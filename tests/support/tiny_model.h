@@ -13,16 +13,16 @@ namespace megalith::test {
 ModelConfig tiny_gpt2();   // learned positions, LayerNorm, GELU, biases, tied head; dropout off
 ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 
-/// A placed model on the CPU with memory to run it.
+/// A model on the CPU, with its parameters placed and memory to run it.
 struct TinyModel {
   explicit TinyModel(const ModelConfig&, const RecomputePlan& = {}, DType = DType::kF32);
 
-  /// Sum of grad_scale * token losses; with training the gradients are computed too (added to).
+  /// The sum of grad_scale * loss over the tokens. With `training`, also adds to the gradients.
   double loss(const Microbatch&, bool training);
   Ctx ctx(bool training);
-  std::vector<float> read(ConstView) const;     // to the host
-  double sum(ConstView) const;                  // of f32
-  void write(View, const std::vector<float>&);  // from it
+  std::vector<float> read(ConstView) const;     // copies to the host
+  double sum(ConstView) const;                  // of an f32 tensor
+  void write(View, const std::vector<float>&);  // copies from the host
 
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream{*backend};
@@ -45,7 +45,7 @@ struct HostBatch {
 
   int64_t s, b;
   std::vector<int32_t> tokens, labels;
-  std::vector<float> mask;  // a few zeros
+  std::vector<float> mask;  // with a few zeros
   std::vector<int64_t> samples;
 };
 

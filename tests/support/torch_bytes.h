@@ -11,11 +11,11 @@ namespace megalith::test {
 struct ZipMember {
   std::string name, bytes;
   uint16_t method = 0, flags = 0;
-  int64_t directory_size = -1;  // as stated in the directory; -1: the true one
+  int64_t directory_size = -1;  // as the directory states it; -1: the true size
   uint32_t crc_error = 0;       // added to the true CRC
   uint32_t local = 0;           // added to the true offset
 };
-/// An archive that stores its members uncompressed; `zip64` gives it the wide end record and wide sizes.
+/// An archive that stores its members uncompressed; `zip64`: with the end record and the sizes of ZIP64.
 std::string zip_of(const std::vector<ZipMember>& members, bool zip64 = false);
 
 /// Little-endian numbers.
@@ -29,8 +29,8 @@ std::string text(std::string_view value);                            // BINUNICO
 std::string whole(int64_t value);                                    // LONG1
 std::string global(std::string_view module, std::string_view name);  // GLOBAL
 std::string tuple(const std::vector<std::string>& items);
-std::string wholes(const std::vector<int64_t>& items);  // a tuple
-/// {key: value, …}, between PROTO 2 and STOP.
+std::string wholes(const std::vector<int64_t>& items);  // a tuple of LONG1
+/// The pickle of the dict {key: value, …}, from PROTO 2 to STOP.
 std::string pickled_dict(const std::vector<std::pair<std::string, std::string>>& items);
 
 struct PickledTensor {
@@ -40,7 +40,7 @@ struct PickledTensor {
 };
 std::string tensor(const PickledTensor& t);
 
-/// A file of torch.save with this pickle and a storage "0" of 0, 1, …, 15 in fp32.
+/// The members of a torch.save file with this pickle and a storage "0" that holds 0, 1, …, 15 in fp32.
 std::vector<ZipMember> torch_members(const std::string& pickle);
 std::string torch_zip(const std::string& pickle);
 

@@ -36,7 +36,7 @@ TEST(StreamSpan, NotesWhatAStreamDoesWhileTheLogIsOn) {
   EXPECT_TRUE(log.take().empty());
 }
 
-// The span belongs to the queue, not the caller: it lasts as long as the work.
+// The span is timed on the queue, not in the caller: it lasts as long as the work.
 TEST(StreamSpan, OfAQueueLastsAsLongAsItsWork) {
   constexpr std::chrono::milliseconds kWork(30);
   const auto backend = make_cpu_backend();

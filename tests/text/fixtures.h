@@ -39,7 +39,7 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
-/// The kind and message of the Error that `call` throws: "65 FILE: …"; "nothing" if it throws none.
+/// The exit code and message of the Error that `call` throws: "65 FILE: …"; "nothing" if it throws none.
 template <class Call>
 std::string error_of(Call&& call) {
   try {
@@ -64,8 +64,8 @@ inline void write_quickly(const std::string& path, const std::string& contents) 
   std::ofstream(path, std::ios::binary) << contents;
 }
 
-/// Calls `use` with damaged copies of `good`: cut short, and with one byte changed. It must throw an Error of
-/// kind kData or nothing (many bytes can change without making a file malformed).
+/// Calls `use` with damaged copies of `good`: cut short, and with one byte changed. `use` must throw an Error
+/// of kind kData or return: many bytes can change without making a file malformed.
 template <class Use>
 void damage(const std::string& good, Use&& use) {
   std::mt19937 random(5);

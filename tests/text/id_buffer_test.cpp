@@ -52,7 +52,7 @@ TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
   for (size_t i = 0; i < 1000; ++i) EXPECT_EQ(ids.ids()[2 * i], i);
 }
 
-/// As many ids as several parts hold, some of them in one call.
+/// More ids than a part holds.
 std::vector<int32_t> many_ids() {
   std::vector<int32_t> ids(IdBuffer::kPartBytes);
   std::iota(ids.begin(), ids.end(), 0);

@@ -23,8 +23,8 @@ class SavedTokenizer : public testing::Test {
     fs::create_directories(dir_ / "k/tokenizer");
     write_file(dir_ / "k/tokenizer/vocab.json", kVocab);
     write_file(dir_ / "k/tokenizer/merges.txt", kMerges);
-    // The form described in docs/formats/checkpoint.md. The checksums were made from XXH64's specification in
-    // Python.
+    // The format of docs/formats/checkpoint.md. The checksums come from a Python implementation of XXH64's
+    // specification.
     const std::string text =
         "{\n \"format\": \"megalith-checkpoint\",\n \"files\": [\n"
         "  {\"name\": \"tokenizer/vocab.json\", \"bytes\": 16, \"xxh64\": \"VOCAB\"},\n"
@@ -117,7 +117,7 @@ TEST_F(SavedTokenizer, IsFoundByAnIndexThatIsWhole) {
 
 TEST_F(SavedTokenizer, IsNotLookedForElsewhere) {
   write_file(dir_ / "k/tokenizer/vocab.json", "{}");
-  write_file(dir_ / "k/index.json", "{\"pages\": [}");  // of another program
+  write_file(dir_ / "k/index.json", "{\"pages\": [}");  // the index of another program
   EXPECT_EQ(said(dir_ / "k/tokenizer"), "");
   fs::remove(dir_ / "k/index.json");
   EXPECT_EQ(said(dir_ / "k/tokenizer"), "");

@@ -27,7 +27,7 @@ const std::string kVocab = R"({"!": 0, "\"": 1, "\u0120a": 2})", kMerges = "#ver
                       "ELF\x02\x01\x01",
                       7);
 
-/// The contents of the files in the table below, by their names.
+/// The contents of a file in the table below, chosen by its name.
 std::string contents_of(const std::string& name) {
   if (name.ends_with("vocab.json")) return kVocab;
   if (name.ends_with("merges.txt")) return kMerges;
@@ -39,8 +39,8 @@ std::string contents_of(const std::string& name) {
 
 using Find = std::function<std::optional<TokenizerFiles>(const std::string&, const std::string&)>;
 
-/// The answer for a folder: "none", the type and the files as they are named in the folder (".": the folder
-/// itself), or the message.
+/// What `find` returns for a folder: the type and the names of the files in the folder (".": the folder
+/// itself), "none", or the error message.
 std::string answer(const Find& find, const fs::path& folder, const std::string& type) {
   try {
     const auto found = find(folder.string(), type);
@@ -57,8 +57,8 @@ std::string answer(const Find& find, const fs::path& folder, const std::string& 
 struct Folder {
   std::vector<const char*> files;
   const char* type;        // requested type
-  std::string found;       // by find_tokenizer(), in the folder itself
-  std::string recognized;  // by recognize_tokenizer(), under other names too; empty: the same
+  std::string found;       // the answer of find_tokenizer()
+  std::string recognized;  // the answer of recognize_tokenizer(); empty: as `found`
 };
 
 TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
@@ -75,7 +75,7 @@ TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
       {{"vocab.json", "merges.txt"}, "", gpt2, ""},
       {{"tokenizer.json"}, "", whole, ""},
       {{"tokenizer.json"}, kLlama2, whole, ""},
-      // As in transformers, the single file first: it alone says how its texts are split (Qwen2's).
+      // As in transformers, tokenizer.json comes first: no other file says how texts are split (Qwen2's).
       {{"vocab.json", "merges.txt", "tokenizer.json"}, "", whole, ""},
       {{"vocab.json", "merges.txt", "tokenizer.json"}, kHuggingFace, whole, ""},
       {{"vocab.json", "merges.txt", "tokenizer.json"}, kGpt2, gpt2, ""},
@@ -93,7 +93,7 @@ TEST(TokenizerFiles, AreKnownByWhatTheFolderHolds) {
       {{"sentencepiece.bpe.model"}, "", "Llama2Tokenizer sentencepiece.bpe.model", ""},
       {{"tiktoken.model"}, "", "TikTokenizer tiktoken.model", ""},
       {{"tiktoken.model", "tokenizer.json"}, kTikToken, "TikTokenizer tiktoken.model", ""},
-      // The names in DLC's guide and of tiktoken's downloads, and as a checkpoint keeps it.
+      // The file names in DLC's guide, those of tiktoken's downloads, and a checkpoint's folder.
       {{"gpt2-vocab.json", "gpt2-merges.txt"},
        "",
        "none",
@@ -159,7 +159,7 @@ TEST(TokenizerFiles, MayHaveOtherNamesThanTheUsual) {
   write_file(dir / "words", kVocab);
   write_file(dir / "pairs", kMerges);
   write_file(dir / "whole", "{}");
-  write_file(dir / "tokenizer.json", "{}");  // not named, so not one of them
+  write_file(dir / "tokenizer.json", "{}");  // not given to `gpt2`, so not part of it
   const TokenizerFolder gpt2({{"vocab.json", dir / "words"}, {"merges.txt", dir / "pairs"}});
   EXPECT_EQ(gpt2.path, dir / "words");
   EXPECT_TRUE(gpt2.has("merges.txt"));
@@ -187,7 +187,7 @@ TEST(TokenizerFiles, SayWhatIsWanted) {
   EXPECT_NE(answer(find_tokenizer, dir.path(), "").find("tokenizer.model" + wanted), std::string::npos);
 }
 
-// A checkpoint's own tokenizer instead of the one that its run had.
+// The options get a checkpoint's own tokenizer instead of the one that its run had.
 TEST(TokenizerFiles, OfACheckpointTakeThePlaceOfThoseOfItsRun) {
   const auto with_own = [](const char* type, const std::string& folder) {
     Json args = Json::object();

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// The work ends only when the owner continues, and the owner only when the work does.
+// Deadlocks unless both run at once: the work waits for the owner, and the owner for the work.
 TEST(Beside, WorksWhileItsOwnerDoes) {
   std::promise<void> owner, worker;
   Beside work([&] {
@@ -49,7 +49,7 @@ TEST(RunBeside, GivesEachShareToAThreadOfItsOwn) {
     run_beside(shares, [&](size_t i) {
       threads[i] = std::this_thread::get_id();
       --waiting;
-      while (waiting > 0) std::this_thread::yield();  // until all have begun
+      while (waiting > 0) std::this_thread::yield();  // waits until all shares have begun
     });
     if (shares > 0) {
       EXPECT_EQ(threads[0], std::this_thread::get_id());

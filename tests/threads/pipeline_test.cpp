@@ -17,7 +17,7 @@ struct Number {
   int value = 0, doubled = 0;
 };
 
-/// 0 .. count-1 through the pipeline; work and source may be made to fail.
+/// Sends the numbers 0 to count-1 through a pipeline, whose source and work can be made to fail.
 struct Counting {
   int count = 1000;
   int source_fails_at = -1;
@@ -86,7 +86,7 @@ TEST(Pipeline, RethrowsTheFirstErrorOfTheDataAfterAllThatCameBefore) {
     Counting c{.work_fails_at = {503, 501, 502}};
     EXPECT_EQ(c.error(), "work 501");
     EXPECT_EQ(c.got, doubles(501));
-    EXPECT_LE(c.produced, 501 + 10 + 1);  // and does not run on
+    EXPECT_LE(c.produced, 501 + 10 + 1);  // the source stops soon after the failure
   }
   Counting late{.source_fails_at = 300, .work_fails_at = {200}};
   EXPECT_EQ(late.error(), "work 200");
@@ -113,7 +113,7 @@ TEST(Pipeline, NeverHoldsMoreItemsOrWeightThanAllowed) {
   stages.weight = 10;
   stages.source = [&](size_t, size_t& own, const auto& grow) {
     if (next == 500) return false;
-    own = next % 50 == 49 ? 1000 : next % 3 == 0 ? 30 : 10;  // 1000 is more than the limit: it must be alone
+    own = next % 50 == 49 ? 1000 : next % 3 == 0 ? 30 : 10;  // 1000 is above the limit: it must be alone
     if (own > 10) grow(own);
     weight += own;
     EXPECT_TRUE(own < 1000 || inside == 0);
@@ -141,7 +141,7 @@ TEST(Pipeline, StopsASourceThatWaitsForRoomAndOneThatWaitsOutside) {
     n = next++;
     if (n == 1) {
       while (!interrupted) std::this_thread::yield();
-      grow(1'000'000);  // the item before is still in the pipeline: this would wait for ever
+      grow(1'000'000);  // the previous item is still in the pipeline, so that this would wait for ever
     }
     return true;
   };
@@ -169,11 +169,11 @@ TEST(PipelineGate, GivesAWorkerTheSlotThatItHad) {
   EXPECT_NE(first, second);
   gate.finish(0);
   gate.finish(1);
-  sink(1, first);  // whoever brings it to the sink
+  sink(1, first);  // it does not matter which worker takes an item to the sink
   sink(1, second);
-  EXPECT_EQ(fill(0), first);  // though the other one was left later
+  EXPECT_EQ(fill(0), first);  // its own last slot, although `second` was freed later
   EXPECT_EQ(fill(1), second);
-  EXPECT_NE(fill(1), first);  // the third
+  EXPECT_NE(fill(1), first);  // a slot that it has not used before
 }
 
 }  // namespace

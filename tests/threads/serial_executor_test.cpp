@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A job that is known to have begun and ends when it is released; the executor must end before it.
+/// A job that signals when it has begun and ends when it is released. The executor must be destroyed before
+/// this object.
 class HeldJob {
  public:
   std::function<void()> job() {
@@ -117,7 +118,7 @@ TEST(SerialExecutor, DropsWhatHasNotBegunWhenItIsDestroyed) {
     thread.give([&] { second = true; });
     held.await_begin();
     release = std::async(std::launch::async, [&] {
-      std::this_thread::sleep_for(20ms);  // the destructor waits meanwhile
+      std::this_thread::sleep_for(20ms);  // the executor's destructor is waiting meanwhile
       held.release();
     });
   }

@@ -16,7 +16,7 @@ namespace {
 
 struct Scale {
   double low = 0, high = 1;
-  double step() const {  // 1, 2 or 5 times a power of ten, four to nine steps
+  double step() const {  // 1, 2 or 5 times a power of ten, so that the scale has four to nine steps
     const double rough = (high - low) / 5;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     const double lead = rough / power;
@@ -31,9 +31,10 @@ void stretch(Scale& scale, double value) {
   scale.high = std::max(scale.high, value);
 }
 
-/// Dots lie around a line. The few that are far off, such as a first step, would flatten the line.
+/// Widens the scale to hold the dots, except those far from the lines: the few outliers, such as the first
+/// step of a run, would flatten the lines.
 void stretch_by_dots(Scale& scale, const std::vector<ChartSeries>& series) {
-  constexpr double kFar = 0.5;  // of the max value of the lines
+  constexpr double kFar = 0.5;  // share of the lines' largest absolute value
   const double reach = kFar * std::max(-scale.low, scale.high);
   const bool no_line = scale.low > scale.high;
   const Scale near{no_line ? -kEndless : scale.low - reach, no_line ? kEndless : scale.high + reach};
@@ -69,7 +70,7 @@ class Ticks {
     const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
     const double power = std::floor(std::log10(scale.step()) + 1e-9);
     scientific_ = size >= 1e7 || (size > 0 && size < 1e-3);
-    // Keeps as many digits of the largest number as a step changes.
+    // As many decimals as are needed to tell two neighbouring steps apart.
     decimals_ =
         static_cast<int>(std::clamp(scientific_ ? std::floor(std::log10(size)) - power : -power, 0.0, 8.0));
   }
@@ -167,11 +168,11 @@ constexpr const char* kStyle =
     ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
     ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
 
-/// What a window does if there are not enough points on one side.
+/// How a window is cut near the ends, where one side has too few points.
 enum class AtEnds { kShrinkBothSides, kCutOneSide };
 
-/// Applies `centre` to the values around each point: a fixed share of all points on either side, fewer at the
-/// ends.
+/// Replaces each value by `centre` of the values in a window around it, which holds a fixed share of all
+/// points on either side, fewer at the ends.
 template <class Centre>
 ChartPoints around_each(const ChartPoints& points, AtEnds ends, const Centre& centre) {
   constexpr size_t kMinSide = 2, kShare = 40;

@@ -13,13 +13,14 @@ using ChartPoints = std::map<int64_t, double>;  // value by iteration
 
 enum class ChartMark {
   kLine,
-  kDottedLine,  // few measurements: each is marked
+  kDottedLine,  // a line with a dot at each point, for few measurements
   kFaintLine,   // the raw values behind a smoothed line
-  kFaintDots,   // dots far from every line do not stretch the scale and are drawn at its edge
+  kFaintDots,   // dots; those far from every line do not widen the scale and are drawn at its edge
 };
 
 /// One curve. `points` and the texts belong to the caller and must outlive the call; values are finite. A
-/// series without points is left out of the picture and its legend; one without a name, out of the legend.
+/// series without points is left out of the picture and its legend; a series with an empty name is left out
+/// of the legend only.
 struct ChartSeries {
   const char* name;
   const char* color;  // as SVG writes it
@@ -29,30 +30,32 @@ struct ChartSeries {
 
 /// The texts of a picture.
 struct ChartNames {
-  std::string title;  // for those who cannot see it: "Loss by iteration"
-  std::string value;  // of the vertical axis: "nats a token"; the horizontal one is iterations
+  std::string title;  // read by screen readers: "Loss by iteration"
+  std::string value;  // label of the vertical axis: "nats a token"; the horizontal one shows iterations
 };
 
-/// Curves over iterations, as an SVG element for a page that styles the classes grid, x, y, axis, legend and
-/// faint. Long curves are thinned to what a screen shows.
+/// Draws curves over iterations as an SVG element for an HTML page, which must style the classes grid, x, y,
+/// axis, legend and faint. A long curve is thinned to as many points as a screen can show.
 std::string chart_svg(const ChartNames& names, const std::vector<ChartSeries>& series);
-/// The same as a separate file.
+/// The contents of an SVG file with the picture that chart_svg() draws.
 std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& series);
 
-/// The mean of the points around each one: a twentieth of all, at least five, with equally many on either
-/// side, so that a line does not shift. Empty for fewer than ten points, which need no smoothing.
+/// Replaces each value by the mean of a window around it: a twentieth of all points, at least five, as many
+/// on the left as on the right, so that the curve does not shift. Empty for fewer than ten points: they need
+/// no smoothing.
 ChartPoints smoothed(const ChartPoints& points);
-/// Smooths with medians instead, so that a few points far off do not move the line. Nor do the first and the
-/// last point: their windows reach to one side.
+/// Like smoothed(), with medians instead of means, so that a few outliers do not move the line. Near the ends
+/// the window is cut on one side only, so that an outlier at the first or last point does not move the line
+/// either.
 ChartPoints running_medians(const ChartPoints& points);
 
-/// Iterations that one run made: those after `start`, up to `end`.
+/// The iterations of one run: those after `start`, up to and including `end`.
 struct LoggedStretch {
   int64_t start = 0, end = std::numeric_limits<int64_t>::max();
 };
 
-/// The mean shown by the last line of a run's log, which has one line in `interval` iterations; nothing if
-/// there is no line.
+/// The mean that the last line of a run's log shows, given that the log has one line for each `interval`
+/// iterations; nothing if it has no line.
 std::optional<double> last_logged_mean(const ChartPoints& points, int64_t interval,
                                        LoggedStretch stretch = {});
 

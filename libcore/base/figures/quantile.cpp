@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// The value with `place` smaller ones before it.
+/// The value at index `place` of the sorted values.
 double at_place(std::vector<double>& values, size_t place) {
   const auto nth = values.begin() + static_cast<std::ptrdiff_t>(place);
   std::nth_element(values.begin(), nth, values.end());

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kGap = "  ", kIndent = "    ";
 
-/// A range of columns that fit in one line.
+/// Columns [begin, end), which fit in one line.
 struct Part {
   size_t begin, end;
 };

@@ -6,12 +6,12 @@
 
 namespace megalith {
 
-/// A table in columns as wide as their widest cell, two blanks apart.
+/// A table for plain text. Each column is as wide as its widest cell; two blanks separate columns.
 struct TextTable {
   using Row = std::vector<std::string>;
   /// How to print a table that is wider than the lines may be.
   enum class Wide {
-    kColumnsBelow,  // columns that do not fit follow below the table, each row with its first cell
+    kColumnsBelow,  // columns that do not fit follow below, in a table that repeats the first column
     kRowsBroken,    // each row continues on an indented line of its own
   };
 

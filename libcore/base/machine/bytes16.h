@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-/// Sixteen bytes of a text, compared side by side. Written with the compiler's vector types rather than
-/// intrinsics: every processor supports them in some way (SSE2 on x86-64).
+/// Sixteen bytes of a text, which are compared in parallel. Written with the compiler's vector types rather
+/// than intrinsics: every processor supports them in some way (SSE2 on x86-64).
 struct Bytes16 {
   static constexpr int kBytes = 16;
   typedef uint8_t Vector __attribute__((vector_size(kBytes)));
@@ -25,7 +25,8 @@ struct Bytes16 {
   }
   void store(char* out) const { std::memcpy(out, &bytes, sizeof bytes); }
 
-  /// Masks: all ones in each byte that equals `c`, or is at most `max`; zeros in the others.
+  /// Masks: is() sets all bits of each byte that equals `c`, at_most() of each byte that is at most `max`.
+  /// The other bytes are zero.
   Bytes16 is(char c) const { return {reinterpret_cast<Vector>(bytes == static_cast<uint8_t>(c))}; }
   Bytes16 at_most(uint8_t max) const { return {reinterpret_cast<Vector>(bytes <= max)}; }
   friend Bytes16 operator|(Bytes16 a, Bytes16 b) { return {a.bytes | b.bytes}; }
@@ -45,9 +46,9 @@ struct Bytes16 {
 
  private:
   typedef uint64_t Words __attribute__((vector_size(kBytes)));
-  /// Gathers one bit of each byte (all ones or zeros) where there is no instruction for it. Each byte keeps
-  /// the bit of its place, and the product adds all bytes up in the highest one. It cannot overflow: their
-  /// bits differ.
+  /// Gathers one bit of each of eight bytes, which are all ones or all zeros, where no instruction does so.
+  /// The `&` leaves bit i of byte i; the product adds up all bytes in the highest byte. That sum cannot
+  /// overflow: no two bytes have the same bit.
   static unsigned gather(uint64_t mask) {
     return static_cast<unsigned>((mask & 0x8040201008040201) * 0x0101010101010101 >> 56);
   }

@@ -6,7 +6,7 @@
 
 #if defined(MEGALITH_SIMD)
 #if defined(__clang__) && !defined(_Bool)
-// A word of glibc's header, which clang has in GNU's dialects of C++ alone.
+// glibc's header uses _Bool, which clang accepts only in the GNU dialects of C++.
 #define _Bool bool  // NOLINT(bugprone-reserved-identifier): C's own
 #endif
 #include <sys/platform/x86.h>

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// Instruction sets for which there are kernels; each includes all before it. kAvx512 is F, BW, DQ and VL. If
-/// MEGALITH_SIMD is off (CMake), and on processors other than x86-64, there is only kGeneric.
+/// Instruction sets for which there are kernels; each includes all before it. kAvx512 is F, BW, DQ and VL.
+/// kAvx2 and above need an x86-64 processor and CMake's MEGALITH_SIMD; otherwise there is only kGeneric.
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
 
@@ -15,14 +15,16 @@ const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
 Isa best_isa();
 
 /// The instruction set to use: the best, or a lower one named by the environment variable MEGALITH_ISA (for
-/// tests; results do not depend on it). Throws kUsage if that is unknown or above the best.
+/// tests; results do not depend on it). Throws kUsage if MEGALITH_ISA names an unknown instruction set or one
+/// above best_isa().
 Isa chosen_isa();
 
 /// Whether kernels for AVX-512 with VBMI and VBMI2 may be used where `isa` is chosen.
 bool has_vbmi2(Isa isa);
 
-/// The versions of X in X.cpp (generic), X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp and X_avx512bf16.cpp. T
-/// is a pointer to a function or to a table of functions; null: there is no such version.
+/// The implementations of a function or table X, one for each instruction set, from X.cpp (generic),
+/// X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp and X_avx512bf16.cpp. T is a pointer to a function or to a
+/// table of functions; null: X has no implementation for that instruction set.
 template <class T>
 struct Implementations {
   T generic;
@@ -32,8 +34,8 @@ struct Implementations {
   T avx512bf16 = nullptr;
 };
 
-/// What an X_ISA.cpp defines, for Implementations. Null where these files are not compiled, since nothing
-/// would define it.
+/// A member of Implementations: `implementation`, which an X_ISA.cpp defines, or null where the X_ISA.cpp
+/// files are not compiled, so that nothing defines it.
 #if defined(MEGALITH_SIMD)
 #define MEGALITH_IF_SIMD(implementation) implementation
 #else

@@ -1,7 +1,8 @@
 #pragma once
 
-/// MEGALITH_SIMD is defined where x86-64 intrinsics may be used: on such a processor, unless CMake's option
-/// of that name is off. The files of one instruction set may include this too: it includes nothing.
+/// Defines MEGALITH_SIMD where x86-64 intrinsics may be used: on x86-64, unless CMake's option MEGALITH_SIMD
+/// is off. Files that are compiled for one instruction set may include this header, too: it includes nothing
+/// else.
 #if defined(__x86_64__) && !defined(MEGALITH_NO_SIMD)
 #define MEGALITH_SIMD
 #endif

@@ -56,7 +56,7 @@ DType plain_type(GgufType type) {
   return type == GgufType::kF16 ? DType::kF16 : type == GgufType::kBf16 ? DType::kBf16 : DType::kF32;
 }
 
-// Reads a file's bytes from front to back; kData where they end.
+// Reads a file's bytes from front to back; kData for a read beyond the end.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file) : file_(file) {}
@@ -90,7 +90,8 @@ class Cursor {
 
 Json value_of(Cursor& in, uint32_t type, int depth);
 
-// Every element takes at least one byte, so a count beyond the file is detected before memory is taken.
+// Every element takes at least one byte, so a count larger than the rest of the file is detected before
+// memory is allocated.
 Json array_of(Cursor& in, int depth) {
   const auto type = in.number<uint32_t>();
   const auto size = in.number<uint64_t>();
@@ -346,8 +347,8 @@ void GgufFile::read(const Box& box, View out) const {
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Row by row, which is possible since a row is whole blocks. A tensor without rows may declare any number of
-// columns.
+// Reads row by row: a row consists of whole blocks. A tensor without rows, which may declare any number of
+// columns, is skipped.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
   if (out.elements() == 0) return;
   const int last = box.global.rank - 1;

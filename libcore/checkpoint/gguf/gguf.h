@@ -10,7 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 
-/// GGUF version 3, the container of llama.cpp (docs/gguf.md of its ggml).
+/// GGUF version 3, llama.cpp's container, specified in ggml's docs/gguf.md.
 namespace megalith {
 
 enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ8 = 8, kBf16 = 30 };
@@ -21,9 +21,9 @@ constexpr uint64_t kQ8BlockBytes = 34;  // fp16 scale, 32 signed bytes
 uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
-/// Converts n floats (a multiple of 32) to Q8_0, to the bit as ggml's reference does: scale = max magnitude /
-/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. Returns false, with an
-/// undefined result, if a value is not finite, or so large (beyond 127 * 65504) that fp16 cannot hold the
+/// Converts n floats (a multiple of 32) to Q8_0, bit for bit as ggml's reference does: scale = max magnitude
+/// / 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. Returns false, with an
+/// undefined result, if a value is not finite, or is so large (beyond 127 * 65504) that fp16 cannot hold the
 /// scale.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
@@ -52,7 +52,7 @@ class GgufMetadata {
 struct GgufTensor {
   std::string name;
   GgufType type;
-  Shape shape;  // outermost axis first; the file has them in reverse
+  Shape shape;  // outermost axis first; the file lists the axes in reverse
   uint64_t bytes() const { return gguf_bytes(type, shape.elements()); }
 };
 
@@ -73,7 +73,7 @@ class GgufFile final : public TensorFile {
   explicit GgufFile(std::string path);
 
   const std::string& path() const override { return file_.path(); }
-  /// dtype_name is ggml's name; a Q8_0 tensor has dtype fp32, as which it is read.
+  /// dtype_name is ggml's name. A Q8_0 tensor has dtype fp32: it is read as fp32.
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
 
@@ -87,8 +87,8 @@ class GgufFile final : public TensorFile {
   };
   void read_quantized(uint64_t begin, const Box& box, View out) const;
 
-  MappedFile file_;     // its header and the quantized tensors
-  ReadableFile bytes_;  // its other tensors
+  MappedFile file_;     // for the header and the quantized tensors
+  ReadableFile bytes_;  // for the other tensors
   Json metadata_ = Json::object();
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<TensorSpan> spans_;      // parallel to tensors_

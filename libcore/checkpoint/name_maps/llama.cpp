@@ -70,7 +70,7 @@ const NameMap& llama_names() {
 }
 
 namespace {
-// A family that names everything as LLaMA does.
+// The names of a family that uses LLaMA's tensor names.
 NameMap like_llama(const char* family, const char* architecture) {
   NameMap names = llama_names();
   names.family = family;

@@ -13,7 +13,7 @@ constexpr int64_t kGreatestLayer = 99999;
 struct Spelling {
   std::string_view theirs, ours;  // what precedes "weight" or "bias"
 };
-// Names of a layer's tensors, after "decoder.layers.#.". The names of later generations come last.
+// Names of a layer's tensors, after "decoder.layers.#.". Names of later generations of Megatron come last.
 constexpr std::array kLayerNames = {
     Spelling{"input_norm.", "input_layernorm."},
     Spelling{"self_attention.layernorm_qkv.layer_norm_", "input_layernorm."},

@@ -32,7 +32,7 @@ Json block_json(const StoredBlock& block) {
                       {"xxh64", hex64(block.checksum)}};
 }
 
-// Reads a JSON value and knows its place for messages: "DIR/index.json: tensor "x"".
+// A JSON value with its place for messages: "DIR/index.json: tensor "x"".
 class Reader {
  public:
   Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
@@ -85,7 +85,7 @@ class Reader {
   std::string where_;
 };
 
-// elements * bytes; refuses an overflow.
+// The bytes of a tensor; kData if their number overflows.
 uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
   uint64_t bytes = size_of(dtype);
   for (int axis = 0; axis < shape.rank; ++axis)
@@ -149,8 +149,8 @@ std::string data_file(int rank) {
 
 namespace {
 
-/// The axis along which most blocks begin at different places, so that few of them overlap in it and the
-/// sweep stays short.
+/// The axis along which blocks begin at the most different places. A sweep along it has few blocks open at a
+/// time, so it is fast.
 int most_cut_axis(const IndexedTensor& tensor) {
   int found = 0;
   size_t cuts = 0;
@@ -168,7 +168,7 @@ void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string&
   int64_t covered = 0;
   const int axis = most_cut_axis(tensor);
   std::vector<const StoredBlock*> in_order;
-  std::vector<const StoredBlock*> open;  // those that extend beyond the beginning of the next one
+  std::vector<const StoredBlock*> open;  // blocks that extend beyond the beginning of the next block
   for (const StoredBlock& block : tensor.blocks) in_order.push_back(&block);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const StoredBlock* a, const StoredBlock* b) {
     return a->offset[axis] < b->offset[axis];

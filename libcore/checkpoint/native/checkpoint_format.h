@@ -14,14 +14,13 @@
 namespace megalith {
 
 inline constexpr const char* kTrackerFile = "latest_checkpointed_iteration.txt";
-inline constexpr const char* kArgsFile = "args.json";    // every option of the run
-inline constexpr const char* kStateFile = "state.json";  // the state of training
-inline constexpr const char* kOptimizerPrefix =
-    "optim.";  // begins the names of tensors that are not parameters
+inline constexpr const char* kArgsFile = "args.json";      // every option of the run
+inline constexpr const char* kStateFile = "state.json";    // the state of training
+inline constexpr const char* kOptimizerPrefix = "optim.";  // begins the names of the optimizer's tensors
 // Megatron's word for weights that do not belong to an iteration.
 inline constexpr int64_t kRelease = -1;
 
-/// "iter_0000100", or "release".
+/// "iter_0000100"; "release" for kRelease.
 std::string iteration_folder(int64_t iteration);
 /// "data_00000.safetensors": the tensors that a rank has written.
 std::string data_file(int rank);
@@ -44,7 +43,7 @@ struct Index {
   std::vector<IndexedTensor> tensors;  // sorted by name
   std::vector<IndexedFile> files;
 
-  /// nullptr if there is none.
+  /// nullptr if there is no tensor of this name.
   const IndexedTensor* find(std::string_view name) const;
 };
 
@@ -55,11 +54,12 @@ void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string&
 /// The text of index.json. It ends with a checksum of everything before it, so that a changed byte is
 /// detected.
 std::string dump_index(const Index& index);
-/// Parses that text and checks everything that can be checked without the data: checksum, types, plain file
-/// names, and that the blocks are within their tensor, are as long as their extents say and cover it exactly
-/// once. `name` begins every message (kData).
+/// Parses the text of index.json and checks everything that can be checked without the data: checksum, types,
+/// plain file names, and that the blocks are within their tensor, are as long as their extents say and cover
+/// it exactly once. `name` begins every message (kData).
 Index parse_index(std::string_view text, const std::string& name);
-/// One rank's part of an index while a checkpoint is written: blocks need not cover their tensors.
+/// As parse_index(), for the part of an index that one rank writes while a checkpoint is made: its blocks
+/// need not cover their tensors.
 Index parse_index_part(std::string_view text, const std::string& name);
 
 }  // namespace megalith

@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kBetweenLines(60);  // between two log lines while waiting for a disk
 
-/// What `step` throws, as an Error.
+/// Runs `step` and returns what it throws, as an Error.
 template <class Step>
 std::optional<Error> error_of(const Step& step) {
   try {
@@ -90,8 +90,8 @@ void JointSave::finish() {
   while (under_way()) wait_once();
 }
 
-/// Waits for this rank's step, but only until its next sign of life is due, so that a slow disk is not taken
-/// for a hang.
+/// Waits for this rank's step, but only until the next report to the other ranks is due, so that a slow disk
+/// is not taken for a hang.
 void JointSave::wait_once() {
   wait_for_step(round_);
   advance();
@@ -103,7 +103,7 @@ void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   thread_->state().wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
-/// The first rank begins and publishes; all ranks write.
+/// Starts this rank's step of a phase: the first rank begins and publishes, all ranks write.
 void JointSave::enter(Phase phase) {
   phase_ = phase;
   began_ = told_ = steady_clock::now();
@@ -117,7 +117,7 @@ void JointSave::enter(Phase phase) {
   thread_->give([this] { run_step(); });
 }
 
-/// Runs on the thread. `phase_` and `job_` do not change until it is done.
+/// Runs on `thread_`. `phase_` and `job_` do not change until the step is done.
 void JointSave::run_step() {
   auto error = error_of([this] {
     if (phase_ == Phase::kBegin) job_->begin();
@@ -170,7 +170,8 @@ void JointSave::fail_all(const std::vector<Report>& reports) {
   }
   given_up_ = true;
   thread_.reset();
-  // No rank ends, and closes its connections, before all know why; and no rank is still writing.
+  // Waits for all ranks: none may exit and close its connections before the others know of the failure, and
+  // none writes any more after this.
   (void)error_of([this] { ranks_.exchange({}); });
   if (ranks_.rank() == 0) job_->discard();
   enter(Phase::kNone);

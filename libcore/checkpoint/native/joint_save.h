@@ -14,36 +14,37 @@
 
 namespace megalith {
 
-/// Saves of one run, one at a time, that all its ranks make together. Each step of a job is done by a thread
-/// of each rank, and no rank begins a step before all have finished the previous one, so that no tracker
-/// names what another rank has not written. The ranks exchange only short messages, from the calling thread:
-/// so all learn of a failure, and a rank that waits for a slow disk is heard of every second and not taken
-/// for hung. The communicator names a rank that is stopped or dies.
+/// The saves of one run, which all its ranks make together, one at a time. A thread of each rank does each
+/// step of a job, and no rank begins a step before all have finished the previous one, so that no tracker
+/// names a checkpoint of which a share is not yet written. The calling threads exchange only short messages.
+/// Through these, all ranks learn of a failure, and a rank that waits for a slow disk reports every second,
+/// so that it is not taken for hung. If a rank is stopped or dies, the communicator's error names it.
 ///
-/// Every rank has one and calls the same functions in the same order; the communicator's stream must be
-/// synchronized before.
+/// Every rank has one JointSave and calls the same functions in the same order. The communicator's stream
+/// must be synchronized before each call.
 class JointSave {
  public:
   /// `peer_timeout`: how long a rank may be silent before it counts as gone. The communicator must outlive
   /// this object.
   JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout);
-  /// If one of several ranks fails, a save in progress leaves nothing (at the latest after the next save),
-  /// and the previous checkpoint stays. A single rank completes its save, since no other is missing.
+  /// Several ranks abandon a save in progress unless it is already being published, since one of them may be
+  /// gone. The previous checkpoint stays, and the files are removed, at the latest by the next save. A single
+  /// rank completes its save.
   ~JointSave();
   JointSave(const JointSave&) = delete;
   JointSave& operator=(const JointSave&) = delete;
 
-  /// Finishes the previous save, begins a new one and returns while the ranks write. What the job writes from
-  /// must not change until the save is complete.
+  /// Finishes the previous save, begins a new one and returns while the ranks write. The memory from which
+  /// the job writes must not change until the save is complete.
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
-  /// Does not wait for disks. Returns true if this call has completed the save. If a rank fails, throws its
-  /// error on all ranks (kIo on the others), so that all continue without the save: nothing is in progress
-  /// then.
+  /// Does not wait for disks. Returns true if this call has completed the save. If a rank fails, its error is
+  /// thrown on all ranks (as kIo on the others). No save is in progress then, so that all ranks can continue
+  /// without it.
   bool advance();
   /// Waits until no save is in progress. Throws as advance() does.
   void finish();
-  /// start() and finish(); with a single rank, on the calling thread.
+  /// start(), then finish(). A single rank takes all steps on the calling thread.
   void save(std::unique_ptr<CheckpointJob> job);
 
  private:
@@ -61,9 +62,9 @@ class JointSave {
   const std::chrono::milliseconds round_;  // how long a rank that waits for its disk may be silent
   std::unique_ptr<CheckpointJob> job_;
   Phase phase_ = Phase::kNone;
-  std::chrono::steady_clock::time_point began_, told_;  // of the phase; of the last log line about it
+  std::chrono::steady_clock::time_point began_, told_;  // begin of the phase; last log line
   std::atomic<bool> given_up_{false};
-  bool step_done_ = true;       // this rank's step; guarded, like error_, by the thread's lock
+  bool step_done_ = true;  // whether this rank's step is done; guarded, like error_, by the thread's lock
   std::optional<Error> error_;  // of this rank's step
   std::optional<SerialExecutor> thread_;
 };

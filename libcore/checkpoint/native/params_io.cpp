@@ -28,8 +28,8 @@ Box source_of(const TensorFile& file, const Box& value, ParamSource source) {
   return source == ParamSource::kMasters && file.find(master.name) ? master : value;
 }
 
-/// A matrix in 8 bits. Whole rows are read even if ranks share their columns, so that every layout has the
-/// same scales.
+/// Loads a matrix in 8 bits. Whole rows are read even if a rank holds only some of their columns, so that the
+/// scales do not depend on the layout.
 void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   constexpr int64_t kPiece = int64_t{1} << 22;  // elements read at a time
   const ParamShare share = share_of(param);
@@ -58,7 +58,7 @@ void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   }
 }
 
-/// Only a vocabulary is padded, along its rows.
+/// kInternal if a parameter is padded on another axis than its rows: only a vocabulary is padded.
 void require_padded_rows(const Param& param, const ParamShare& share) {
   if (share.extent != param.local && param.cut_axis != 0)
     fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);

@@ -15,28 +15,29 @@ namespace megalith {
 
 /// The folder of the checkpoint that the tracker in `root` names ("root/iter_0000100"). Without a tracker,
 /// the only checkpoint of ours in `root`: a run may have been killed between giving its first save its name
-/// and writing the tracker. Nothing if there is none, or several: that is a fresh start. kData for a tracker
-/// that holds neither a number nor "release".
+/// and writing the tracker. Nothing if there is no checkpoint, or no tracker and several checkpoints: the run
+/// then starts afresh. kData for a tracker that holds neither a number nor "release".
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
 /// A checkpoint that CheckpointWriter wrote. Opening reads and checks the index and the files' sizes; a
 /// tensor's bytes are compared with their checksum when they are first read, so that opening does not read
-/// everything. Any block can be read, whatever blocks were written.
+/// everything. Any block of a tensor can be read, however the tensor was divided into blocks when it was
+/// written.
 class CheckpointReader final : public TensorFile {
  public:
   /// `path`: a checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.
   explicit CheckpointReader(const std::string& path);
   ~CheckpointReader() override;
 
-  const std::string& path() const override { return folder_; }  // of this one checkpoint
+  const std::string& path() const override { return folder_; }  // the folder of this one checkpoint
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
 
   const Index& index() const { return index_; }
   int64_t iteration() const { return index_.iteration; }  // kRelease: weights only
 
-  /// The checked contents of another file of the checkpoint (args.json, state.json). kData if there is none
-  /// of that name.
+  /// The checked contents of another file of the checkpoint (args.json, state.json). kData if there is no
+  /// file of that name.
   std::string text(const std::string& name) const;
   Json json(const std::string& name) const;
   bool has_file(const std::string& name) const;
@@ -49,7 +50,7 @@ class CheckpointReader final : public TensorFile {
   void check_block(const IndexedTensor& tensor, const StoredBlock& block) const;
 
   std::string folder_;
-  CheckpointUse use_;  // keeps others from removing it
+  CheckpointUse use_;  // keeps other processes from removing the checkpoint
   Index index_;
   std::vector<StoredTensor> tensors_;   // parallel to index_.tensors
   mutable std::deque<DataFile> files_;  // all opened at the start; references stay valid

@@ -44,7 +44,7 @@ bool same_folder(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-/// A folder that is locked, so that nobody else begins to use it.
+/// Locks a folder, so that no other process begins to use it.
 class Lock {
  public:
   explicit Lock(const std::string& folder) : fd_(open_folder(folder)) {
@@ -61,7 +61,7 @@ class Lock {
   bool used_ = false;
 };
 
-/// Returns false if somebody uses it.
+/// Removes a checkpoint. Returns false if a CheckpointUse holds it.
 bool remove_checkpoint(const std::string& root, const std::string& name) {
   const std::string path = concat(root, "/", name),
                     hidden = concat(root, "/.", name, ".removed", kTemporaryEnd);

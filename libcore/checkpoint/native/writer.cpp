@@ -34,7 +34,8 @@ std::string block_name(const Box& box, const Shape& extent) {
   return name;
 }
 
-// Its own name must be on the disk too; otherwise a power failure loses all checkpoints in it.
+// Creates the folder of checkpoints. Its own name must be on the disk too: otherwise a power failure loses
+// all checkpoints in it.
 void make_root(const std::string& root) {
   if (file_exists(root)) return;
   make_directories(root);
@@ -57,7 +58,7 @@ void write_tracker(const std::string& root, const std::string& word) {
 }
 
 // Calls take(data, bytes) with the bytes of a value in order, a few MiB at a time, so that no second copy is
-// needed; those of a device go through host memory.
+// needed. Values on a device go through host memory.
 template <class Take>
 void each_part(ConstView value, std::optional<Stream> stream, const Take& take) {
   const int64_t elements = value.elements(),

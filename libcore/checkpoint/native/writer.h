@@ -14,27 +14,27 @@
 
 namespace megalith {
 
-/// One checkpoint that is being written, in any format, in steps without messages between the ranks:
-/// JointSave makes all ranks take the same step. Nothing is visible before the last step. All steps throw kIo
-/// if the disk fails.
+/// One checkpoint, in any format, that is being written step by step. A step sends no messages between the
+/// ranks: JointSave makes all ranks take the same step. Nothing is visible before the last step. All steps
+/// throw kIo if the disk fails.
 class CheckpointJob {
  public:
   virtual ~CheckpointJob() = default;
-  /// By the first rank, before any other step: makes a place for the files.
+  /// By the first rank, before any other step: creates the folder for the files.
   virtual void begin() = 0;
-  /// By each rank: writes its share, which is on the disk on return. May run on any thread. `check` is called
-  /// from time to time and throws to give up.
+  /// By each rank: writes its share. On return, the share is on the disk. May run on any thread. `check` is
+  /// called from time to time and throws if the save is given up.
   using Check = std::function<void()>;
   virtual void write(int rank, const Check& check) = 0;
   /// By the first rank, once all have written: makes this checkpoint the latest one.
   virtual void publish(int ranks) = 0;
-  /// By the first rank, after a failure and once no rank writes any more.
+  /// By the first rank, after a failure, once no rank writes any more: removes the files.
   virtual void discard() noexcept = 0;
 };
 
-/// Cleans up after a killed process in a folder of checkpoints: removes its temporary files, and if a single
-/// checkpoint exists that no tracker names, writes the tracker. The caller must hold the folder's lock. Does
-/// nothing if the folder does not exist. kIo.
+/// Cleans up after a killed process in a folder of checkpoints: removes the process's temporary files; if
+/// there is no tracker and exactly one checkpoint, writes the tracker. The caller must hold the folder's
+/// lock. Does nothing if the folder does not exist. kIo.
 void end_killed_save(const std::string& root);
 
 /// Writes one checkpoint in our own format. Nothing is visible until every byte is on the disk: the folder
@@ -48,8 +48,8 @@ void end_killed_save(const std::string& root);
 ///   writer.commit();                       // by several ranks: JointSave
 class CheckpointWriter final : public CheckpointJob {
  public:
-  /// Does not write anything yet. `stream` must be of the device whose views will be put; empty: they are in
-  /// host memory.
+  /// Does not write anything yet. `stream` must be of the device whose views will be put; empty: the views
+  /// are in host memory.
   CheckpointWriter(std::string root, int64_t iteration, std::optional<Stream> stream = {});
 
   /// Registers a block. The view must not change until it is written, or copied by take_copy(). Each element
@@ -72,11 +72,12 @@ class CheckpointWriter final : public CheckpointJob {
   void publish(int ranks) override { publish(ranks, {}); }
   void discard() noexcept override;
 
-  /// All steps, by a single process. If one fails, what existed before is unchanged.
+  /// Takes all steps in a single process. If one fails, what existed before is unchanged.
   void commit();
-  /// The same for tensors that were not put: `write` writes them to data_file(0) in the folder and returns
-  /// what they are. `look` receives the complete folder before it gets its name, so that a faulty checkpoint
-  /// is never seen under it. If either throws, everything is undone.
+  /// As commit(), for tensors that were not put: `write` writes them to data_file(0) in the folder and
+  /// returns their index entries. `look` receives the complete folder before the folder gets its final name,
+  /// so that a faulty checkpoint never appears under that name. If `write` or `look` throws, everything is
+  /// undone.
   using WriteTensors = std::function<std::vector<IndexedTensor>(const std::string& folder)>;
   using Look = std::function<void(const std::string& folder)>;
   void commit(const WriteTensors& write, const Look& look);
@@ -89,7 +90,7 @@ class CheckpointWriter final : public CheckpointJob {
   struct SmallFile {
     std::string name, contents;
   };
-  std::string folder() const;  // before it has its final name
+  std::string folder() const;  // the temporary folder, before it gets its final name
   std::vector<IndexedTensor> write_blocks(int rank, const Check& check) const;
   void commit_with(const WriteTensors& write, const Look& look);
   void publish(int ranks, const Look& look);
@@ -99,7 +100,7 @@ class CheckpointWriter final : public CheckpointJob {
   std::optional<Stream> stream_;  // empty: the blocks are in host memory
   std::vector<Block> blocks_;
   std::vector<SmallFile> small_files_;
-  std::vector<IndexedTensor> own_;  // what write() has written
+  std::vector<IndexedTensor> own_;  // this rank's blocks, once written
 };
 
 }  // namespace megalith

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The library allows 100 MB, which take 1.4 GB to parse. This limit is enough for 250,000 tensors in one
-/// file.
+/// The safetensors library allows headers of 100 MB, which take 1.4 GB to parse. Our limit is enough for
+/// 250,000 tensors in one file.
 constexpr uint64_t kGreatestHeader = uint64_t{32} << 20;
 constexpr size_t kLengthBytes = 8;
 
@@ -22,7 +22,7 @@ struct KnownType {
   uint64_t bytes;
   std::optional<DType> dtype = {};
 };
-// In the library's order, in which a writer sorts them.
+// In the order in which the safetensors library writes tensors of these types.
 constexpr std::array kTypes = {KnownType{"BOOL", 1},
                                KnownType{"U8", 1, DType::kU8},
                                KnownType{"I8", 1},
@@ -74,7 +74,7 @@ const Json::Array& array_of(const Json& tensor, const char* key, const std::stri
 
 struct Entry {
   StoredTensor tensor;
-  SafetensorsFile::Range range{};  // within the data
+  SafetensorsFile::Range range{};  // in bytes after the header
 };
 
 uint64_t checked_product(uint64_t a, uint64_t b, const std::string& where) {

@@ -27,11 +27,11 @@ class SafetensorsFile final : public TensorFile {
   struct Range {
     uint64_t begin, end;
   };
-  Range range(const StoredTensor& tensor) const;  // an element of tensors()
+  Range range(const StoredTensor& tensor) const;  // `tensor`: an element of tensors()
 
  private:
-  MappedFile file_;                    // its header, and mapped()
-  ReadableFile bytes_;                 // its tensors
+  MappedFile file_;                    // for the header and mapped()
+  ReadableFile bytes_;                 // for reading tensors
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<Range> ranges_;          // parallel to tensors_
 };
@@ -67,10 +67,11 @@ class SafetensorsWriter {
   const std::vector<TensorSpec>& order() const { return tensors_; }
   /// Where tensor i of order() begins in the file.
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
-  /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
+  /// Writes the next bytes of tensor `name`, which may come in several parts. kInternal unless the tensors
+  /// come in the order of order().
   void write(std::string_view name, const void* data, size_t bytes);
-  /// On return, what was written survives a power failure, but has no name yet. kInternal if a tensor is
-  /// missing.
+  /// On return, the written bytes survive a power failure, but the file does not have its name yet. kInternal
+  /// if a tensor is missing.
   void sync();
   void finish();
 
@@ -81,11 +82,11 @@ class SafetensorsWriter {
   AtomicFile file_;
   std::vector<TensorSpec> tensors_;
   SafetensorsLayout layout_;
-  size_t next_ = 0;       // of the tensor being written
-  uint64_t written_ = 0;  // of its bytes
+  size_t next_ = 0;       // index of the tensor being written
+  uint64_t written_ = 0;  // bytes of that tensor that are written
 };
 
-/// The format's word for a type: "F32".
+/// The format's name for a type: "F32".
 std::string_view safetensors_name(DType dtype);
 
 }  // namespace megalith

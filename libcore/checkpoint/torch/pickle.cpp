@@ -88,7 +88,7 @@ constexpr RefusedOp kRefusedOps[] = {
     {0x92, "NEWOBJ_EX"}};
 
 }  // namespace
-// Returns whether there is more to do.
+// Runs one opcode. Returns false after the last one (STOP).
 bool Unpickler::step(unsigned char op) {
   if (op == kStop) return false;
   if (op == kProto) {
@@ -363,7 +363,7 @@ void Unpickler::get(uint64_t slot) {
   stack_.push_back(it->second);
 }
 
-// "5", "00" and "01" (false and true), "5L".
+// Reads an integer in text form: "5", "5L"; "00" and "01" mean false and true.
 void Unpickler::push_text_int() {
   std::string_view text = line();
   if (text == "00" || text == "01") return push_whole(Kind::kBool, text == "01");
@@ -389,7 +389,7 @@ void Unpickler::push_long(std::string_view bytes) {
   push_whole(Kind::kInt, static_cast<int64_t>(bits << missing) >> missing);
 }
 
-// Python's repr of a str of bytes. Escapes are not decoded: no name has any.
+// Reads Python's repr of a byte string. Escapes are not decoded: no name contains one.
 void Unpickler::push_quoted() {
   const std::string_view text = line();
   if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"'))

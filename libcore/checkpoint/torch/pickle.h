@@ -19,7 +19,7 @@ struct TorchType {
   std::optional<DType> dtype = {};
 };
 
-/// What a class or function in a pickle may be.
+/// How the reader treats a class or function that a pickle names.
 enum class PickleRole : uint8_t {
   kOrderedDict,
   kDefaultDict,
@@ -34,9 +34,10 @@ enum class PickleRole : uint8_t {
   kRecord             // kept as written, never interpreted
 };
 
-using PickleRef = uint32_t;  // of a value of a PickleTree
+using PickleRef = uint32_t;  // number of a value in a PickleTree
 
-/// A value that a pickle would make, as passive data.
+/// A value that Python would make from a pickle, as passive data. Each kind says which accessor gives its
+/// content.
 struct PickleValue {
   enum class Kind : uint8_t {
     kNone,
@@ -93,12 +94,12 @@ class PickleTree {
   const std::vector<PickleStorage>& storages() const { return storages_; }
   const std::vector<PickleTensor>& tensors() const { return tensors_; }
 
-  /// The value of a text key of a dict or namespace; nullptr if there is none (or `ref` is neither).
+  /// The value of a text key of a dict or namespace; nullptr if the key is absent or `ref` is neither.
   const PickleValue* find(PickleRef ref, std::string_view key) const;
   std::optional<PickleRef> find_ref(PickleRef ref, std::string_view key) const;
   /// The items of a dict or of a namespace's state; empty for anything else.
   const std::vector<PickleRef>& members(PickleRef ref) const;
-  /// "argparse.Namespace" of a record; empty for anything else.
+  /// The class of a record ("argparse.Namespace"); empty for anything else.
   std::string class_name(PickleRef ref) const;
 
  private:
@@ -113,14 +114,15 @@ class PickleTree {
 /// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`
 /// and sets `used` to its length. Nothing is ever executed. A class or function that is not on the list (see
 /// pickle_class) is rejected with its name and its place in the pickle, since the user might next open the
-/// file in Python. kData, with `where` in front, for that, damage, nesting beyond 256, values that contain
-/// themselves, lengths beyond the end, a dict with a duplicate or unhashable key, and texts that are not
-/// UTF-8. Memory and time grow with the bytes read, never with numbers found in them.
+/// file in Python. kData, with `where` in front, for a class or function that is not on the list, damage,
+/// nesting beyond 256, values that contain themselves, lengths beyond the end, a dict with a duplicate or
+/// unhashable key, and texts that are not UTF-8. Memory and time grow with the bytes read, never with numbers
+/// found in them.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where, size_t& used);
-/// The same for bytes that hold nothing else.
+/// As above, for bytes that hold one pickle and nothing else.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where);
 
-/// What `module`.`name` may be; nothing if it is not allowed.
+/// The class or function `module`.`name` if it is on the list of allowed ones; otherwise nothing.
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name);
 
 }  // namespace megalith

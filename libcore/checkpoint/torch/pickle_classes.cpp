@@ -24,7 +24,7 @@ constexpr std::array kStorages = {Storage{"FloatStorage", {"F32", 4, DType::kF32
                                   Storage{"BoolStorage", {"BOOL", 1}},
                                   Storage{"UntypedStorage", {"U8", 1, DType::kU8}}};
 
-// Names of dtypes, and of the storages that have them.
+// The names of a dtype and of the storage class for it.
 struct NamedType {
   std::string_view name, storage;
 };
@@ -98,7 +98,8 @@ constexpr std::array kNamed = {
     Named{"torch.distributed.checkpoint.filesystem", "_StorageInfo", kRecord},
 };
 
-// Classes of the training code itself. Functions are not allowed: they could do anything.
+// Whether this is a class of the training code itself. Functions of that code are not allowed: they could do
+// anything.
 bool is_trainers_class(std::string_view module, std::string_view name) {
   constexpr std::array<std::string_view, 3> kPackages = {"megatron", "transformer_engine", "modelopt"};
   const size_t first = name.find_first_not_of('_');
@@ -112,7 +113,7 @@ bool is_trainers_class(std::string_view module, std::string_view name) {
 
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name) {
   const std::string full = concat(module, '.', name);
-  // A dotted name would walk through attributes: megatron.x "os.system".
+  // A name with dots would reach other modules through attributes: megatron.x "os.system".
   if (name.find('.') != std::string_view::npos) return {};
   if (is_trainers_class(module, name)) return PickleClass{full, kRecord};
   for (const Named& known : kNamed)

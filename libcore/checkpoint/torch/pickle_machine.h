@@ -13,7 +13,7 @@
 
 namespace megalith {
 
-/// Runs the opcodes over a stack of value numbers.
+/// Runs a pickle's opcodes on a stack of PickleRefs and builds the PickleTree.
 class Unpickler {
  public:
   using Kind = PickleValue::Kind;
@@ -63,7 +63,7 @@ class Unpickler {
     return out;
   }
 
-  // Work on values that a pickle may name again and again must not exceed its size.
+  // A pickle may name the same values again and again: the work on them is limited in proportion to its size.
   void spend(size_t work) {
     spent_ += work;
     if (spent_ > 4 * bytes_.size() + 64) refuse("uses the same values over and over; the file is refused");
@@ -83,7 +83,7 @@ class Unpickler {
   }
   void push_whole(Kind kind, int64_t whole) { push(kind, whole); }
 
-  // The stack. What lies below the last mark is out of reach.
+  // The stack. Values below the last mark cannot be popped.
   PickleRef pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("takes a value from an empty stack");
     const PickleRef top = stack_.back();

@@ -12,7 +12,7 @@ using Kind = PickleValue::Kind;
 using Items = std::vector<PickleRef>;
 constexpr int kGreatestDepth = 256;
 constexpr size_t kGreatestAxes = 64;   // torch's own limit
-constexpr size_t kGreatestName = 256;  // of a module with a class
+constexpr size_t kGreatestName = 256;  // of a module and class together
 
 bool is_dunder(std::string_view name) {
   return name.size() > 4 && name.starts_with("__") && name.ends_with("__");
@@ -93,7 +93,7 @@ void Unpickler::construct(PickleRef cls, PickleRef arguments) {
   push(Kind::kRecord, Items{cls, arguments});
 }
 
-// OrderedDict(), or OrderedDict([[key, value], …]) as Python 2 wrote it.
+// OrderedDict(); from Python 2, OrderedDict([[key, value], …]).
 PickleRef Unpickler::dict_from_pairs(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
@@ -168,7 +168,7 @@ void Unpickler::build() {
   std::get<Items>(object.held).push_back(state);
 }
 
-// Attributes like __class__ would turn the object into something else.
+// Rejects attributes like __class__, which would turn the object into something else.
 void Unpickler::check_state(PickleRef state) {
   const PickleValue& held = value(state);
   if (held.kind != Kind::kTuple && held.kind != Kind::kDict) return;
@@ -184,7 +184,7 @@ void Unpickler::check_state(PickleRef state) {
   }
 }
 
-// ('storage', class, key, location, elements); before torch 1.6 with a sixth member, None.
+// ('storage', class, key, location, elements); before torch 1.6, a sixth member None follows.
 void Unpickler::load_storage() {
   const Items& id = tuple(pop(), "the members of a storage");
   const bool newer = id.size() == 5 || (id.size() == 6 && value(id[5]).kind == Kind::kNone);
@@ -199,8 +199,8 @@ void Unpickler::load_storage() {
   push_whole(Kind::kStorage, static_cast<int64_t>(tree_.storages_.size() - 1));
 }
 
-// Python's dicts keep the last of equal keys and have no keys that cannot be hashed. (Keys that are objects
-// are not compared here, only by their readers.)
+// Rejects duplicate keys, of which Python would keep the last value, and keys that Python cannot hash. (Keys
+// that are objects are not compared here, but by the code that reads them.)
 void Unpickler::check_keys() {
   for (const PickleValue& dict : tree_.values_) {
     if (dict.kind != Kind::kDict) continue;
@@ -227,7 +227,8 @@ void Unpickler::check_key(PickleRef ref) {
   for (const PickleRef item : key.items()) check_key(item);
 }
 
-// How protocol 2 writes bytes: as a text whose characters have these numbers.
+// Checks a call of _codecs.encode, as which protocol 2 writes bytes: its text has one character for each
+// byte.
 void Unpickler::check_encoded(const PickleClass& function, const Items& arguments) {
   if (function.name != "_codecs.encode") return;
   if (arguments.size() != 2 || value(arguments[0]).kind != Kind::kText ||
@@ -239,7 +240,7 @@ void Unpickler::check_encoded(const PickleClass& function, const Items& argument
 // often it is shared.
 void Unpickler::check_nesting() {
   constexpr int16_t kOpen = -1, kNew = 0;
-  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what is below, once it is known
+  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of the values below each value, once known
   std::vector<std::pair<PickleRef, size_t>> path;
   const auto enter = [&](PickleRef ref) {
     if (path.size() > kGreatestDepth) refuse("values are nested deeper than ", kGreatestDepth);

@@ -8,8 +8,9 @@
 
 namespace megalith {
 
-/// The text of a pickle of protocol 2 (Python 2.3 and later, and every torch). Calls follow the order in
-/// which Python reads: the beginning of a container, its parts (a dict's keys and values in turn), its end.
+/// Writes a pickle of protocol 2, which Python 2.3 and later and every torch can read. Calls follow the order
+/// in which Python reads: the beginning of a container, its parts (a dict's keys and values in turn), its
+/// end.
 class PickleWriter {
  public:
   PickleWriter();
@@ -34,7 +35,7 @@ class PickleWriter {
   void call() { op('R'); }          // (function, tuple) -> its result
   void construct() { op('\x81'); }  // (class, tuple) -> class.__new__(class, *tuple)
   void build() { op('b'); }         // (object, dict) -> the object with these attributes
-  void persistent() { op('Q'); }    // tuple -> whatever the loader makes of it
+  void persistent() { op('Q'); }    // persistent id (tuple) -> the object that the loader finds for it
 
   std::string finish();  // the whole pickle
 

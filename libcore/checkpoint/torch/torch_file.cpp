@@ -17,8 +17,8 @@ namespace {
 
 using Kind = PickleValue::Kind;
 constexpr uint64_t kCheckedAtOnce = uint64_t{1} << 18;
-constexpr uint64_t kGreatestExpansion = 4;  // bytes of all tensors to bytes of the file
-// A pickled long and the end of the pickle: what torch.save wrote first before 1.6.
+constexpr uint64_t kGreatestExpansion = 4;  // limit of: bytes of all tensors / bytes of the file
+// The first bytes of a file of torch.save before 1.6: a pickled long, then the end of the pickle.
 constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr int64_t kLegacyProtocol = 1001;
 constexpr size_t kGreatestName = 1024;  // of a tensor, all keys joined
@@ -35,7 +35,7 @@ struct Part {
   std::string where;
 };
 
-// What is wrong with bytes that are not a torch file, as far as they can be recognized.
+// What a file that is not a torch file is instead, as far as its bytes show it; ends a message.
 std::string kind_of_stranger(std::string_view bytes) {
   if (bytes.empty()) return "is empty";
   if (bytes.starts_with("version https://git-lfs"))
@@ -206,13 +206,14 @@ std::vector<TorchTensor> tensors_of(const Loaded& loaded, const std::shared_ptr<
   return out;
 }
 
-// With a stride of 0, few bytes become many: a tensor must not be larger than its file could explain.
+// kData if the tensors are much larger than the file: with a stride of 0, few stored bytes become a huge
+// tensor.
 void check_expansion(const std::vector<TorchTensor>& tensors, const Part& part) {
   const uint64_t max_bytes = kGreatestExpansion * part.bytes.size();
   uint64_t sum = 0;
   for (const TorchTensor& tensor : tensors) {
     uint64_t bytes = tensor.type->bytes;
-    for (const int64_t extent : tensor.extents)  // their product was checked with the pickle
+    for (const int64_t extent : tensor.extents)  // parsing has checked the product of the extents
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes)) bytes = UINT64_MAX;
     if (__builtin_add_overflow(sum, bytes, &sum) || sum > max_bytes)
       fail(ErrorKind::kData, part.where, ": its tensors take more than ", kGreatestExpansion,
@@ -256,7 +257,7 @@ bool next_row(Shape& at, const Shape& extent) {
   return false;
 }
 
-// Row by row, gathered element by element.
+// Copies row by row; the elements of a row are gathered one by one.
 void copy_strided(const TorchTensor& tensor, const Shape& from_at, View to, const Shape& to_at,
                   const Shape& extent) {
   const DType dtype = *tensor.type->dtype;
@@ -317,7 +318,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   TorchFile out{bytes, {}, tensors_of(loaded, bytes, begin)};
   check_expansion(out.tensors, part);
   out.tree = std::move(loaded.tree);
-  file.forget(begin, end - begin);  // examining each member has read in much around it
+  file.forget(begin, end - begin);  // examining the members has mapped in many pages around them
   return out;
 }
 
@@ -340,7 +341,7 @@ std::string key_text(const PickleValue& key, const std::string& where) {
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where) {
   std::vector<TorchLeaf> out, open{{"", ref}};
   std::set<std::string> names;
-  const size_t max_values = 2 * tree.size() + 1000;  // shared values count wherever they appear
+  const size_t max_values = 2 * tree.size() + 1000;  // a shared value counts each time it appears
   size_t spent = 0;
   while (!open.empty()) {
     const TorchLeaf at = open.back();

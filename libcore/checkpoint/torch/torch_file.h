@@ -23,10 +23,10 @@ enum class CrcCheck : bool { kNo, kYes };
 struct TorchBytes {
   TorchBytes(const std::string& path, CrcCheck crc, PendingFiles* writing = nullptr)
       : file(path, MappedPages::kSmall), bytes(path, writing), check(crc) {}
-  MappedFile file;     // of which the tree is parsed
-  ReadableFile bytes;  // from which tensors are read
+  MappedFile file;     // for parsing the tree
+  ReadableFile bytes;  // for reading tensors
   CrcCheck check;
-  std::map<uint64_t, bool> sound = {};  // by the first byte of each storage
+  std::map<uint64_t, bool> sound = {};  // storages found intact (or not), by their first byte
   std::mutex checking = {};             // held while checking and changing `sound`
 };
 
@@ -34,8 +34,8 @@ struct TorchBytes {
 struct TorchTensor {
   std::shared_ptr<TorchBytes> bytes;
   const TorchType* type = nullptr;
-  std::vector<int64_t> extents, strides;  // strides in elements; both outermost first
-  uint64_t first = 0;                     // byte of the file at which element 0 is
+  std::vector<int64_t> extents, strides;  // outermost axis first; strides in elements
+  uint64_t first = 0;                     // where element 0 begins in the file
   uint64_t begin = 0, end = 0;            // bytes of its storage
   std::optional<uint32_t> crc;            // of the storage; a legacy file has none
 
@@ -43,9 +43,9 @@ struct TorchTensor {
   Shape shape() const;
 };
 
-/// Copies the block of `extent` at `from_at` of the tensor to `to_at` of `to` (host memory), converting
-/// between floating-point types. The caller has checked that it fits. When bytes of a storage are first read,
-/// its CRC is compared: kData with the file. The file's memory is released.
+/// Copies the block of shape `extent` from `from_at` in the tensor to `to_at` in `to` (host memory),
+/// converting between floating-point types. The caller has checked that the block fits. When bytes of a
+/// storage are first read, its CRC is compared: kData, with the file, if it differs.
 void copy_tensor(const TorchTensor& tensor, const Shape& from_at, View to, const Shape& to_at,
                  const Shape& extent);
 
@@ -67,10 +67,11 @@ struct TorchFile {
 /// (torch before 0.4), a git-lfs pointer and other kinds of files. `writing`: see ReadableFile.
 TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
                      PendingFiles* writing = nullptr);
-/// The same for a file that is at [begin, end) of another one.
+/// Opens a torch file that consists of bytes [begin, end) of another file.
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end);
 
-/// A leaf of the dicts and lists below a value, named by its keys joined with points.
+/// A leaf of the nested dicts and lists below a value. Its name is the keys on the way to it, joined with
+/// dots.
 struct TorchLeaf {
   std::string name;
   PickleRef value;
@@ -79,17 +80,17 @@ struct TorchLeaf {
 /// outgrow the tree, for keys that are neither text nor integers, and for two leaves of one name.
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where);
 
-/// Tensors of torch files under names.
+/// Named tensors of torch files.
 class TorchTensorFile final : public TensorFile {
  public:
-  /// All tensors of the file, named by their keys joined with points.
+  /// All tensors of the file, named by their keys joined with dots.
   explicit TorchTensorFile(const TorchFile& file);
   TorchTensorFile(std::string path, std::vector<std::pair<std::string, TorchTensor>> tensors);
 
   const std::string& path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return stored_; }
   void read(const Box& box, View out) const override;
-  /// Compares all tensors' CRCs now, as read() does.
+  /// Compares the CRCs of all tensors now, with read()'s errors.
   void verify() const;
 
  private:

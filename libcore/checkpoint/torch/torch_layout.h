@@ -28,8 +28,8 @@ class TorchLayout {
   uint64_t size() const { return size_; }  // of the file
   /// Where storage i begins.
   uint64_t offset(size_t i) const { return members_[kBefore + i].begin; }
-  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; zeros while these are not known, so that a
-  /// reader that does not compare them can already read the file.
+  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; zeros as long as they are not known: a
+  /// reader that does not compare CRCs can then already read the file.
   std::vector<FilePart> parts(std::span<const uint32_t> crcs) const;
 
  private:

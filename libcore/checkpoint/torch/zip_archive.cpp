@@ -19,9 +19,9 @@ constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Byt
 constexpr size_t kGreatestComment = 65535;
 constexpr uint16_t kEncrypted = 1, kDescriptorFlag = 8;
 constexpr uint16_t kZip64Extra = 1;
-constexpr uint32_t kIn64 = 0xFFFFFFFF;  // "is in the zip64 extra field"
+constexpr uint32_t kIn64 = 0xFFFFFFFF;  // means: the number is in the zip64 extra field
 
-// The machine's byte order is the format's (little endian).
+// Assumes that the machine is little endian, as the format is.
 template <class T>
 T number_at(std::string_view bytes, size_t at) {
   T value;
@@ -49,7 +49,7 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
   return {};
 }
 
-// The beginning of a name for messages: a name may have 65,535 bytes.
+// A name shortened for messages: it may have 65,535 bytes.
 std::string shown(std::string_view name) {
   constexpr size_t kMax = 100;
   if (name.size() <= kMax) return quote(name);
@@ -92,7 +92,7 @@ ZipArchive::ZipArchive(std::string_view bytes, std::string where) : bytes_(bytes
   check_cases();
 }
 
-// On file systems that ignore case, one file would replace the other.
+// Rejects names that differ only in case: on file systems that ignore case, one file would replace the other.
 void ZipArchive::check_cases() const {
   std::unordered_map<std::string, std::string_view> names;
   for (const Member& member : members_) {
@@ -156,8 +156,7 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
               .size = number_at<uint32_t>(bytes_, at + 24),
               .local = number_at<uint32_t>(bytes_, at + 42)};
   std::string_view wide = extra_field(bytes_.substr(at + kCentralBytes + name, extra), kZip64Extra);
-  for (uint64_t* value :
-       {&entry.size, &entry.stored, &entry.local}) {  // in this order, for those that do not fit
+  for (uint64_t* value : {&entry.size, &entry.stored, &entry.local}) {  // in order: those that are too large
     if (*value != kIn64) continue;
     if (wide.size() < 8) refuse("zip member ", shown(entry.name), " lacks its zip64 sizes");
     *value = number_at<uint64_t>(wide, 0);

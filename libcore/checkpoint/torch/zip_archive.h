@@ -24,11 +24,11 @@ class ZipArchive {
   ZipArchive(std::string_view bytes, std::string where);
 
   const std::vector<Member>& members() const { return members_; }  // sorted by name
-  const Member* find(std::string_view name) const;                 // nullptr if there is none
+  const Member* find(std::string_view name) const;                 // nullptr if there is no such member
   std::string_view bytes_of(const Member& member) const {
     return bytes_.substr(member.begin, member.end - member.begin);
   }
-  /// bytes_of(), after a check of their CRC.
+  /// bytes_of(), after comparing the bytes with their CRC.
   std::string_view checked_bytes_of(const Member& member) const;
 
   static bool is_zip(std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); }

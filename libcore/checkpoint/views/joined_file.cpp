@@ -17,10 +17,11 @@ constexpr int64_t kComparedElements = int64_t{1} << 20;
 // Where rows of our matrix are written.
 struct Target {
   View out;             // [rows, columns]
-  int64_t row, column;  // of our matrix, at its first element
+  int64_t row, column;  // place in our matrix of the first element of `out`
 };
 
-// A place or extent in the tensor that a part comes from: {plane, row, column}, as far as it has such axes.
+// A place or extent in the tensor that a part comes from: {plane, row, column}, without the axes that this
+// tensor lacks.
 Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column) {
   Shape out;
   out.rank = static_cast<int>(std::max<size_t>(part.from.extents.size(), 1));
@@ -31,7 +32,7 @@ Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column
   return out;
 }
 
-// How many rows of the part from `row` (of ours) on are contiguous there too.
+// How many rows of the part, from our row `row` on, are contiguous in the stored tensor too.
 int64_t run_length(const JoinedPart& part, int64_t row, int64_t end) {
   if (part.order.head == 0) return end - row;
   const int64_t first = part.order.theirs(row - part.ours.row);
@@ -55,7 +56,7 @@ void copy_part(const JoinedPart& part, const Target& target) {
   }
 }
 
-// Our matrix of a vector has one column, so its last axis counts rows.
+// A vector is a matrix of one column, so its last axis counts rows.
 bool is_vector(const JoinedTensor& tensor) {
   return tensor.columns == 1 && tensor.shape.back() != 1;
 }

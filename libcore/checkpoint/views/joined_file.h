@@ -11,14 +11,15 @@
 
 namespace megalith {
 
-/// In which order one rank holds the rows of a packed QKV. Ours: for each group its query heads, its key, its
-/// value.
+/// In which order one rank holds the rows of a packed QKV. Our order: for each group its query heads, its
+/// key, its value.
 enum class QkvOrder : uint8_t {
-  kByGroup,   // as ours (checkpoint_version 2 and 3)
+  kByGroup,   // our order (checkpoint_version 2 and 3)
   kByKind,    // [3, heads, head]: all queries, all keys, all values of the rank (version 0)
   kByElement  // [heads, head, 3] (version 1)
 };
-/// The place of a row of ours among a rank's rows. Without a head size: the same as here.
+/// Maps a row in our order to its place among a rank's rows, which theirs() returns. head == 0: the orders
+/// are equal.
 struct RowOrder {
   QkvOrder qkv = QkvOrder::kByGroup;
   int64_t head = 0;          // rows of a head
@@ -28,11 +29,11 @@ struct RowOrder {
   int64_t theirs(int64_t row) const;
 };
 
-/// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or norm is one
-/// column), and where it is in the tensor that holds it, which may be larger due to padding.
+/// A block of one of our tensors and its place in a stored tensor, which may be larger due to padding. Our
+/// tensor is taken as a matrix: its last axis is the columns; a bias or norm has one column.
 struct JoinedPart {
   TorchTensor from;
-  int64_t plane = -1;  // index on its outermost axis, if it stacks layers
+  int64_t plane = -1;  // index on the outermost axis of `from` if it stacks layers; -1: it does not
   int64_t from_row = 0, from_column = 0;
   MatrixBlock ours = {};
   RowOrder order = {};
@@ -44,17 +45,18 @@ struct JoinedTensor {
   Shape shape;
   int64_t columns = 1;  // of the matrix
   std::vector<JoinedPart> parts;
-  std::vector<JoinedPart> copies = {};  // second copies of some of its rows, which must be equal
-  // parts may hold more rows than ours: Megatron pads the vocabulary
+  std::vector<JoinedPart> copies = {};  // second copies of some rows, which must equal those in `parts`
+  // the parts may hold more rows than `shape` has: Megatron pads the vocabulary
   bool padded = false;
-  bool add_one = false;  // stored minus one (Megatron's --apply-layernorm-1p)
+  bool add_one = false;  // stored as the value minus one (Megatron's --apply-layernorm-1p)
 
   int64_t rows() const { return columns == 0 ? 0 : shape.elements() / columns; }
 };
 
 /// Tensors under our names, each joined from parts in torch files: the ranks of a Megatron checkpoint, or the
 /// chunks of a distributed one. Opening checks that the parts cover each tensor exactly once and have one
-/// type (kData). When a tensor is first read, its copies are compared (kData): only one of them is used.
+/// type (kData). When a tensor is first read, its copies are compared with its parts (kData if they differ),
+/// since only the parts are used.
 class JoinedTensorFile final : public TensorFile {
  public:
   JoinedTensorFile(std::string path, std::vector<JoinedTensor> tensors);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxNamed = 5;  // names in one complaint
 
-// The name of a tensor in the file: with the family's prefix, or without.
+// The name of a tensor in the file. A file may omit the family's prefix.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
   const std::string_view prefix = map.prefix;
   if (file.find(name) || !name.starts_with(prefix) ||
@@ -27,7 +27,8 @@ bool ends_with_any(const std::string& name, const std::vector<const char*>& endi
                      [&](const char* ending) { return name.ends_with(ending); });
 }
 
-/// Names both files that contradict each other, if the tensors come from a folder.
+/// If the tensors come from a folder, the message names both files that contradict each other: config.json
+/// and the weights file.
 [[noreturn]] void refuse_shape(const TensorFile& file, const StoredTensor& found, const Shape& wanted) {
   const auto* const folder = dynamic_cast<const WeightsFolder*>(&file);
   fail(ErrorKind::kData, folder ? folder->file_of(found.name) : file.path(), ": tensor ", quote(found.name),
@@ -68,7 +69,7 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
-  // In a file of a tied model this is a second copy of the embedding, which transformers ignores too.
+  // In a file of a tied model the head is a second copy of the embedding. transformers ignores it too.
   std::set<std::string> known{"lm_head.weight"};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
@@ -83,8 +84,9 @@ void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
-// Their columns are our rows. All runs are read in one pass over their rows, including what lies between the
-// runs: a head has few columns, and reading each head's alone would read nearly everything each time.
+// The columns of the transposed tensor are our rows. One pass over its rows reads all runs and the columns
+// between them: a head has few columns, and reading the columns of each head separately would read nearly the
+// whole tensor each time.
 void RenamedTensorFile::read_transposed(const TheirTensor& part, std::span<const RowRun> wanted,
                                         MatrixBlock block, View out) const {
   int64_t first = INT64_MAX, end = 0;

@@ -20,13 +20,13 @@ class RenamedTensorFile final : public TensorFile {
 
   const std::string& path() const override { return theirs_->path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  /// Reads any block straight to its place; only what is transposed goes through a small buffer.
+  /// Reads any block straight to its place; only transposed tensors go through a small buffer.
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
 
  private:
   void read_rows(const RenamedTensor& renamed, MatrixBlock block, View out) const;
-  /// `wanted`: rows of the block, and the columns that they are there.
+  /// Fills runs of the block's rows (`ours`) from columns of the transposed tensor (`theirs`).
   void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;

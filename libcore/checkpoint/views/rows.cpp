@@ -20,7 +20,7 @@ int64_t rows_within(const MatrixForm& form, int axis) {
   return rows;
 }
 
-// A part of a tensor: extents of 1 before some axis, whole ones after it.
+// A part of a tensor: extent 1 on the axes before a certain one, the whole extent on the axes after it.
 struct Part {
   Part step(int axis, int64_t at, int64_t steps = 1) const {
     Part out = *this;
@@ -33,7 +33,8 @@ struct Part {
 
 // Cuts rows of a tensor into boxes and passes them to `take` in order.
 struct RowCutter {
-  // Rows [begin, end) of `all`, from `axis` on: the rows up to the axis's next step, whole steps, the rest.
+  // Cuts rows [begin, end) of `all`, counted in the axes from `axis` on: the rows up to the next whole step
+  // along the axis, whole steps, the remaining rows.
   void cut(const Part& all, int axis, int64_t begin, int64_t end) const {
     if (begin >= end) return;
     if (axis == row_axes(form)) return take(all.offset, all.extent);  // a tensor of one row
@@ -57,7 +58,7 @@ struct RowCutter {
 
 constexpr int64_t kTransposedBytes = int64_t{1} << 18;
 
-// Matrices whose rows are not adjacent.
+// A matrix whose rows are `pitch` elements apart.
 template <class Word>
 struct Words {
   Word* first;
@@ -97,7 +98,7 @@ void transpose_square(Words<const Word> in, Words<Word> out) {
 
 template <class Word>
 void transpose_words(ConstView from, View to, int64_t at, int64_t first) {
-  constexpr int64_t kTile = 64;  // whole cache lines on both sides
+  constexpr int64_t kTile = 64;  // whole cache lines of source and target
   const int64_t rows = from.shape.rows(), columns = to.shape[0], pitch = to.shape.back();
   const auto in = [&](int64_t r, int64_t c) {
     const int64_t from_pitch = from.shape.back();

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kSingles[] = {"model.safetensors", "pytorch_model.bin"};
 constexpr const char* kIndex = ".index.json";
 
-// The file that says where the weights are: a weights file or an index; empty if there is none.
+// The file that says where the weights are: a weights file or an index; empty if the folder has neither.
 std::string entry_of(const std::string& folder) {
   for (const char* single : kSingles)
     for (const std::string& name : {std::string(single), concat(single, kIndex)})
@@ -27,7 +27,7 @@ std::string entry_of(const std::string& folder) {
   return {};
 }
 
-// File of each tensor, from model.safetensors.index.json.
+// The file of each tensor, from the index.
 using WeightMap = std::map<std::string, std::string>;
 
 WeightMap weight_map(const std::string& index) {

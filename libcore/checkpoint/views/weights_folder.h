@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Opens one file of weights by its first bytes: .safetensors, or a file of torch.save (pytorch_model.bin, a
-/// .pt file). `writing`: see ReadableFile.
+/// Opens one file of weights: .safetensors, or a file of torch.save (pytorch_model.bin, a .pt file). Its
+/// first bytes decide which. `writing`: see ReadableFile.
 std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc = CrcCheck::kYes,
                                          PendingFiles* writing = nullptr);
 
@@ -20,7 +20,7 @@ std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc =
 class WeightsFolder final : public TensorFile {
  public:
   explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PendingFiles* writing = nullptr);
-  /// Whether the folder has any of these files.
+  /// Whether the folder has weights: one of the files named above.
   static bool is_there(const std::string& folder);
 
   const std::string& path() const override { return folder_; }

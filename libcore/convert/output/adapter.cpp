@@ -73,7 +73,8 @@ class Settings {
     if (!value || !value->is_number()) refuse(quote(key), " is not a number");
     return value->as_double();
   }
-  // The value that a pattern gives to a module: peft matches the end of the module's name, after a dot.
+  // The value that a pattern gives to a module. As in peft, a pattern fits a module whose whole name or last
+  // components it equals.
   std::optional<double> pattern(const char* key, const std::string& module) const {
     const Json* patterns = json_.find(key);
     if (!patterns || !patterns->is_object()) return {};
@@ -109,7 +110,7 @@ AdapterKind adapter_kind(const std::string& path) {
     if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
       out.positions = positions->as_int();
   } catch (const Error&) {
-    // Reading the whole adapter reports what is wrong with it.
+    // The constructor of Adapter reports what is wrong.
   }
   return out;
 }
@@ -234,7 +235,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
          family_of(config).architecture, " of ", base.path());
 }
 
-// to [rows, columns] += scale * (B A), for the block's rows.
+// to [rows, columns] += scale * (B A), for the rows and columns of the block.
 void MergedTensors::add(const Delta& delta, MatrixBlock block, float* to) const {
   const Adapter::Module& module = *delta.module;
   const TensorFile& file = adapter_.tensors();

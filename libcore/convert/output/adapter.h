@@ -22,7 +22,8 @@ struct AdapterKind {
   std::string name;       // kPeftLora, kPeftPrefix or another one; empty: not readable
   int64_t positions = 0;  // of a prefix; 0: not given
 };
-/// The kind of a folder; empty if it is not an adapter or cannot be read: Adapter reports what is wrong.
+/// The kind of the adapter in a folder. Its name is empty if the folder is no adapter or cannot be read: the
+/// class Adapter then reports what is wrong.
 AdapterKind adapter_kind(const std::string& path);
 
 /// A PEFT adapter, adapter_config.json and adapter_model.safetensors: LoRA or prefix tuning.
@@ -43,7 +44,7 @@ class Adapter {
   struct Module {
     std::string name, a, b;
     int64_t rank, in, out;
-    double alpha, scale;  // alpha / rank, or alpha / sqrt(rank)
+    double alpha, scale;  // scale: alpha / rank, with rsLoRA alpha / sqrt(rank)
   };
   const std::vector<Module>& modules() const { return modules_; }
 
@@ -59,8 +60,9 @@ class Adapter {
 };
 
 /// `base` (our names) with a LoRA adapter added to its weights: W + scale * B A, computed in fp32 and rounded
-/// once, block by block as it is read. Both must outlive the result. kData if the adapter has modules that
-/// are not in the model, or of other sizes; kUsage for an adapter that cannot be merged (prefix tuning).
+/// once, block by block as it is read. `base` and `adapter` must outlive the result. kData if the adapter has
+/// modules that are not in the model or have other sizes there; kUsage for an adapter that cannot be merged
+/// (prefix tuning).
 std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelConfig& config,
                                           const Adapter& adapter);
 

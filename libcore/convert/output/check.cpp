@@ -20,7 +20,7 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kTokens = 8;
-// elements of a weight at a time, so that they stay in the nearest cache
+// elements of a weight that are used at a time, so that they stay in the nearest cache
 constexpr int64_t kCheckedElements = int64_t{1} << 17;
 
 using Floats = std::vector<float>;
@@ -126,8 +126,8 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// Moves the columns of `part`, which are results of stored rows [first, first + part.columns), to their
-// places in y.
+// Copies the columns of `part`, the results of stored rows [first, first + part.columns) of the weight, to
+// their places in y.
 void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const {
   for (const RowRun& run : product.runs) {
     const int64_t begin = std::max(run.ours, first),
@@ -137,8 +137,8 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
   }
 }
 
-// Multiplies by stored rows of the weight. Rows of a transposed weight contribute to every result, so their
-// sums go into `all`; other rows give results of their own.
+// Multiplies x by a block of stored rows of the weight. Each row of a transposed weight contributes to every
+// result, so the sums go into `all`; a row of another weight gives one result, which goes into y.
 void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
                             const MatrixBlock& block) {
   const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
@@ -272,7 +272,7 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
   return logits;
 }
 
-// Spread over the vocabulary; the same in every run.
+// Tokens spread over the vocabulary, equal in every run.
 std::vector<int32_t> some_tokens(const ModelConfig& config) {
   const int64_t max_tokens = config.position == PositionEmbedding::kLearned ? config.max_positions : kTokens;
   std::vector<int32_t> tokens;

@@ -15,7 +15,7 @@ struct Products {
   int64_t x_stride;
   const float* w;  // [rows, columns], dense
   int64_t rows,
-      columns;  // not transposed: a row gives one result from the columns of x; transposed: the reverse
+      columns;  // add_row_products(): results, inputs; add_transposed_products(): inputs, results
 };
 void add_row_products(const Products&);         // y[t][r] += sum over c of x[t][c] w[r][c]
 void add_transposed_products(const Products&);  // y[t][c] += sum over r of x[t][r] w[r][c]

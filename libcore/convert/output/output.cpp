@@ -103,8 +103,9 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
   return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
 }
 
-// Rows of a result that are read together. Of a transposed one as many as fit, since each part of it reads a
-// part of all the source's rows. What is to be quantized is read at its original, larger size first.
+// How many rows of a result are read together. For a transposed result it is as many as fit, since each part
+// of the result needs a part of every row of the source. Values to be quantized count with their larger size
+// before.
 int64_t rows_at_once(const OutputTensor& tensor, size_t max_bytes) {
   const auto limit = static_cast<int64_t>(max_bytes),
              width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
@@ -156,13 +157,13 @@ size_t memory_for(const OutputPlan& plan) {
 
 namespace {
 
-/// The numbers of a damaged model: the first one that is not finite, and how many there are. Numbers that
-/// several ranks hold, and rows that are repeated as padding, are counted once.
+/// Finds the numbers of a damaged model that are not finite: the first of them and how many there are.
+/// Numbers that several ranks hold, and rows that are repeated as padding, are counted once.
 class SickNumbers {
  public:
-  /// Rows of a tensor as they are written, from its element `begin` on.
+  /// Examines rows of a tensor as they are written; they begin at element `begin` of the tensor.
   void look_at(const OutputTensor& tensor, int64_t begin, std::span<const std::byte> bytes) {
-    if (tensor.storage == Storage::kQ8) return;  // it cannot hold them, so they were refused
+    if (tensor.storage == Storage::kQ8) return;  // Q8_0 cannot hold such numbers: converting them has failed
     const DType type = plain_type(tensor.storage);
     const auto width = static_cast<int64_t>(size_of(type));
     const Recipe& recipe = tensor.recipe;
@@ -179,7 +180,7 @@ class SickNumbers {
                               : Place{tensor.name, element, value});
     count_ += found.count;
   }
-  /// Counted for all formats, whether the models are compared or not: a few tokens may not meet them.
+  /// The numbers are counted for all formats, even if the models are compared: a few tokens may not use them.
   void warn_of(const std::string& source) const {
     if (count_ == 0) return;
     const std::string which = count_ == 1
@@ -206,13 +207,14 @@ class SickNumbers {
     return region;
   }
 
-  // Ranks that share a tensor's columns are written one after the other.
+  // Ranks that share the columns of a tensor are written one after the other, so a later one may hold an
+  // earlier element.
   void take_first(const Place& place) {
     if (count_ == 0 || (place.tensor == first_.tensor && place.element < first_.element)) first_ = place;
   }
 
   std::set<std::string> known_;
-  bool counts_ = true;  // for the tensor that is being written
+  bool counts_ = true;  // whether numbers of the tensor being written are counted
   int64_t count_ = 0;
   Place first_;
 };

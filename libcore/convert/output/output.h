@@ -18,7 +18,7 @@ enum class Storage : uint8_t { kF32, kBf16, kF16, kQ8 };
 Storage storage_of(DType dtype);
 DType plain_type(Storage storage);  // Q8_0: fp32, from which it is made
 std::string_view name_of(Storage storage);
-/// Bytes of `elements` elements; those of Q8_0 are a multiple of 32.
+/// Bytes of `elements` elements; for Q8_0 their number is a multiple of 32.
 uint64_t stored_bytes(Storage storage, int64_t elements);
 
 /// One tensor of an output.
@@ -42,8 +42,8 @@ using OutputPlan = std::vector<OutputFile>;
 uint64_t bytes_of(const OutputPlan& plan);
 int64_t elements_of(const OutputPlan& plan);
 
-/// How much memory may be used to write the files of a plan: half of the largest tensor, but enough for a
-/// block, and disks prefer large blocks.
+/// How many bytes of memory may be used to write the files of a plan: half of the largest tensor, within 24
+/// to 96 MiB (disks prefer large blocks), but at least three of the longest rows.
 size_t memory_for(const OutputPlan& plan);
 /// A file of a plan that has been created: its number, and where each of its tensors begins.
 struct PlacedFile {
@@ -53,10 +53,10 @@ struct PlacedFile {
 /// Receives each tensor's bytes in order as they are written, for a checksum; `file` and `tensor` are indices
 /// in the plan.
 using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const std::byte>)>;
-/// The one function that writes tensors, whatever the format, so that all formats are stopped, checked and
-/// shown alike: reads all tensors of a plan, those of the smallest depth first, converts them, and passes
-/// them on to be written to their places in `placed` (parallel to the plan). Returns once all are in the
-/// files, after a warning if some of their numbers are not finite.
+/// Writes the tensors of every format, so that stopping, checking and the display of progress are the same
+/// for all. Reads all tensors of a plan, those of the smallest depth first, converts them, and passes them on
+/// to be written to their places in `placed` (parallel to the plan). Returns once all are in the files, after
+/// a warning if some of their numbers are not finite.
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see = {});
 
@@ -64,14 +64,14 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
 std::vector<TensorSpec> specs_of(const OutputFile& file);
 /// Sorts a file's tensors into the order of a .safetensors file.
 void put_in_safetensors_order(OutputFile& file);
-/// Creates the files of a plan below `folder` as safetensors, without their tensors, which must be in that
-/// format's order.
+/// Creates the files of a plan below `folder` as .safetensors files; the tensors' bytes are not written yet.
+/// The plan's tensors must be in the order of that format.
 std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
                                            PlacedFiles& files);
 
 /// kUsage if an output folder exists and is not empty.
 void refuse_used(const std::string& output);
-/// The output's own name ("out" for "out/").
+/// The last component of the output's path ("out" for "out/").
 std::string title_of(const std::string& output);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@ OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion)
 }
 
 OutputCheck::~OutputCheck() {
-  stop_ = true;  // then the members' destructors wait
+  stop_ = true;  // the destructors of the members wait for the threads
   if (files_) files_->abandon();
 }
 
@@ -40,14 +40,14 @@ void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
 void OutputCheck::follow(PlacedFiles& files, Follow side) {
   if (!wanted()) return;
   files_ = &files;
-  // Made here, so that buffers are kept for it from now on: the thread may start later.
+  // The reader is made here, since the thread may start later: buffers are kept for the reader from now on.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
   written_run_.emplace(
       [this, side = std::move(side), reader]() mutable {
         const auto ended = std::move(reader);
         written_side_ = side({.stop = &stop_});
       },
-      Beside::Alone::kFail);  // it waits for what is written
+      Beside::Alone::kFail);  // it waits for tensors that are being written
 }
 
 void OutputCheck::compare_followed(bool rounded) {

@@ -11,25 +11,27 @@
 
 namespace megalith {
 
-/// The check of a conversion: both models run on a few tokens. The source's side runs from the start, on its
-/// own thread, while the output is written. So does the output's side, if it can follow the writing.
+/// The check of a conversion: the source and the output run on a few tokens, and their logits are compared.
+/// The source runs from the start, on its own thread, while the output is written. The output runs meanwhile,
+/// too, if its tensors can be read while they are being written: follow().
 class OutputCheck {
  public:
-  explicit OutputCheck(const Conversion& conversion);  // must outlive this
+  explicit OutputCheck(const Conversion& conversion);  // `conversion` must outlive this object
   ~OutputCheck();                                      // stops what is still running
   OutputCheck(const OutputCheck&) = delete;
   OutputCheck& operator=(const OutputCheck&) = delete;
 
   bool wanted() const { return conversion_.check; }
-  /// Logs by how much the logits differ. kInternal if the models are not the same, unless the user asked for
-  /// a narrower type (`rounded`), which may change it.
+  /// Runs the written model and logs by how much the logits differ. kInternal if they differ by more than
+  /// rounding errors, unless the user asked for a narrower type (`rounded`).
   void compare(const ModelView& written, bool rounded);
 
-  /// Runs the written model. It is opened although its tensors are not written yet: reading waits for them.
+  /// Runs the written model. The model may be opened before its tensors are written: reading a tensor waits
+  /// until it is.
   using Follow = std::function<CheckedSide(const CheckRun&)>;
-  /// Starts that on a separate thread, if the check is wanted. `files` must outlive this object.
+  /// Starts `side` on a separate thread if the check is wanted. `files` must outlive this object.
   void follow(PlacedFiles& files, Follow side);
-  /// compare() with the side that follow() started.
+  /// As compare(), with the run that follow() started.
   void compare_followed(bool rounded);
 
  private:

@@ -9,23 +9,23 @@
 
 namespace megalith {
 
-/// Where the elements of a tensor to be written come from: blocks of one of our tensors taken as a matrix,
-/// one below the other, and perhaps transposed at the end.
+/// Where the elements of a tensor to be written come from. One of our tensors is taken as a matrix; blocks of
+/// it are put one below the other, and the result may be transposed.
 struct Recipe {
   std::string source;                    // our name; empty: zeros
   MatrixForm form;                       // of the whole source
-  std::vector<MatrixBlock> blocks = {};  // at least one; all with the same columns
-  // more rows at the end, each equal to the last one of the blocks (a padded vocabulary, as Megatron needs
-  // it)
+  std::vector<MatrixBlock> blocks = {};  // at least one; all have the same columns
+  // how many rows follow, each equal to the last row of the blocks (Megatron needs a padded vocabulary)
   int64_t repeated = 0;
   bool transposed = false;  // the result is [columns, rows]
-  // one rank's part of the source, of which other ranks hold parts or copies; neither transposed nor with
-  // heads
+  // the result is one rank's part of the source; other ranks hold other parts or copies. `transposed` and
+  // `head` are not set then
   bool of_rank = false;
-  /// Not 0: among each `head` rows, rows of the first half alternate with rows of the second, since llama.cpp
-  /// rotates neighbours in a head, while Megatron and transformers rotate its halves. Not transposed.
+  /// Not 0: within each head of `head` rows, those of the first half alternate with those of the second.
+  /// llama.cpp rotates neighbouring rows of a head; Megatron and transformers rotate its halves. `transposed`
+  /// is not set then.
   int64_t head = 0;
-  /// For people: "copy", "rows 0 to 63 of 128, transposed".
+  /// A description for the user: "copy", "rows 0 to 63 of 128, transposed".
   std::string how = {};
 
   int64_t rows() const;  // before the transposition
@@ -35,14 +35,14 @@ struct Recipe {
   int64_t result_columns() const { return transposed ? rows() : columns(); }
 };
 
-/// The element of the source that is element `element` of a rank's part.
+/// The index in the source of element `element` of a rank's part (see of_rank).
 int64_t source_element(const Recipe& recipe, int64_t element);
 
-/// A whole tensor, row by row.
+/// The recipe that copies a whole tensor.
 Recipe copy_recipe(const std::string& source, const MatrixForm& form);
 
-/// Part `part` of renamed.theirs, as it is in a Hugging Face file; zeros if our model does not have the
-/// tensor.
+/// The recipe for part `part` of renamed.theirs, as it is in a Hugging Face file; zeros if our model does not
+/// have the tensor.
 Recipe part_recipe(const RenamedTensor& renamed, size_t part);
 
 /// Fills `out` with rows [begin, end) of the result, converted to its type. Throws what TensorFile::read

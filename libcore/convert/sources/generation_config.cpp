@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// An empty object if the folder has none.
+/// The object in a JSON file; empty if there is no such file.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_own_small(path);

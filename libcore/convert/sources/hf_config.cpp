@@ -36,7 +36,8 @@ ModelConfig gpt2_config(const Settings& s) {
   return c;
 }
 
-// "default" unless the object says otherwise, under any of the names that this member has had.
+// The type of rotary scaling: "default" unless the object says otherwise, under the new or the old name of
+// the member.
 std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
@@ -62,7 +63,7 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
 }
 
 // transformers 4 has "rope_theta" at the top and the rest in "rope_scaling"; transformers 5 has everything in
-// "rope_parameters", which is read last, so that it wins if both exist.
+// "rope_parameters", which is read last, so that it takes precedence over the other two.
 void set_rope(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -87,7 +88,7 @@ void check_layer_types(const Settings& s, bool window) {
 
 // How many tokens a token sees; 0: all.
 int mistral_window(const Settings& s, const Json& json) {
-  constexpr int kDefault = 4096;  // if the file does not mention it; null means that there is none
+  constexpr int kDefault = 4096;  // if the file lacks the member; null means no window
   const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
   check_layer_types(s, window > 0);
   return window;
@@ -95,7 +96,7 @@ int mistral_window(const Settings& s, const Json& json) {
 
 int qwen2_window(const Settings& s, int layers) {
   const int window = s.flag("use_sliding_window", false) ? s.count("sliding_window", 0) : 0;
-  const Json* full = s.find("max_window_layers");  // the layers below it see everything
+  const Json* full = s.find("max_window_layers");  // layers below this one have no window
   const int64_t first = full && full->is_int() ? full->as_int() : 0;
   if (window > 0 && first >= layers) return 0;
   if (window > 0 && first > 0)
@@ -173,7 +174,7 @@ std::string gpt2_misfits(const ModelConfig& c) {
   return join(list, ", ");
 }
 
-// What rules out all of LLaMA, Qwen2 and Mistral.
+// The options that fit none of LLaMA, Qwen2 and Mistral.
 std::vector<std::string> rope_misfits(const ModelConfig& c) {
   std::vector<std::string> list;
   if (c.position != PositionEmbedding::kRope)

@@ -34,7 +34,8 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
   }
 }
 
-// Settings of Megatron with which the weights compute another function, so they must be rejected.
+// Settings of Megatron with which the model computes another function than ours, so a checkpoint that uses
+// one is rejected.
 constexpr std::array kForeign = {"squared_relu",
                                  "num_experts",
                                  "multi_latent_attention",
@@ -55,7 +56,8 @@ constexpr std::array kForeign = {"squared_relu",
                                  "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
-// "None", False, 0 and an empty list mean that a setting is not used; so does 1 for a factor or size.
+// Whether a setting is used. "None", False, 0 and an empty list mean that it is not, and so does 1, for a
+// factor or size.
 bool is_used(const Json& value) {
   if (value.is_bool()) return value.as_bool();
   if (value.is_number()) return value.as_double() != 0 && value.as_double() != 1;
@@ -81,8 +83,8 @@ void refuse_foreign(const Settings& s) {
     s.refuse("the model was trained with settings that are not supported: ", join(found, ", "));
 }
 
-// --window-size (l, r): a token sees l tokens before it, itself, and r after it (none, since attention is
-// causal).
+// --window-size (l, r): a token sees itself, l tokens before it and r after it; r has no effect, since
+// attention is causal.
 int window_of(const Settings& s) {
   const Json* window = s.find("window_size");
   if (!window) return 0;

@@ -13,7 +13,7 @@ namespace megalith {
 Json args_json(const PickleTree& tree, PickleRef args);
 
 /// The model that Megatron's args describe; `where` begins every message (kData). The vocabulary's size is
-/// left open. Settings that change the result and are not supported are rejected with their names, all in one
+/// not set. Settings that change the result and are not supported are rejected with their names, all in one
 /// message.
 ModelConfig megatron_config(const Json& args, const std::string& where);
 

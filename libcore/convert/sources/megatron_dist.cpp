@@ -49,7 +49,7 @@ bool is_within(const Chunk& chunk, const Extents& size) {
   return within;
 }
 
-// A tensor in .metadata; without chunks: bytes of something else.
+// An entry of .metadata: a tensor; without chunks, some other object.
 struct Entry {
   std::string key;
   Extents size;
@@ -210,7 +210,7 @@ class ChunkFiles {
   std::map<std::string, std::shared_ptr<TorchBytes>> files_;
 };
 
-// Our name for a key; for layers that are stacked along the first axis it has no number.
+// Our name for a key. If `stacked`, the tensor holds all layers along its first axis, and `layer` is -1.
 struct DistName {
   std::string ours;  // '#' stands for the layer
   int layer = -1;
@@ -224,7 +224,7 @@ std::optional<DistName> dist_name(const std::string& key) {
   return name ? std::optional(DistName{name->ours, -1, true}) : std::nullopt;
 }
 
-// Everything that .metadata names, joined.
+// Collects the parts of all tensors that .metadata names.
 class DistReader {
  public:
   DistReader(const std::string& folder, CrcCheck crc)
@@ -287,7 +287,7 @@ class DistReader {
   std::vector<Entry> entries_;
 };
 
-// metadata.json says how the checkpoint was written; the oldest checkpoints have none.
+// kData if metadata.json names a format that cannot be read. The oldest checkpoints have no such file.
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;

@@ -10,10 +10,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-/// One of the optimizer's groups: with weight decay, or without.
+/// One of the optimizer's groups of parameters: those with weight decay or those without.
 struct Group {
   std::vector<int64_t> numbers;
-  std::vector<const RankParam*> params;  // parallel to them
+  std::vector<const RankParam*> params;  // parallel to `numbers`
 };
 
 class Reader {
@@ -49,7 +49,7 @@ class Reader {
     return value.items();
   }
 
-  /// A number, or a tensor of one element.
+  /// The value of a number or of a tensor of one element; empty for anything else.
   std::optional<double> number(PickleRef ref) const {
     const PickleValue& value = tree_[ref];
     if (value.kind == Kind::kInt) return static_cast<double>(value.whole());

@@ -42,8 +42,8 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
 /// Sets the row order of a part; kData unless it holds whole groups.
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config);
 
-/// All parameters of the configuration from their parts, with `prefix` before their names. kData lists those
-/// that are missing and those that do not belong to the model.
+/// Joins all parameters of the configuration from their parts; `prefix` is put before their names. kData
+/// lists those that are missing and those that do not belong to the model.
 struct PartsOf {
   const ModelConfig& config;
   bool norms_less_one;  // norm weights are stored minus one
@@ -51,12 +51,12 @@ struct PartsOf {
 };
 std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, const std::string& prefix = {});
 
-/// `"a", "b", …`: some names for a complaint.
+/// `"a", "b", …`: some of the names, for an error message.
 std::string some_of(const std::set<std::string>& names);
-/// "decoder.layers.#.…" for one layer.
+/// Replaces the '#' of "decoder.layers.#.…" by the number of a layer.
 std::string with_layer(std::string name, int layer);
 
-/// The two forms.
+/// Open a checkpoint of one file per rank, or a distributed one.
 MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& options);
 MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions& options);
 bool is_megatron_rank_folder(const std::string& path);  // mp_rank_*

@@ -26,7 +26,7 @@ using Kind = PickleValue::Kind;
   fail(ErrorKind::kData, where, ": ", what);
 }
 
-// The files of a checkpoint, one per rank.
+// The file of one rank of a checkpoint.
 struct RankFile {
   int tensor = 0, pipeline = 0;
   std::string path;
@@ -89,7 +89,8 @@ Grid locate(const std::string& path) {
   if (fs::is_directory(given) && !is_rank_folder(given) &&
       !file_exists((given / "model_optim_rng.pt").string()))
     return grid_of(path);
-  // One rank's file or folder stands for all if the others are next to it, since alone it is only a part.
+  // If the other ranks' folders are next to the given file or folder, the whole checkpoint is meant: a rank
+  // alone is only a part.
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (is_rank_folder(folder)) {
     Grid grid = grid_of(folder.parent_path().string());
@@ -98,13 +99,14 @@ Grid locate(const std::string& path) {
   return {.path = path, .files = {{0, 0, fs::is_directory(given) ? rank_file(path) : path}}};
 }
 
-// One tensor-parallel rank's share of a pipeline stage. With a virtual pipeline, a file has several chunks.
+// One tensor-parallel rank's share of a pipeline stage. With a virtual pipeline, a file has several chunks,
+// each with a Share of its own.
 struct Share {
   int tensor, pipeline, chunk;
   std::string path;
-  /// By our name, with '#' or the file's layer number for the layer.
+  /// By our name, with the file's layer number.
   std::map<std::string, TorchTensor> tensors = {};
-  std::vector<RankParam> order = {};  // of `tensors`, as in the file
+  std::vector<RankParam> order = {};  // `tensors` in the order of the file
   RankOptimizer optimizer = {};
   int layers = 0;
 };
@@ -130,7 +132,7 @@ void add_leaf(Contents& contents, Share& share, const TorchFile& file, const Tor
   share.order.push_back({leaf.name, place->first, &place->second});
 }
 
-// Keys "model", or "model0", "model1", … with a virtual pipeline.
+// The values of the key "model" or, with a virtual pipeline, "model0", "model1", …
 std::vector<PickleRef> chunks_of(const TorchFile& file) {
   const PickleTree& tree = file.tree;
   if (const auto model = tree.find_ref(tree.root(), "model")) return {*model};
@@ -158,8 +160,8 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
-// Compares what the ranks say about the model and its iteration, which must be the same for all. What they
-// say about themselves (their number, paths, times) differs.
+// kData if the file of this rank contradicts the first rank's file about the model or its iteration. Args
+// about the rank itself (its number, paths, times) may differ.
 void check_same_state(const MegatronState& first, const MegatronState& own, const RankFile& rank,
                       const Grid& grid) {
   const auto differ = [&](std::string_view what) {
@@ -181,12 +183,12 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
                   differences.front().ours, " here"));
 }
 
-// Each rank's number in the run that wrote it, if its args say it.
+// For each file, the number of the rank that wrote it, if the args say it.
 using WriterRanks = std::vector<std::optional<int64_t>>;
 
-// The first data-parallel rank writes. In both of Megatron's rank orders, the numbers of such ranks increase
-// with the tensor rank and with the stage. A tool that writes several files in one process gives them the
-// same number.
+// Detects exchanged folders by the numbers of the ranks that wrote them. In a run, the first data-parallel
+// rank writes; in both of Megatron's rank orders, the numbers of these ranks increase with the tensor rank
+// and with the stage. A tool that writes several files in one process gives them equal numbers.
 void check_writers(const Grid& grid, const WriterRanks& writers) {
   if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
   for (size_t i = 1; i < writers.size(); ++i)
@@ -232,15 +234,16 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   return contents;
 }
 
-// The tensors of one parameter by tensor-parallel rank. There is more than one set if stages hold copies.
+// One rank's tensor of a parameter. HeldByName has, for each parameter, sets of one tensor per
+// tensor-parallel rank; more than one set if several stages hold copies.
 struct Held {
   std::string path;
   TorchTensor tensor;
 };
 using HeldByName = std::map<std::string, std::vector<std::vector<Held>>>;
 
-// Only the first stage holds the position table, only the last one the last norm; otherwise folders were
-// exchanged.
+// Only the first stage may hold the position table, and only the last stage the last norm. Otherwise folders
+// were exchanged: kData.
 void check_ends(const Share& share, bool first, bool last) {
   for (const auto& [name, tensor] : share.tensors) {
     const bool norm = name.starts_with("decoder.final_layernorm.");
@@ -252,7 +255,8 @@ void check_ends(const Share& share, bool first, bool last) {
     refuse(share.path, concat("has no ", quote(kEmbeddingName), ", which belongs to the first stage"));
 }
 
-// A stage's layer 0 is the model's layer `base`. Chunk c of all stages comes before chunk c + 1.
+// Numbers the layers through the model: layer 0 of a share becomes layer `base`. Chunk c of every stage comes
+// before chunk c + 1 of any stage.
 HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& layers) {
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
     return std::tuple(a.chunk, a.pipeline, a.tensor) < std::tuple(b.chunk, b.pipeline, b.tensor);
@@ -283,7 +287,8 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
   return held;
 }
 
-// The configuration of a release that was saved without args, as far as its tensors show it: GPT-2's shape.
+// The configuration of a release that was saved without args, derived from the shapes of its tensors. The
+// model is taken to be of the kind of GPT-2.
 ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& grid,
                              const SourceOptions& options) {
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
@@ -328,7 +333,8 @@ int64_t rows_of(const std::vector<Held>& ranks) {
   return rows;
 }
 
-// Gates and ups of a rank. There, each rank has rows [gates; ups]; here, all ranks' gates come first.
+// Adds the gates and the ups of a rank as separate parts. A rank's file has rows [gates; ups]; in our tensor
+// the gates of all ranks come first.
 void append_halves(std::vector<JoinedPart>& parts, const JoinedPart& whole, int64_t ups, int64_t at) {
   const int64_t half = whole.ours.rows / 2;
   for (const int64_t which : {0, 1}) {
@@ -400,7 +406,7 @@ std::vector<Share> with_state(std::vector<Share> shares, StateTensors part) {
   return shares;
 }
 
-// The ranks' optimizer state, which all of them have, or none.
+// Adds the optimizer's state, which counts only if all ranks have it. kData if it differs between ranks.
 SourceTraining training_of(const Contents& contents, SourceTraining training) {
   const RankOptimizer& first = contents.shares.front().optimizer;
   for (const Share& share : contents.shares) {
@@ -420,7 +426,8 @@ const std::vector<Held>& embedding_of(const HeldByName& held, const std::string&
   return found->second[0];
 }
 
-// The last stage holds the head of a tied model, a second copy of the embedding, which must equal it.
+// Makes the head of a tied model, which the last stage holds, a second copy of the embedding. The copies must
+// be equal.
 void tie_head(HeldByName& held) {
   auto head = held.extract(kHeadName);
   if (head.empty()) return;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = PickleValue::Kind;
-constexpr size_t kMaxNamed = 5;  // names in one complaint
+constexpr size_t kMaxNamed = 5;  // names listed in one error message
 constexpr double kGreatestIteration = 9e15;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
@@ -143,7 +143,8 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
 
 namespace {
 
-/// The vocabulary's size from the ids of its tokenizer and, if given, the user's --vocab-size or its args.
+/// The vocabulary's size: the number of the tokenizer's ids, or --vocab-size or the args' vocab_size if that
+/// is larger.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
   TokenizerFiles files = find_tokenizer(options.tokenizer).value_or(TokenizerFiles{});
@@ -157,7 +158,7 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   return std::max(known ? said->as_int() : given, ids);
 }
 
-// Megatron's args hold it if --vocab-size was given; ours always do.
+// The vocab_size of the args; 0: none. Megatron's args have it if --vocab-size was given; ours always do.
 int64_t vocabulary_of_args(const Json& args) {
   const Json* said = args.find("vocab_size");
   return said && said->is_int() && said->as_int() > 0 ? said->as_int() : 0;

@@ -12,12 +12,12 @@
 
 namespace megalith {
 
-/// What the user says about a checkpoint that does not say it itself.
+/// What the user adds to what a checkpoint says about itself, and how to open it.
 struct SourceOptions {
   int64_t vocab_size = 0;          // without padding; 0: not given
   int heads = 0;                   // attention heads, for a checkpoint without args; 0: not given
   TokenizerFolder tokenizer = {};  // empty: not given
-  bool beside = false;             // it is next to the checkpoint, whose args then also say the vocabulary
+  bool beside = false;             // `tokenizer` is next to the checkpoint: the args' vocab_size counts too
   CrcCheck crc = CrcCheck::kYes;
   PendingFiles* writing = nullptr;  // see ReadableFile; for a folder of ranks or a Hugging Face folder
   bool optimizer = false;  // also open Adam's state, as "optim.m.NAME", "optim.v.NAME", "optim.master.NAME"
@@ -49,14 +49,15 @@ struct MegatronModel {
 /// mp_rank_* folder, or the folder of an iteration with such folders or with a distributed checkpoint.
 bool is_megatron(const std::string& path);
 
-/// Opens it: any version (0 to 3), any names, any tensor and pipeline parallel size, virtual pipelines, or a
-/// distributed checkpoint (torch_dist). Everything except the tensors' bytes is read and checked first.
-/// kNoInput, kIo, kData: damage, a parameter that does not belong to a model here, ranks that are missing or
-/// disagree, a vocabulary of unknown true size.
+/// Opens a checkpoint of Megatron-LM: any version (0 to 3), any names, any tensor and pipeline parallel size,
+/// virtual pipelines, or a distributed checkpoint (torch_dist). Everything except the tensors' bytes is read
+/// and checked first. kNoInput, kIo, kData: damage, a parameter that does not belong to a model here, ranks
+/// that are missing or disagree, a vocabulary of unknown true size.
 MegatronModel open_megatron(const std::string& path, const SourceOptions& options);
 
-/// The number of ids of the given tokenizer, else --vocab-size, else the vocab_size of its args; kData if
-/// none of them is known, with the rows of the checkpoint's embedding and what its args say.
+/// The size of the vocabulary without padding: by the ids of the given tokenizer, else by --vocab-size, else
+/// by the vocab_size of the args. kData if none of these is known; the message has `rows`, the rows of the
+/// checkpoint's embedding, and what the args say.
 int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
                         const std::string& where);
 

@@ -11,8 +11,8 @@ namespace megalith {
 /// those of the DDP tutorial, with everything in them. Other files next to them belong to the user.
 void keeps_checkpoints(RunFiles& files, std::string_view option, const std::string& folder);
 
-/// Adds to `files` what a ModelSource of this name reads: a folder of checkpoints as above, or all files
-/// directly in the folder of another model.
+/// Registers in `files` what a ModelSource of this name reads: for a folder of checkpoints, the files of
+/// keeps_checkpoints(); for another model, all files directly in its folder.
 void reads_model(RunFiles& files, std::string_view option, const std::string& name);
 
 }  // namespace megalith

@@ -36,7 +36,7 @@ bool is_model_or_adapter(const std::string& folder) {
          holds(folder, kTrackerFile);
 }
 
-// The folders in this one that are models, such as the "checkpoint-500" of Hugging Face's Trainer.
+// The subfolders of `folder` that hold models, such as the "checkpoint-500" of Hugging Face's Trainer.
 std::vector<std::string> models_below(const std::string& folder) {
   std::vector<std::string> models;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -55,8 +55,8 @@ constexpr const char* kGgufRemedy =
                 folder, " --to hf --output FOLDER"));
 }
 
-// Recognizes other tools' checkpoints, so that the message says what the folder is and not only that it is
-// wrong.
+// Recognizes other tools' checkpoints, so that the message says what the folder is, not only that it cannot
+// be read.
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -116,13 +116,14 @@ std::string tokenizer_beside(const std::string& path) {
   return {};
 }
 
-// The tokenizer's files next to a weights file, where people put them, or else where training put them.
+// The tokenizer's files next to a weights file, where users put them, or else in the folder where training
+// put them.
 std::string tokenizer_near(const std::string& path) {
   const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
   return find_tokenizer(folder) ? folder : tokenizer_beside(path);
 }
 
-// Its vocabulary is its ids plus one more, the end of a document.
+// A NullTokenizer for a model: the vocabulary is the tokenizer's ids and one more, the end of a document.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
   files.type = "NullTokenizer";
@@ -167,7 +168,7 @@ ModelSource::ModelSource(const std::string& name, const SourceOptions& options) 
   if (found && !ours && is_megatron(folder))
     open_megatron(folder, options);
   else if (ours || folder != path)
-    open_checkpoint(path);  // this reports what is wrong with it, if anything is
+    open_checkpoint(path);  // reports what is wrong if the checkpoint is damaged
   else if (!fs::is_directory(path))
     refuse_file(path);
   else if (holds(path, "config.json"))
@@ -202,7 +203,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   auto reader = std::make_unique<CheckpointReader>(path);
   path_ = reader->path();
   args_ = reader->json(kArgsFile);
-  refuse_adapter_alone(args_, path_);  // before its tensors are read as a model's
+  refuse_adapter_alone(args_, path_);  // before the adapter's tensors are taken for a model's
   config_ = config_of(*reader);
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);

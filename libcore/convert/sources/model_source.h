@@ -14,8 +14,9 @@
 
 namespace megalith {
 
-/// kData if `args`, those of our checkpoint in `folder`, say that it holds only what megalith-finetune
-/// trained on top of a model. The message names that model and the command that takes both.
+/// kData if `args`, the args of our checkpoint in `folder`, say that the checkpoint holds only what
+/// megalith-finetune trained on top of a model. The message names that model and the command that takes the
+/// model and the adapter.
 void refuse_adapter_alone(const Json& args, const std::string& folder);
 
 /// Whether another tool left a model here that cannot be read directly: a peft adapter, a GGUF file, weights
@@ -26,19 +27,20 @@ bool holds_foreign_model(const std::string& folder);
 class ModelSource {
  public:
   /// `name`: the folder that training saved into, here or with Megatron-LM (its tracker is followed), one
-  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, a Hugging Face folder, or a
-  /// model's id there (io/cache/hf_cache.h). Reads and checks everything except the tensors' bytes. kNoInput
-  /// if nothing is there; kData for damage and, with their kind, for other checkpoints.
+  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, a Hugging Face folder, or the id
+  /// of a model that was downloaded from Hugging Face (io/cache/hf_cache.h). Reads and checks everything
+  /// except the tensors' bytes. kNoInput if nothing is there; kData for damage and for checkpoints of other
+  /// kinds, which the message names.
   explicit ModelSource(const std::string& name, const SourceOptions& options = {});
 
   const std::string& path() const { return path_; }      // of the folder that is read
   const ModelConfig& config() const { return config_; }  // after finish(); vocab_size is the true vocabulary
-  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // an empty type: the model came without one
+  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
   /// The folder of the tokenizer's files; empty: none.
   const TokenizerFolder& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
 
-  /// Its tensors in the order of the files.
+  /// The model with the names and the row order of its own files.
   ModelView view() const;
 
   /// Every option of the run that trained it, if the checkpoint keeps them; otherwise null.
@@ -69,7 +71,7 @@ class ModelSource {
   LossHistory losses_;
   SourceTraining training_;
   std::unique_ptr<TensorFile> tensors_;
-  const TensorFile* theirs_ = nullptr;  // inside tensors_: under Hugging Face's names
+  const TensorFile* theirs_ = nullptr;  // belongs to tensors_: the tensors under Hugging Face's names
 };
 
 }  // namespace megalith

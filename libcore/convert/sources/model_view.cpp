@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Extents of the layers, the same in every format.
+// Extents of the layers; they do not depend on the format.
 struct Sizes {
   explicit Sizes(const ModelConfig& c)
       : hidden(c.hidden),
@@ -18,7 +18,7 @@ struct Sizes {
   int64_t hidden, query, key, ffn;
 };
 
-// Finds tensors; one that the file does not have gets no name.
+// Finds tensors of a file. An optional tensor that the file does not have gets an empty name.
 class Finder {
  public:
   explicit Finder(const TensorFile& file) : file_(file) {}
@@ -27,7 +27,7 @@ class Finder {
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
   }
-  // Consecutive rows, which become rows [at, at + rows) of the result.
+  // A layer whose stored rows are, in this order, rows [at, at + rows) of the result.
   Product straight(const std::string& stem, int64_t at, bool transposed = false) const {
     const StoredTensor& weight = file_.at(stem + ".weight");
     const Shape shape = weight.shape();

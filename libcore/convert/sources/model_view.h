@@ -17,9 +17,9 @@ struct Product {
   std::string weight, bias = {};  // bias empty: none
   Shape shape;                    // of the weight, as stored
   bool transposed = false;        // [in, out]; else [..., in]
-  /// Which rows of the layer's result its rows (columns, if transposed) are: stored row, row of the result,
-  /// how many. The result of QKV is all queries, all keys, all values; that of a gated layer is gates, then
-  /// ups.
+  /// Maps stored rows of the weight (columns, if transposed) to rows of the layer's result: RowRun::ours is
+  /// the stored row, RowRun::theirs the row of the result. The result of QKV is all queries, all keys, all
+  /// values; that of a gated layer is all gates, then all ups.
   std::vector<RowRun> runs;
 };
 
@@ -29,17 +29,17 @@ struct LayerView {
   std::vector<Product> qkv, proj, fc1, fc2;
 };
 
-/// A model in a file, in that file's own order of rows. This alone defines what it computes: the check of a
-/// conversion must not use the tables by which the conversion moved the rows, or it would repeat their
-/// errors.
+/// A model in a file, in that file's own order of rows. The view alone defines what the model computes: the
+/// check of a conversion must not use the tables by which the conversion moved the rows, or it would repeat
+/// their errors.
 struct ModelView {
   const TensorFile* file;
   ModelConfig config;
   bool neighbours = false;  // rotary angles apply to neighbours in a head (llama.cpp), not to its halves
-  std::string words, positions = {};  // embedding tables; positions empty: none
+  std::string words, positions = {};  // names of the embedding tables; positions empty: none
   std::vector<LayerView> layers = {};
   std::array<std::string, 2> final_norm = {};
-  std::string head = {};  // the words' table if it is tied
+  std::string head = {};  // the name of the words' table if the head is tied to it
 };
 
 /// A model with our names and packed rows.

@@ -8,7 +8,7 @@
 namespace megalith {
 
 /// Members of another tool's configuration (config.json, Megatron's args), with messages that name the file
-/// and the member (kData). Absent and null mean the same.
+/// and the member (kData). A member that is null counts as absent.
 class Settings {
  public:
   Settings(const Json& json, std::string where);  // json must outlive this
@@ -23,7 +23,7 @@ class Settings {
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
-  /// Rejects a setting that has an unsupported value.
+  /// kData unless the flag `key` (`otherwise` if absent) has the value `supported`.
   void only(const char* key, bool supported, bool otherwise) const;
   const std::string& where() const { return where_; }
 

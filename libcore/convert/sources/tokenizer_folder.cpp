@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// The files of a tokenizer's folder: name to contents, and the parsed JSON ones. Messages name them by their
-// paths.
+// The files of a tokenizer's folder: name to contents, and the parsed JSON ones. Messages give the paths of
+// the files.
 struct Folder {
   TokenizerFolder from;
   std::map<std::string, std::string> files;
@@ -50,7 +50,7 @@ bool is_byte_level(const Json& tokenizer) {
 using Ids = std::map<std::string, int64_t>;
 
 void add_members(Ids& ids, const Json& vocabulary) {
-  if (vocabulary.is_array()) return;  // a Unigram model lists pairs; its special tokens are added tokens
+  if (vocabulary.is_array()) return;  // Unigram: pairs [token, score]; its special tokens are added tokens
   for (const auto& [token, id] : vocabulary.as_object()) ids[token] = id.as_int();
 }
 
@@ -82,7 +82,8 @@ Ids ids_of(const Folder& folder) {
   return ids;
 }
 
-// kData unless each id is in the model's vocabulary and belongs to a single token. Ids may be left out.
+// kData unless each id is in the model's vocabulary and belongs to a single token. There may be ids without a
+// token.
 void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
   std::map<int64_t, const std::string*> tokens;
   for (const auto& [token, id] : ids) {
@@ -191,7 +192,8 @@ std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const Mo
   return files;
 }
 
-// A role in tokenizer_config.json: the text itself, or an object that holds it.
+// The token that tokenizer_config.json gives for a role such as "eos_token", as a text or as an object that
+// holds the text.
 std::string role(const Json& settings, const char* name) {
   const Json* value = settings.find(name);
   if (value && value->is_object()) value = value->find("content");
@@ -215,8 +217,8 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
-// Renames a list "extra_special_tokens", as transformers 5 writes it: transformers 4 fails on it, and both
-// understand its older name.
+// transformers 5 writes "extra_special_tokens" as a list, on which transformers 4 fails. Gives the list its
+// older name, which both versions understand.
 void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   const auto file = files.find("tokenizer_config.json");
   if (file == files.end()) return;
@@ -240,8 +242,8 @@ void name_end(std::map<std::string, std::string>& files, const std::string& eod)
   }
 }
 
-// These files are copied to the output, which may be published, so none may be a link to a file elsewhere.
-// (In Hugging Face's cache they are links to ../../blobs.)
+// A tokenizer's files are copied to the output, which may be published, so none may be a link to a file
+// elsewhere. (Links to ../../blobs are allowed: Hugging Face's cache has them.)
 void check_link(const std::string& folder, const std::string& path) {
   if (!fs::is_symlink(path)) return;
   const fs::path home = fs::canonical(folder), target = fs::canonical(path);
@@ -251,8 +253,8 @@ void check_link(const std::string& folder, const std::string& path) {
          ", outside of the model; put a copy of that file there");
 }
 
-// vocab.json and merges.txt next to a tokenizer.json must agree with it, since some programs read the ones
-// and some the other. Tokens that were added later may be missing from vocab.json.
+// vocab.json and merges.txt next to a tokenizer.json must agree with it, since some programs read these two
+// files and others tokenizer.json. Tokens that were added later may be missing from vocab.json.
 void check_agreement(const Folder& folder, const Ids& all) {
   if (!folder.has("tokenizer.json")) return;
   const Json& json = folder.parsed.at("tokenizer.json");
@@ -281,8 +283,8 @@ void check_agreement(const Folder& folder, const Ids& all) {
       differ("merges.txt", how);
 }
 
-// Whether this model has merges, each of which gives its two sides joined. kData for a model that Hugging
-// Face does not know.
+// Whether this model of a tokenizer.json has merges of the plain kind: the result of each is its two sides
+// joined. kData for a type of model that Hugging Face does not know.
 bool has_plain_merges(const Json& model) {
   constexpr std::array kTypes = {"BPE", "Unigram", "WordLevel", "WordPiece"};
   const Json* const type = model.find("type");  // tokenizers before 0.5 wrote none
@@ -294,9 +296,10 @@ bool has_plain_merges(const Json& model) {
   return !prefix || prefix->is_null() || *prefix == Json("");
 }
 
-// What a target copies is read first, so that no damaged tokenizer gets into an output, where only its reader
-// would notice. GPT-2's files and a tokenizer.model are forms that this library can read completely. A
-// tokenizer.json is copied even if its model is unknown here, so only its ids and merges are checked.
+// Files are read before a target copies them. Otherwise a damaged tokenizer would get into the output, and
+// only the reader of the output would notice. This library can read GPT-2's files and a tokenizer.model
+// completely. A tokenizer.json is copied even if this library does not support its model, so only its ids and
+// merges are checked.
 void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
   if (!ids.empty()) check_ids(ids, vocab_size, folder.name(file_of_ids(folder).c_str()));
   if (folder.has("tokenizer.json")) {
@@ -304,7 +307,7 @@ void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
     const JsonNames names(json, folder.name("tokenizer.json"));
     if (has_plain_merges(json["model"])) merges_of(json, ids, folder.name("tokenizer.json"));
   }
-  if (folder.is_gpt2())  // the end of a document can be named later
+  if (folder.is_gpt2())  // any token will do as the end of a document here: the real one may be named later
     read_gpt2_files(folder.name("vocab.json"), folder.name("merges.txt"),
                     {.eod = ids.empty() || ids.contains(kEndOfText) ? "" : ids.begin()->first});
   if (!folder.has("tokenizer.model")) return;
@@ -317,7 +320,7 @@ Folder read_folder(const TokenizerFolder& from) {
   for (const char* const name : tokenizer_file_names()) {
     const std::string file = folder.name(name);
     if (!from.has(name)) continue;
-    if (from.named.empty()) check_link(from.path, file);  // a link that somebody named is meant
+    if (from.named.empty()) check_link(from.path, file);  // a link that the user named is intended: no check
     const std::string& text = folder.files[name] = read_own_file(file);
     if (!std::string_view(name).ends_with(".json")) continue;
     if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
@@ -326,7 +329,7 @@ Folder read_folder(const TokenizerFolder& from) {
   return folder;
 }
 
-// What both kinds of output need: the folder's files, checked, and their ids.
+// The folder's files, checked, and their ids: tokenizer_files_of() and hf_tokenizer_files() need both.
 struct Checked {
   Folder folder;
   Ids ids;

@@ -39,7 +39,8 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// llama.cpp's families. Only its "llama" rotates neighbours, so its rows must be interleaved.
+// llama.cpp's families. Of these, only "llama" rotates neighbouring rows, so only its rows must be
+// interleaved.
 struct Family {
   const NameMap* names;
   std::string arch;
@@ -118,7 +119,7 @@ GgufType gguf_type(Storage storage) {
   return GgufType::kF32;
 }
 
-// llama.cpp's number for "mostly of this type".
+// llama.cpp's number for a file whose tensors are mostly of this type.
 int64_t file_type(Storage storage) {
   switch (storage) {
     case Storage::kF32:

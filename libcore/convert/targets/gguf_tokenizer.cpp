@@ -118,7 +118,7 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
                         const TokenizerFolder& from, int64_t vocabulary) {
   const auto& files = tokenizer.files;
   const bool sentencepiece = files.contains("tokenizer.model");
-  bool adds_bos = sentencepiece;  // LLaMA's rule if tokenizer_config.json does not say
+  bool adds_bos = sentencepiece;  // LLaMA's default, if tokenizer_config.json does not say otherwise
   if (sentencepiece) {
     const std::string name = from.file("tokenizer.model");
     add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), from.path,

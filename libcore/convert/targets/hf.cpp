@@ -102,7 +102,8 @@ void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& toke
       "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
 }
 
-// As save_pretrained() writes it; what the model does not say follows from the tokenizer.
+// generation_config.json as save_pretrained() writes it. Members that the model does not give follow from the
+// tokenizer.
 Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
   const Json made = hf_generation_config(ids);
@@ -118,7 +119,8 @@ HfTokenizerFiles tokenizer_of(const Conversion& conversion) {
 
 }  // namespace
 
-// From the bottom of the model to the top, as many tensors per file as fit (transformers' rule).
+// Fills the files from the bottom of the model to the top, each with as many tensors as fit (transformers'
+// rule).
 OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   OutputPlan plan(1);
   uint64_t bytes = 0;

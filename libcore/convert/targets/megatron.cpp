@@ -72,7 +72,7 @@ Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pi
           .head = pipeline == layout.pipeline - 1};
 }
 
-// Renames a norm's parameters: Transformer Engine keeps them in the linear layer that follows.
+// Renames a norm's parameters: in Transformer Engine they belong to the linear layer that follows the norm.
 std::string engine_name(std::string name) {
   for (const auto& [norm, linear] : {std::pair{"input_layernorm.", "self_attention.linear_qkv.layer_norm_"},
                                      {"pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_"}})
@@ -81,7 +81,7 @@ std::string engine_name(std::string name) {
   return name;
 }
 
-// Layers are numbered within the stage.
+// The name of our parameter in a rank's file, where layers are numbered within the stage.
 std::string rank_name(const std::string& ours, int first_layer, const MegatronLayout& layout) {
   std::string name = ours;
   if (const std::string_view prefix = kLayerPrefix; name.starts_with(prefix)) {
@@ -96,7 +96,7 @@ bool is_qkv_bias(const std::string& name) {
   return name.ends_with("linear_qkv.bias");
 }
 
-// The rows and columns of the whole tensor that a rank holds.
+// The recipe for the rows and columns that a rank holds of the whole tensor.
 Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
@@ -106,7 +106,7 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
     for_each_row_run(recipe.form, share.box.offset, share.extent, [&](int64_t row, int64_t rows, int64_t) {
       recipe.blocks.push_back({row, rows, column, columns});
     });
-  else  // beyond the true vocabulary
+  else  // the rank holds only padding
     recipe.blocks.push_back({recipe.form.rows(), 0, column, columns});
   recipe.repeated = rows_on_a_rank - recipe.rows();
   if (param.cut_axis != kWhole && share.extent != param.global)
@@ -116,7 +116,7 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   return recipe;
 }
 
-// Megatron pads the vocabulary even on a single rank.
+// The rows of a parameter in a rank's file: Megatron pads the vocabulary even on a single rank.
 int64_t rows_on_a_rank(const Param& param, bool vector, const Conversion& conversion,
                        const MegatronLayout& layout) {
   const std::string name = share_of(param).box.name;
@@ -140,15 +140,16 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   return {name, storage_of(stored ? conversion.dtype_of(*stored) : conversion.main_dtype()), shape, recipe};
 }
 
-// Numbers the parameters of one stage after those of earlier stages, with the ranks side by side. A tied
-// head's copy of the words comes with the words, since a reader compares the two first.
+// OutputTensor::depth. Parameters of a stage come after those of earlier stages; the parts of one parameter
+// on different ranks come next to each other. A tied head's copy of the embedding comes with the embedding: a
+// reader first compares the two.
 size_t depth_of(const Param& param, size_t number, FileRank writer, const MegatronLayout& layout) {
   constexpr size_t kMaxParams = size_t{1} << 20;
   const size_t at = param.tie.empty() ? static_cast<size_t>(writer.pipeline) * kMaxParams + number : 0;
   return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(writer.tensor);
 }
 
-// The place of a layer's parameter among the others. Megatron's modules register the output projection of
+// The place of a parameter among those of its layer. Megatron's modules register the output projection of
 // attention before its QKV, and the optimizer numbers parameters in that order.
 int module_of(const std::string& name) {
   constexpr const char* kModules[] = {"input_layernorm.", "self_attention.linear_proj.",
@@ -177,8 +178,8 @@ void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
   }
 }
 
-// Cuts moments as the parameters are cut: a rank updates what it holds. A bias that our model does not have
-// has no moments.
+// Adds the moments and masters, cut as the parameters are: a rank updates the parameters that it holds. For a
+// bias that our model does not have, the moments are zeros.
 void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
   for (const char* kind : {"m.", "v.", "master."})
     for (size_t i = 0; i < rank.params; ++i) {
@@ -203,7 +204,7 @@ MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& l
                         .rank = writer.pipeline * layout.tensor + writer.tensor};
   std::vector<OutputTensor>& tensors = rank.file.tensors;
   for (const Param& param : table.all())
-    if (param.tie.empty() || layout.pipeline > 1) {  // a single stage holds a tied head's weight once
+    if (param.tie.empty() || layout.pipeline > 1) {  // in a single stage, a tied head has no copy of its own
       tensors.push_back(output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
       tensors.back().depth = depth_of(param, tensors.size() - 1, writer, layout);
     }
@@ -228,7 +229,7 @@ OutputPlan files_of(const std::vector<MegatronRankFile>& ranks, const std::strin
   return plan;
 }
 
-// The loss scale is one number after the tensors.
+// The bytes of the loss scale, one number after the tensors; empty: there is none.
 std::string scale_bytes(const MegatronRun& run) {
   if (!run.loss_scale) return {};
   const auto scale = static_cast<float>((*run.loss_scale)["scale"].as_double());
@@ -245,7 +246,7 @@ TorchLayout layout_of(const OutputFile& file, const std::string& pickle, const M
 // The state of writing a checkpoint.
 struct Writing {
   OutputPlan plan;
-  std::vector<std::string> pickles;  // parallel to it, as everything that follows
+  std::vector<std::string> pickles;  // parallel to `plan`, as are all members below
   std::vector<TorchLayout> layouts = {};
   std::vector<PlacedFile> placed = {};
   std::vector<std::vector<uint32_t>> sums = {};  // of each file's storages
@@ -321,7 +322,7 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
                               .crc = CrcCheck::kNo,  // the checksums are written last
                               .writing = &files};
   if (check.wanted()) {
-    // Opened before the checksums are written, which it would otherwise see change.
+    // Opened here, before the checksums are written: otherwise it would see them change.
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }

@@ -31,7 +31,7 @@ Json window_size(const ModelConfig& c) {
   return Json::Array{c.sliding_window - 1, 0};
 }
 
-// Megatron's --use-rope-scaling has LLaMA 3.1's values built in.
+// kData for a scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's values built in.
 void check_rope_scaling(const ModelConfig& c) {
   if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
     fail(ErrorKind::kData,
@@ -40,7 +40,7 @@ void check_rope_scaling(const ModelConfig& c) {
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
 }
 
-// What Megatron compares and adopts when it loads (training/checkpointing.py: check_checkpoint_args,
+// The args that Megatron compares or adopts when it loads (training/checkpointing.py: check_checkpoint_args,
 // load_args_from_checkpoint).
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
@@ -114,14 +114,14 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"data_parallel_random_init", false}};
 }
 
-// The run's options come first, so that what Megatron needs to know of the model, and the state of the run,
+// The run's options come first, so that the args of the model, which Megatron needs, and the state of the run
 // override them.
 void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, const MegatronLayout& layout,
                  const MegatronRun& run) {
   Json args(run.options);
   for (const auto& [name, value] : model_args(conversion, layout, run)) args.set(name, value);
   for (const auto& [name, value] : run.progress) args.set(name, value);
-  // Megatron has no such option and ignores it.
+  // Megatron has no option --eod-token and ignores this member.
   if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);
   args.set("rank", rank);
   pickle.global("argparse", "Namespace");
@@ -138,7 +138,7 @@ void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, c
   pickle.build();
 }
 
-// Transformer Engine's linear layers need this key; without fp8 its value must be None.
+// Transformer Engine's linear layers need the key "_extra_state"; without fp8 its value must be None.
 void pickle_extra_states(PickleWriter& pickle, int layers) {
   for (int layer = 0; layer < layers; ++layer)
     for (const char* linear :
@@ -170,8 +170,8 @@ void pickle_members(PickleWriter& pickle, const Json::Object& members) {
   }
 }
 
-// Megatron's groups of parameters (core/optimizer: _get_param_groups): with weight decay and without, in the
-// order of their first parameters.
+// Megatron's groups of parameters (core/optimizer: _get_param_groups): one with weight decay and one without,
+// in the order of their first parameters.
 struct Group {
   bool decays;
   std::vector<size_t> params = {};
@@ -188,7 +188,7 @@ std::vector<Group> groups_of(const MegatronRankFile& rank) {
   return groups;
 }
 
-// As torch.optim's state_dict(); parameters are numbered through all groups.
+// The state_dict() of torch.optim's Adam; the numbers of parameters run on through all groups.
 void pickle_adam(PickleWriter& pickle, const MegatronRankFile& rank, const std::vector<Group>& groups,
                  const MegatronRun& run) {
   pickle.begin_dict();
@@ -239,7 +239,8 @@ void pickle_loss_scale(PickleWriter& pickle, const MegatronRankFile& rank, const
   pickle.end_dict();
 }
 
-// Megatron's FP32Optimizer, or its Float16OptimizerWithFloat16Params with masters (core/optimizer/optimizer).
+// The state of Megatron's FP32Optimizer or, with masters, of its Float16OptimizerWithFloat16Params
+// (core/optimizer/optimizer).
 void pickle_optimizer(PickleWriter& pickle, const MegatronRankFile& rank, const MegatronRun& run) {
   const std::vector<Group> groups = groups_of(rank);
   const bool masters = rank.file.tensors.size() == 4 * rank.params;

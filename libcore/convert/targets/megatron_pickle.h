@@ -8,7 +8,8 @@
 
 namespace megalith {
 
-/// Megatron's biases of the linear layers include QKV's, so its args must say both.
+/// Sets qkv_bias if the linear layers have biases: in Megatron these include QKV's bias, so the args must set
+/// both options.
 ModelConfig with_qkv_bias(ModelConfig config);
 
 /// A rank's file of a Megatron checkpoint: its parameters in the order of Megatron's named_parameters(). With
@@ -17,10 +18,10 @@ ModelConfig with_qkv_bias(ModelConfig config);
 struct MegatronRankFile {
   OutputFile file;
   size_t params = 0;  // how many of file.tensors are parameters
-  int rank = 0;       // in the world of one copy of the model
+  int rank = 0;       // among the ranks of one copy of the model
 };
 
-/// The pickle of such a file. Storage i is tensor i; a dynamic loss scale adds one more, [1] f32.
+/// The pickle of a rank's file. Storage i is tensor i; a dynamic loss scale adds one more, [1] f32.
 std::string pickle_of(const MegatronRankFile& rank, const Conversion& conversion,
                       const MegatronLayout& layout, const MegatronRun& run);
 

@@ -34,8 +34,8 @@ std::string text_arg(const Json& args, const char* name) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
-// The JSON lines of the run (train/log/metrics.h), if its options name them: the file itself, or that of the
-// same name next to the checkpoint.
+// The run's log of JSON lines (train/log/metrics.h): the file that its options name, or a file of that name
+// next to the checkpoint; empty: there is none.
 std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   std::string path = text_arg(args, "log_json");
   if (const std::string report = text_arg(args, "report"); path.empty() && !report.empty())
@@ -48,7 +48,7 @@ std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   return {};
 }
 
-// Skips a line that is not an object: a run that was killed may have cut its last one.
+// Skips lines that are not JSON objects: a run that was killed may have left its last line incomplete.
 LossHistory losses_in(const std::string& path) {
   LossHistory losses;
   for (const std::string& text : split(read_own_file(path), '\n')) {
@@ -67,8 +67,8 @@ LossHistory losses_in(const std::string& path) {
   return losses;
 }
 
-// The losses of a checkpoint. The evaluation at its end comes from the run's lines, since it was made after
-// the save; for an older checkpoint, which keeps no losses, all come from these lines.
+// The losses of a checkpoint. The evaluation at the end of the run comes from the run's log, since it was
+// made after the save. An older checkpoint keeps no losses: all come from the log.
 LossHistory losses_of(const ModelSource& source) {
   const std::string metrics = metrics_file(source.args(), source.path());
   LossHistory lines = metrics.empty() ? LossHistory{} : losses_in(metrics);
@@ -85,8 +85,8 @@ int64_t log_interval(const Json& args) {
   return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
 }
 
-// A text and a number of new tokens that fit in the positions together: a text has at most one token per
-// byte.
+// Example code with a prompt and a number of new tokens that together fit in the positions: a prompt has at
+// most one token per byte.
 std::string snippet(int64_t positions) {
   constexpr int64_t kEnough = 50;
   const std::string prompt = positions >= 64 ? "def hello_world():" : "a";

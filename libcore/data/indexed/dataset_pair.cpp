@@ -20,15 +20,15 @@ std::string with_folder(std::string prefix) {
   return prefix;
 }
 
-/// Returns whether there was one.
+/// Removes an .idx; returns whether it existed.
 bool remove_idx(const std::string& path) {
   if (::unlink(path.c_str()) == 0) return true;
   if (errno != ENOENT) fail(ErrorKind::kIo, path, ": cannot replace: ", std::strerror(errno));
   return false;
 }
 
-/// The .bin's path. If the .bin must give up its name, the .idx is removed first: there must never be an .idx
-/// without its .bin.
+/// Returns the .bin's path. If AtomicFile will take away the .bin's name, the .idx is removed first: there
+/// must never be an .idx without its .bin.
 std::string bin_path(const std::string& prefix, uint64_t kept) {
   std::string path = prefix + ".bin";
   if (AtomicFile::takes_back(path, kept) && remove_idx(prefix + ".idx"))
@@ -69,7 +69,7 @@ void commit(std::span<DatasetPair* const> pairs) {
     pair->idx.start_sync();
   }
   for (DatasetPair* pair : pairs) {
-    // The .idx first: meanwhile, the .bin's thread brings its end to the disk.
+    // The .idx first: meanwhile the .bin's thread writes the end of the .bin to the disk.
     pair->idx.finish_sync();
     if (pair->sidecar) pair->sidecar->finish_sync();
     pair->bin.finish_sync();

@@ -12,16 +12,18 @@ namespace megalith {
 
 struct Sidecar;
 
-/// PREFIX.bin and PREFIX.idx while they are being written. Locked, so that no other process writes them.
-/// Destroyed without commit(), nothing is left.
+/// PREFIX.bin and PREFIX.idx while they are being written. A lock keeps other processes from writing them. If
+/// the object is destroyed without commit(), nothing is left.
 struct DatasetPair {
-  /// Creates the folder of `prefix` if it does not exist. kIo, also if another process is writing the pair.
+  /// `name` is the prefix; its folder is created if it does not exist. kIo; kComm if another process is
+  /// writing the pair.
   explicit DatasetPair(std::string name);
-  /// With a .bin that continues after its first `kept` bytes, see AtomicFile. If that .bin already had its
-  /// name, the .idx is removed first, so that there is never an .idx without its .bin.
+  /// Continues an interrupted .bin after its first `kept` bytes; see AtomicFile. If that .bin already had its
+  /// final name, which it then loses, the .idx is removed first, so that there is never an .idx without its
+  /// .bin.
   DatasetPair(std::string name, uint64_t kept);
 
-  /// commit() also puts PREFIX.json in place; see make_sidecar().
+  /// Adds PREFIX.json, which commit() then puts in place with the pair; see make_sidecar().
   void add_sidecar(const Sidecar& described);
   void commit();
 
@@ -31,10 +33,10 @@ struct DatasetPair {
   std::unique_ptr<AtomicFile> sidecar;  // may be null
 };
 
-/// Puts all files of the pairs in place once all their bytes are on the disk. What the prefixes named before
-/// (.idx, and a sidecar of ours) is removed first, then each .bin appears, then each .idx and sidecar. Each
-/// step begins only when the previous one would survive a power failure. So there is never an .idx without
-/// its complete .bin.
+/// Puts all files of the pairs in place once all their bytes are on the disk, in this order: existing .idx
+/// files and sidecars of the prefixes are removed; each .bin gets its name; each .idx and sidecar gets its
+/// name. Each step begins only when the previous one would survive a power failure, so that there is never an
+/// .idx without its complete .bin.
 void commit(std::span<DatasetPair* const> pairs);
 
 }  // namespace megalith

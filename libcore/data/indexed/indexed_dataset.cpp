@@ -14,8 +14,8 @@
 namespace megalith {
 namespace {
 
-/// Sequences or documents that are checked before their pages are released, so that opening an .idx of many
-/// GiB does not fill memory.
+/// The number of sequences or documents that are checked before their pages are released, so that opening an
+/// .idx of many GiB does not fill memory.
 constexpr int64_t kBlock = int64_t{1} << 20;
 
 std::span<const std::byte> head_of(const MappedFile& idx) {
@@ -121,7 +121,7 @@ std::string IndexedDataset::file_key() const {
 }
 
 int64_t IndexedDataset::document_of(int64_t sequence) const {
-  int64_t low = 0, high = documents();  // the last document that begins at or before `sequence`
+  int64_t low = 0, high = documents();  // searches the last document that begins at or before `sequence`
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     (document_begin(middle) <= sequence ? low : high) = middle;

@@ -15,54 +15,55 @@ namespace megalith {
 struct DatasetPair;
 struct Sidecar;
 
-/// What an interrupted writer has written; see IndexedDatasetWriter.
+/// How much an interrupted IndexedDatasetWriter has written, so that a later one can continue.
 struct WriterMark {
   int64_t sequences = 0, documents = 0, tokens = 0;
-  uint64_t bin_hash = 0, lengths_hash = 0, documents_hash = 0;  // XXH64 of its three files
+  uint64_t bin_hash = 0, lengths_hash = 0, documents_hash = 0;  // XXH64 of the writer's three .partial files
 };
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
-/// (docs/formats/indexed.md). Both appear under their names only in finish(); if destroyed before, nothing is
-/// left. Memory is constant: lengths and boundaries are kept in nameless files next to the output.
+/// (docs/formats/indexed.md). Both files appear under their names only in finish(); if the writer is
+/// destroyed before, nothing is left. Memory is constant: until then, lengths and document boundaries are
+/// kept in nameless files next to the output.
 class IndexedDatasetWriter {
  public:
   /// Creates the folder of `prefix` if it does not exist. kIo.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
-  /// A writer that can be interrupted: what it writes is kept in PREFIX.{bin,lengths,documents}.partial,
-  /// which stay if it is destroyed before finish(). It continues at `from`, the result of an earlier writer's
-  /// save() (all zero: at the beginning). kData if the files hold less, or something else.
+  /// A writer that can be interrupted: it writes PREFIX.{bin,lengths,documents}.partial, which stay if it is
+  /// destroyed before finish(). It continues at `from`, the result of an earlier writer's save(); with all
+  /// members zero it starts anew. kData if the files hold less than `from` says, or something else.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from);
   ~IndexedDatasetWriter();
   IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
   IndexedDatasetWriter& operator=(const IndexedDatasetWriter&) = delete;
 
-  /// One document with one sequence per entry of `lengths` (which add up to ids.size()). No sequence: an
-  /// empty document, which is only a repeated boundary. kData if an id does not fit the dtype; kInternal if
-  /// the lengths do not add up or the dtype is a floating-point one.
+  /// Adds one document with one sequence per entry of `lengths`, which must add up to ids.size(). If
+  /// `lengths` is empty, the document is empty: the .idx only repeats the last boundary. kData if an id does
+  /// not fit the dtype; kInternal if the lengths do not add up or the dtype is a floating-point type.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
-  /// The mark of a writer that can be interrupted, between documents. Everything so far is in its files, so
-  /// that a later writer can continue there.
+  /// Only for a writer that can be interrupted, between documents: writes everything so far to its files and
+  /// returns the mark at which a later writer can continue.
   WriterMark save();
-  /// Removes those files that finish() left. Call it only once the mark is no longer needed: a mark needs its
-  /// files.
+  /// Removes the .partial files that finish() left. To be called only when the last saved mark is no longer
+  /// needed: a writer that continues there needs these files.
   void remove_partial_files();
 
-  /// Many documents in parts: first any number of add_ids(), with ids in the dataset's type (see narrow_ids),
-  /// then end_documents(): `sequences` holds the number of sequences of each document, `lengths` the number
-  /// of tokens of each sequence. kInternal if they do not add up to what was added.
+  /// Adds documents in parts: any number of calls of add_ids(), with ids in the dataset's type (see
+  /// narrow_ids), then one of end_documents(). `sequences` holds the number of sequences of each document,
+  /// `lengths` the number of tokens of each sequence. kInternal if these do not add up to the added ids.
   void add_ids(std::span<const char> bytes);
   void end_documents(std::span<const int32_t> lengths, std::span<const int32_t> sequences);
 
-  /// Puts both files in place, see DatasetPair::commit().
+  /// Completes both files and puts them in place; see DatasetPair::commit().
   void finish();
-  /// finish() in steps, so that the disk works while the .idx is made. begin_finish() begins to bring the
-  /// .bin to the disk; nothing may be added after it, and it may be omitted. complete() writes the .idx,
-  /// begins to bring it to the disk, and returns the pair, for which only commit() is left.
+  /// finish() in steps, so that the disk works while the .idx is made. begin_finish(), which is optional,
+  /// starts to sync the .bin; nothing may be added after it. complete() writes the .idx, starts to sync it,
+  /// and returns the pair, on which the caller must call commit().
   void begin_finish();
   DatasetPair& complete();
 
-  /// To be called after complete(): fills in counts and hashes.
+  /// Fills in the sidecar's counts and hashes. To be called after complete().
   void describe(Sidecar& sidecar) const;
 
   int64_t sequences() const;
@@ -74,19 +75,20 @@ class IndexedDatasetWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Appends the ids to `out` as integers of a dataset of type `dtype`. Returns the first id that does not fit,
-/// if any; `out` is then unchanged.
+/// Appends the ids to `out` as integers of type `dtype`. If an id does not fit in that type, returns the
+/// first such id and leaves `out` unchanged.
 std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out);
 
-/// Tokens of one sequence, widened on reading (floating-point ones truncated). The bytes stay in the mapped
-/// file, which must outlive the span.
+/// Tokens of one sequence. They are converted to 64-bit integers on reading (floating-point values are
+/// truncated). The bytes stay in the mapped file, which must outlive the span.
 class TokenSpan {
  public:
   TokenSpan(const std::byte* data, int64_t size, IndexedDType dtype)
       : data_(data), size_(size), dtype_(dtype) {}
   int64_t size() const { return size_; }
   int64_t operator[](int64_t i) const;
-  /// Copies all tokens to `out` (room for size()). kData if an id does not fit in 32 bits.
+  /// Copies all tokens to `out`, which has room for size() of them. The 32-bit version throws kData if an id
+  /// does not fit in 32 bits.
   void copy_to(int64_t* out) const;
   void copy_to(int32_t* out) const;
 
@@ -112,14 +114,15 @@ class IndexedDataset {
   int32_t longest_sequence() const;  // 0 if there is none
   /// Number of the document's first sequence; document == documents() gives sequences().
   int64_t document_begin(int64_t document) const;
-  int64_t document_of(int64_t sequence) const;  // the document that holds it
-  /// `n` tokens of a sequence from token `from` on; n = -1: to its end. kInternal if out of range.
+  int64_t document_of(int64_t sequence) const;  // the document that holds the sequence
+  /// `n` tokens of a sequence, from token `from` on; n = -1: up to the sequence's end. kInternal if out of
+  /// range.
   TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
   TokenSpan all_tokens() const;
   const MappedFile& bin() const;
   const MappedFile& idx() const;
-  /// The absolute prefix, and the inode, size and modification time of both files now: everything except the
-  /// bytes on which a result kept for the dataset depends. kIo.
+  /// A key for results that are cached for this dataset: the absolute prefix and the current inode, size and
+  /// modification time of both files. The bytes themselves are not part of it. kIo.
   std::string file_key() const;
 
  private:

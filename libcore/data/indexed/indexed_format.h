@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// The .idx layout that writer and reader share; docs/formats/indexed.md has the table. All integers
-/// little-endian, unaligned.
+/// The .idx layout, for writer and reader; docs/formats/indexed.md has a table of it. All integers are
+/// little-endian and unaligned. IndexedDType is the code of the token type.
 enum class IndexedDType : uint8_t {
   kU8 = 1,
   kI8 = 2,
@@ -46,7 +46,7 @@ constexpr size_t size_of(IndexedDType dtype) {
 
 static_assert(std::endian::native == std::endian::little, "the .idx and .bin bytes are used in place");
 
-/// Element i of an array of T, which may begin anywhere.
+/// Element i of an array of T, which need not be aligned.
 template <class T>
 T load_unaligned(const std::byte* array, int64_t i) {
   T value;
@@ -59,7 +59,7 @@ constexpr IndexedDType optimal_dtype(int64_t vocab_size) {
   return vocab_size < 65500 ? IndexedDType::kU16 : IndexedDType::kI32;
 }
 
-/// Calls `f` with a value of the C++ type that `dtype` names; returns what it returns.
+/// Calls `f` with a zero of the C++ type of `dtype`; returns f's result.
 template <class F>
 constexpr auto with_type(IndexedDType dtype, F&& f) {
   switch (dtype) {

@@ -22,7 +22,8 @@ constexpr std::string_view kFormat = "megalith-dataset";
 // Every sidecar begins with this text, so that a corpus of many GiB is recognized without reading it.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
-/// Sidecars of an earlier version have no checksum.
+/// Throws kData if the checksum is wrong. A missing one is accepted: sidecars of an earlier version have
+/// none.
 void check_sum(const std::string& path, std::string_view text) {
   if (seal_of(text) == Seal::kBroken)
     fail(ErrorKind::kData, path,

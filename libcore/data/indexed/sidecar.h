@@ -12,22 +12,23 @@
 
 namespace megalith {
 
-/// What PREFIX.json next to a dataset says about it. It is a separate file, since .bin and .idx must stay as
-/// Megatron writes them and have no room for it. A dataset without one is complete. docs/formats/indexed.md
-/// lists the members.
+/// The description of a dataset in PREFIX.json next to it. It is a separate file, since .bin and .idx must be
+/// as Megatron writes them and have no room for it. It is optional: a dataset is complete without a sidecar.
+/// docs/formats/indexed.md lists the members.
 struct Sidecar {
-  std::string tokenizer = {};  // its --tokenizer-type
-  // The hash of its vocabulary and rules: equal hashes encode alike. Empty: not known.
+  std::string tokenizer = {};  // the --tokenizer-type that made the ids
+  // The hash of the tokenizer's vocabulary and rules: tokenizers with equal hashes give equal ids. Empty: not
+  // known.
   std::string tokenizer_hash = {};
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
-  int64_t max_token_id = -1;  // -1: there is no token
-  // XXH64 of the .idx, 16 hexadecimal digits, and of the .bin in the parts in which it was written: one part
-  // for a preprocessed dataset; for a joined one those of its sources in order, so that a merge need not hash
-  // their bytes again. idx_hash empty: both are unknown.
+  int64_t max_token_id = -1;  // -1: the dataset has no token
+  // XXH64 of the .idx, in 16 hexadecimal digits, and of the .bin, part by part. A preprocessed dataset has
+  // one part. A merged dataset has the parts of its sources in order, so that a merge need not hash their
+  // bytes again. If idx_hash is empty, no hash is known.
   std::string idx_hash = {};
   std::vector<ContentPart> bin_parts = {};
-  Json options = Json::object();  // how it was made, for people
+  Json options = Json::object();  // how the dataset was made, for people to read
 
   template <class V>
   void fields(V&& v) {  // see json/json_fields.h
@@ -45,18 +46,19 @@ struct Sidecar {
 };
 
 std::string sidecar_path(const std::string& prefix);
-/// Whether `path` is a JSON file that make_sidecar() made; false also if the file does not exist.
+/// Whether `path` is a file that make_sidecar() made. False if it does not exist.
 bool is_sidecar(const std::string& path);
 
-/// The sidecar of a dataset. Nothing if there is none, or if PREFIX.json is some other JSON: a corpus may
-/// have that name. kData if it is ours but damaged, kNoInput if PREFIX.json is not a file.
+/// Reads the sidecar of a dataset. Nothing if PREFIX.json does not exist or is no sidecar: a corpus may have
+/// that name. kData if it is a damaged sidecar, kNoInput if PREFIX.json is not a file.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
-/// PREFIX.json, written except for commit(). Null, with a warning, if a file of that name is not a sidecar:
-/// it is left unchanged.
+/// Writes PREFIX.json, except for AtomicFile::commit(), which is left to the caller. If a file of that name
+/// exists and is not a sidecar, leaves it unchanged, warns and returns null.
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar);
 
-/// Removes PREFIX.json if it is a sidecar: it would describe a dataset that is being replaced.
+/// Removes PREFIX.json if it is a sidecar. For a dataset that is being replaced, which the sidecar would no
+/// longer describe.
 void remove_sidecar(const std::string& prefix);
 
 }  // namespace megalith

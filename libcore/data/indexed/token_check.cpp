@@ -20,10 +20,12 @@
 namespace megalith {
 namespace {
 
-// Tokens at a time: few enough that progress is seen, but enough that threads rarely meet.
+// The number of tokens that a thread takes at a time: few enough that progress is visible, enough that
+// threads rarely contend.
 constexpr int64_t kStep = int64_t{1} << 22;
 
-/// The range of tokens [begin, end) of the .bin, whose elements are aligned: the file is mapped at a page.
+/// The range of ids among tokens [begin, end) of the .bin. The elements are aligned, since the mapping begins
+/// at a page.
 TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
   return with_type(data.dtype(), [&](auto type) -> TokenRange {
     using T = decltype(type);
@@ -43,8 +45,8 @@ TokenRange joined(TokenRange a, TokenRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-/// The sidecar's range, if its counts match the files next to it, which shows that it belongs to them. The
-/// minimum is 0 unless there are no tokens: tokenizers give no negative ids.
+/// The range of ids according to the sidecar; nothing if there is none or its counts do not match the
+/// dataset, to which it then does not belong. The minimum is taken to be 0: tokenizers give no negative ids.
 std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
   const auto sidecar = read_sidecar(data.prefix());
   if (!sidecar) return std::nullopt;
@@ -71,7 +73,7 @@ TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cach
   return range;
 }
 
-/// The number of the first token outside [0, vocab_size).
+/// The index of the first token whose id is outside [0, vocab_size).
 int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
   const TokenSpan ids = data.all_tokens();
   for (int64_t i = 0; i < ids.size(); ++i)
@@ -91,7 +93,8 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
       "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
 }
 
-/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)". The beginning of the hash tells two of the same name apart.
+/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)". The beginning of the hash distinguishes tokenizers of the same
+/// name.
 std::string described(const std::string& name, int64_t ids, const std::string& hash) {
   constexpr size_t kDigits = 8;
   return concat(name, ids > 0 ? concat(" of ", format_count(ids), " ids") : "", " (", hash.substr(0, kDigits),

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kShort = int64_t{1} << 20;
 constexpr int64_t kGreatestId = int64_t{1} << 24;
-constexpr int64_t kPiece = int64_t{1} << 20;  // tokens or documents between two updates of the progress
+constexpr int64_t kPiece = int64_t{1} << 20;  // tokens or documents between two progress updates
 
 /// The bin of a length: 0 for 0, 1 for 1, 2 for 2 and 3, …
 size_t bin_of(int64_t length) {

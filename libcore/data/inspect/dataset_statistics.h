@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// How often each length occurs, so that any quantile is exact. Memory: 8 bytes for each length up to 2^20,
-/// and for each document that is longer, of which a dataset cannot have many.
+/// Counts how often each length occurs, so that all quantiles are exact. Memory: 8 bytes for each possible
+/// length below 2^20, and 8 bytes for each document that is longer, of which a dataset cannot have many.
 class LengthCounts {
  public:
   void add(int64_t length);
@@ -20,41 +20,42 @@ class LengthCounts {
   double mean() const { return static_cast<double>(sum_) / static_cast<double>(size_); }
   int64_t min() const { return at(0); }
   int64_t max() const { return at(size_ - 1); }
-  /// The length at place floor(q * size) when all are sorted, 0 <= q <= 1; there must be at least one.
+  /// The q-quantile, 0 <= q <= 1: the length at index floor(q * size) (at most size - 1) of the sorted
+  /// lengths. There must be at least one length.
   int64_t quantile(double q) const;
 
-  /// Lengths in [from, to] occur `count` times.
+  /// `count` of the lengths are in [from, to].
   struct Bin {
     int64_t from, to, count;
     bool operator==(const Bin&) const = default;
   };
-  /// Bins 0, 1, 2-3, 4-7, … from that of min() to that of max().
+  /// The bins 0, 1, 2-3, 4-7, …, from the bin that holds min() to the one that holds max().
   std::vector<Bin> bins() const;
 
  private:
   int64_t at(int64_t place) const;
 
   std::vector<int64_t> short_;         // how often each length below 2^20 occurs
-  mutable std::vector<int64_t> long_;  // the other lengths; sorted if sorted_
+  mutable std::vector<int64_t> long_;  // every other length, once for each occurrence; sorted if sorted_
   mutable bool sorted_ = true;
   int64_t size_ = 0, sum_ = 0;
 };
 
-/// The number of tokens of each document. Reads the .idx, with progress, and releases its pages as it
-/// proceeds.
+/// Counts the lengths of all documents in tokens. Reads the .idx, shows progress, and releases the pages that
+/// it has read.
 LengthCounts document_lengths(const IndexedDataset& data);
 
 /// How often ids occur. Only ids below 2^24 are counted separately, so that memory is bounded.
 struct IdCounts {
-  std::vector<int64_t> of_id;  // up to the largest id
-  int64_t outside = 0;         // negative ids and those from 2^24 on
+  std::vector<int64_t> of_id;  // how often each id occurs, up to the largest id
+  int64_t outside = 0;         // tokens with a negative id or one from 2^24 on
 
   int64_t different() const;
-  /// The n most frequent ids; of equally frequent ones the smaller first.
+  /// The n most frequent ids, most frequent first; of equally frequent ids, the smaller one comes first.
   std::vector<int64_t> most_frequent(size_t n) const;
 };
 
-/// Reads every token, with progress, and releases pages as it proceeds.
+/// Reads every token, shows progress, and releases the pages that it has read.
 IdCounts count_ids(const IndexedDataset& data);
 
 }  // namespace megalith

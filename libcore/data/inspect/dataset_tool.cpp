@@ -30,7 +30,7 @@ void verify_content(const std::string& path, const std::vector<ContentPart>& par
   });
 }
 
-/// The first tokens of a document, at most `max_ids`, with all its sequences end to end.
+/// The first tokens of a document, whose sequences are joined end to end; at most `max_ids`.
 std::vector<int32_t> document_ids(const IndexedDataset& data, int64_t document, int64_t max_ids) {
   std::vector<int32_t> ids;
   for (int64_t s = data.document_begin(document); s < data.document_begin(document + 1); ++s) {
@@ -54,7 +54,7 @@ std::string text_of(int64_t id, const Tokenizer& tokenizer) {
   return tokenizer.decode({&narrow, 1});
 }
 
-/// A bar of `cells` columns, accurate to an eighth of one; never empty.
+/// A horizontal bar, `cells` columns long to the nearest eighth, but at least an eighth.
 std::string bar(double cells) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto eighths = std::max<int64_t>(std::lround(cells * 8), 1);
@@ -200,7 +200,7 @@ void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer,
 
 void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
                       Terminal terminal, std::ostream& out) {
-  constexpr int64_t kMax = 256;  // tokens: more than fit on a line
+  constexpr int64_t kMax = 256;  // tokens of one document: more than fit on a line
   for (int64_t i = 0; i < std::min(count, data.documents()); ++i) {
     const std::vector<int32_t> ids = document_ids(data, i, kMax);
     const std::string text = tokenizer ? json_quote(tokenizer->decode(ids)) : ids_text(ids);

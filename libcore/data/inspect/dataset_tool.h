@@ -13,37 +13,40 @@
 
 namespace megalith {
 
-/// What megalith-data says about datasets, which may be of any size, in constant memory: for people (print_…,
-/// text) and for programs (…_json).
+/// The output of megalith-data: for people as text (print_…) and for programs as JSON (…_json). Memory is
+/// constant, whatever the size of the dataset.
 
-/// Type, counts, file sizes and the sidecar (null: there is none).
+/// Token type, counts, file sizes and the sidecar (null if there is none).
 Json dataset_json(const IndexedDataset& data);
-/// Min, median, mean, 90 % and 99 % quantiles, max, empty ones, and the histogram.
+/// Minimum, median, mean, 90 % and 99 % quantiles and maximum of the lengths, the number of empty documents,
+/// and a histogram.
 Json lengths_json(const LengthCounts& lengths);
-/// How many different ids there are, and the `frequent` most frequent ones; with a tokenizer also their text.
+/// The number of different ids, and the `frequent` most frequent ids, with their text if there is a tokenizer
+/// (not null).
 Json ids_json(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer);
 
-/// How wide a picture may be.
+/// How wide the output may be.
 struct Terminal {
   size_t columns = 80;
 };
-/// The same as a page of text.
+/// print_dataset(), print_lengths() and print_ids() print as text what the …_json functions return.
 void print_dataset(const IndexedDataset& data, std::ostream& out);
 void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out);
 void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer, std::ostream& out);
-/// The beginnings of the first documents, one a line: decoded, or as ids without a tokenizer.
+/// Prints the beginnings of the first `count` documents, one a line: as text, or as ids if `tokenizer` is
+/// null.
 void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
                       Terminal terminal, std::ostream& out);
 
-/// What verify_dataset() could check.
+/// What verify_dataset() was able to check: without hashes in a sidecar, only the structure.
 enum class Verified { kContent, kStructure };
 
-/// Checks the structure as IndexedDataset does, and the content of both files by the sidecar's hashes if
-/// there are any, with progress. kData with the file that was changed.
+/// Checks the structure as IndexedDataset does. If the sidecar has hashes, also checks the content of both
+/// files against them. Shows progress. kData with the file that was changed.
 Verified verify_dataset(const std::string& prefix);
 
-/// Documents [from, from + count) of a dataset, as far as they exist, one JSON object a line: {"document": 3,
-/// "ids": […]}, or with a tokenizer {"document": 3, "text": "…"}.
+/// Prints documents [from, from + count), as far as they exist, one JSON object a line: {"document": 3,
+/// "ids": […]} if `tokenizer` is null, otherwise {"document": 3, "text": "…"}.
 void print_documents(const IndexedDataset& data, int64_t from, int64_t count, const Tokenizer* tokenizer,
                      std::ostream& out);
 

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-/// Elements in memory at a time: 64 KiB of int64.
+/// The number of elements in memory at a time: 64 KiB of int64.
 constexpr int64_t kAtOnce = 8192;
 
 template <class T>
@@ -25,8 +25,8 @@ std::byte* bytes_of(std::vector<T>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-/// The joined .idx. Its counts are known in advance, so each array of each source is written to its place at
-/// once, and nothing waits in memory.
+/// Writes the joined .idx. Its counts are known in advance, so that each array of each source can be written
+/// to its final place at once, and nothing is kept in memory.
 class IndexJoiner {
  public:
   IndexJoiner(AtomicFile& out, const IndexHeader& header) : out_(out), header_(header) { write_header(); }
@@ -90,8 +90,8 @@ class IndexJoiner {
     idx.read_at(from.documents_at() + 8 * first, numbers_.data(), 8 * n);
     checker.documents(bytes_of(numbers_), range.n);
     for (size_t i = 0; i < n; ++i) numbers_[i] += first_sequence_;
-    // Writes a source's entry 0 too: it equals the end of the source before, so the same number is written
-    // again.
+    // Also writes the source's entry 0: it equals the last entry of the previous source, so that the same
+    // number is written again.
     out_.write_at(header_.documents_at() + 8 * (static_cast<uint64_t>(first_entry_) + first), numbers_.data(),
                   8 * n);
   }
@@ -100,7 +100,7 @@ class IndexJoiner {
   IndexHeader header_;
   std::vector<int32_t> lengths_ = std::vector<int32_t>(kAtOnce);
   std::vector<int64_t> numbers_ = std::vector<int64_t>(kAtOnce);
-  int64_t first_sequence_ = 0, first_entry_ = 0, tokens_ = 0;  // of the next source
+  int64_t first_sequence_ = 0, first_entry_ = 0, tokens_ = 0;  // where the next source begins
 };
 
 /// Appends a source's ids in another type and computes their hash.
@@ -108,7 +108,7 @@ class Widener {
  public:
   Widener(AtomicFile& out, IndexedDType from, IndexedDType to) : out_(out), from_(from), to_(to) {}
 
-  /// `ids` are a whole number of tokens.
+  /// `ids` must hold a whole number of tokens.
   void add(std::span<const std::byte> ids) {
     with_type(from_,
               [&](auto in) { with_type(to_, [&](auto out) { convert<decltype(in), decltype(out)>(ids); }); });
@@ -207,7 +207,8 @@ class Merge {
     keep_parts(source);
   }
 
-  /// Hashes the very bytes that are written, so that a source that changes during the merge is detected.
+  /// Copies a source's tokens through memory and hashes the bytes that are written, so that a source that
+  /// changes during the merge is detected.
   void add_tokens_through_memory(const MergeSource& source, const ReadableFile& bin, bool widened) {
     std::optional<ContentChecker> checker;
     std::optional<Widener> widener;
@@ -233,8 +234,8 @@ class Merge {
     sidecar_->bin_parts.insert(sidecar_->bin_parts.end(), parts.begin(), parts.end());
   }
 
-  /// Fills in the sidecar's counts and reads the .idx back for its hash, since its arrays were not written in
-  /// order. If a source has no hashes, the joined dataset has none.
+  /// Fills in the sidecar's counts and hashes. The .idx is read back for its hash, since its arrays were not
+  /// written in order. If a source's sidecar has no hashes, the joined one gets none.
   void describe(int64_t tokens) {
     sidecar_->documents = header_.entries - 1;
     sidecar_->sequences = header_.sequences;

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// Joins indexed datasets. Names are those of Megatron's tools/merge_datasets.py.
+/// Options of merge_datasets(). Names are those of Megatron's tools/merge_datasets.py.
 struct MergeConfig {
   std::vector<std::string> inputs;
   std::string output_prefix;
@@ -39,24 +39,24 @@ struct MergeConfig {
 
 /// How find_datasets() orders prefixes.
 enum class PrefixOrder {
-  kCodePoint,  // as Python sorts: p10 before p2
-  kNatural,    // runs of digits by their number: p2 before p10
+  kCodePoint,  // by code points, as Python sorts: p10 before p2
+  kNatural,    // runs of digits as numbers: p2 before p10
 };
 
-/// The prefixes of the datasets in a folder. Every file must belong to a .bin/.idx pair, or be the .json of
-/// one; otherwise kData with its name. kNoInput if there is no pair.
+/// The prefixes of the datasets in a folder. Every file in it must belong to a .bin/.idx pair or be the .json
+/// of one; otherwise kData with the file's name. kNoInput if there is no pair.
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order);
 
-/// What was joined.
+/// How much was joined.
 struct MergeSummary {
   int64_t datasets = 0, documents = 0, sequences = 0, tokens = 0;
 };
 
-/// Writes the joined dataset, atomically and in constant memory. The arrays of each source's .idx are
-/// checked, as IndexedDataset does, while they are read; .bin bytes are copied by the kernel unless they are
-/// widened or verified. A sidecar is written if every source has one with the same tokenizer. The hashes of
-/// unchanged content are carried over, so that damage to a source is found even later. kUsage if the output
-/// is one of the sources; kData if token types or tokenizers differ.
+/// Joins the datasets of config.inputs, atomically and in constant memory. The arrays of each source's .idx
+/// are checked while they are read, as IndexedDataset does. The kernel copies the .bin bytes unless they are
+/// widened or verified. A sidecar is written if every source has one and they name the same tokenizer. It
+/// takes over the hashes of content that is copied unchanged, so that damage to a source can be found later,
+/// too. kUsage if the output is one of the sources; kData if token types or tokenizers differ.
 MergeSummary merge_datasets(const MergeConfig& config);
 
 }  // namespace megalith

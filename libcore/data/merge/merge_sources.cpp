@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The regular files of a folder, relative to it.
+/// The regular files in a folder, as paths relative to it; with `recursive`, also in all folders below.
 std::vector<fs::path> files_of(const fs::path& folder, bool recursive) {
   std::vector<fs::path> files;
   std::error_code reason;
@@ -36,8 +36,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Takes the digits from the front of `text`, without leading zeros, so that numbers of one length compare as
-/// text.
+/// Removes the digits at the front of `text` and returns them without leading zeros. Two such numbers of
+/// equal length compare as texts do.
 std::string_view take_number(std::string_view& text) {
   size_t zeros = 0, end = 0;
   while (zeros < text.size() && text[zeros] == '0') ++zeros;
@@ -47,7 +47,8 @@ std::string_view take_number(std::string_view& text) {
   return number;
 }
 
-/// Whether `a` comes before `b` by the numbers in them (part_2 before part_10); ties (p01, p1) by code point.
+/// Whether `first` comes before `second` when digits are compared as numbers: part_2 before part_10. Ties
+/// (p01, p1) are ordered by code points.
 bool natural_less(const std::string& first, const std::string& second) {
   std::string_view a = first, b = second;
   while (!a.empty() && !b.empty()) {
@@ -66,7 +67,7 @@ bool natural_less(const std::string& first, const std::string& second) {
   return first < second;
 }
 
-/// The prefixes in order; a folder stands for its datasets.
+/// The prefixes of all datasets in order, with a folder replaced by its datasets.
 std::vector<std::string> prefixes_of(const MergeConfig& config) {
   if (config.inputs.empty()) fail(ErrorKind::kUsage, "--input names no dataset");
   std::vector<std::string> prefixes;
@@ -90,7 +91,7 @@ void check_output(const MergeConfig& config, const std::vector<std::string>& pre
            quote(prefix), "); write to another folder, or move it away first");
 }
 
-/// The sidecar of a source, unless it does not match the files next to it.
+/// The sidecar of a source; nothing if there is none or it does not match the dataset's files.
 std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   auto sidecar = read_sidecar(source.prefix);
   if (!sidecar) return std::nullopt;
@@ -126,7 +127,7 @@ void check_hashes_known(const MergeSource& source) {
        ", so --verify has nothing to compare the dataset with; leave --verify out, or preprocess again");
 }
 
-/// The smallest integer type that holds the ids of both.
+/// The smallest integer type that holds all values of both types.
 IndexedDType wider(IndexedDType a, IndexedDType b) {
   const auto min_of = [](IndexedDType t) {
     return with_type(
@@ -144,7 +145,7 @@ IndexedDType wider(IndexedDType a, IndexedDType b) {
 
 void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
   const Sidecar &x = *a.sidecar, &y = *b.sidecar;
-  // The hash decides what the ids mean, whatever the options called the tokenizer.
+  // Equal hashes mean equal ids, whatever names the options gave the tokenizers.
   const bool hashed = !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty();
   if (hashed ? x.tokenizer_hash == y.tokenizer_hash
              : x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size)
@@ -157,7 +158,7 @@ void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
 }  // namespace
 
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order) {
-  /// Ordered by unsigned bytes, which for UTF-8 is the order of code points.
+  /// std::set orders by unsigned bytes, which for UTF-8 is the order of code points.
   std::set<std::string> prefixes;
   for (const fs::path& file : files_of(folder, recursive)) {
     const std::string ending = file.extension().string(), path = (folder / file).string();

@@ -16,19 +16,21 @@ struct MergeSource {
   std::string prefix;
   IndexHeader header = {};
   uint64_t bin_size = 0;
-  std::optional<Sidecar> sidecar = {};  // only if its counts are this dataset's
+  std::optional<Sidecar> sidecar = {};  // empty if there is none or its counts do not match
 };
 
-/// The datasets of --input in order. All headers, sizes and sidecars are checked before the work begins: a
-/// damaged file at the end of a list costs seconds, not hours. kUsage, kData, kNoInput.
+/// The datasets that --input names, in the order in which they are joined. All headers, sizes and sidecars
+/// are checked before the work begins, so that a damaged file at the end of a list costs seconds, not hours.
+/// kUsage, kData, kNoInput.
 std::vector<MergeSource> look_at_sources(const MergeConfig& config);
 
-/// The joined dataset's type: that of all sources or, with `widen`, the smallest integer type that holds all
-/// of theirs. kData if they differ (without `widen`), or one is a floating-point type.
+/// The token type of the joined dataset. All sources must have the same type; with `widen` they may have
+/// different integer types, and the result is the smallest integer type that holds all of their ids.
+/// Otherwise kData.
 IndexedDType joined_dtype(const std::vector<MergeSource>& sources, bool widen);
 
-/// The joined dataset's sidecar as far as it follows from the sources', without counts and hashes; nothing if
-/// a source has none. kData if tokenizers differ.
+/// The sidecar of the joined dataset, without counts and hashes; nothing if a source has no sidecar. kData if
+/// the sources' tokenizers differ.
 std::optional<Sidecar> joined_sidecar(const std::vector<MergeSource>& sources);
 
 }  // namespace megalith

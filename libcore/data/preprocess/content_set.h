@@ -15,24 +15,25 @@ struct ContentHash {
   bool operator==(const ContentHash&) const = default;
 };
 
-/// The hash of some texts in order. Texts that are cut differently have different hashes.
+/// The hash of a sequence of texts, continued from `before`. The same characters, split into texts
+/// differently, have a different hash.
 ContentHash content_hash(std::span<const std::string_view> texts, ContentHash before = {});
 
-/// The hashes seen so far: 16 bytes each, in 256 open-addressing tables. Each table grows by a quarter at a
-/// time, so that memory stays below kBytesEach per hash even while it grows.
+/// A set of the hashes seen so far: 16 bytes each, in 256 open-addressing tables. Each table grows by a
+/// quarter at a time, so that memory stays below kBytesEach bytes per hash even while a table grows.
 class ContentSet {
  public:
   static constexpr size_t kBytesEach = 24;
 
-  /// Returns whether the hash is new.
+  /// Adds a hash; returns whether it is new.
   bool insert(ContentHash hash);
   bool has(ContentHash hash) const;
   uint64_t size() const { return size_; }
-  uint64_t bytes() const;  // of memory
+  uint64_t bytes() const;  // bytes of memory that the set uses
 
  private:
   struct Table {
-    std::vector<ContentHash> slots;  // a zero hash: free slot
+    std::vector<ContentHash> slots;  // a hash of zero marks a free slot
     size_t used = 0;
   };
   static size_t find(const std::vector<ContentHash>& slots, ContentHash hash);

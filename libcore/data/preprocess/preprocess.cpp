@@ -29,16 +29,16 @@
 namespace megalith {
 namespace {
 
-// Bytes of input between reader and writer; a longer line goes alone.
+// The maximum number of input bytes between reader and writer. A longer line goes through the pipeline alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
 constexpr size_t kBatchBytes = size_t{1} << 18;  // fits in the second-level cache together with its tokens
 constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
-// The order is kept, so without this many batches in hand, one batch of unusual text or a slow disk would
-// stop the other workers.
+// The number of batches between reader and writer. The writer keeps their order, so that with fewer, one
+// batch of unusual text or a slow disk would stop the other workers.
 constexpr size_t kBatchesAhead = 6;
 static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 
-/// What all stages of one preprocess() share.
+/// What all stages of one call of preprocess() share.
 struct Job {
   const PreprocessConfig& config;
   const TextTools& tools;
@@ -51,7 +51,8 @@ struct Job {
   }
 };
 
-/// One thread more than workers if the input is compressed: decompressing is as much work as tokenizing.
+/// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers:
+/// decompressing is as much work as tokenizing.
 PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
   const bool compressed =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
@@ -60,7 +61,7 @@ PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<Input
       .workers = threads, .items = threads == 1 ? 1 : 2 * threads + kBatchesAhead, .weight = kBytesInFlight};
 }
 
-/// Lines of the inputs -> tokens -> the datasets' files.
+/// The pipeline: lines of the inputs -> tokens -> the datasets' files.
 class DocumentPipeline {
  public:
   DocumentPipeline(const Job& job, const std::vector<InputFile>& files, DocumentOutput& output)
@@ -80,8 +81,8 @@ class DocumentPipeline {
   DocumentPipeline(const DocumentPipeline&) = delete;
   DocumentPipeline& operator=(const DocumentPipeline&) = delete;
 
-  /// Throws Stopped if a stop was requested, even after an error: a stop ends a pipe early, which looks like
-  /// an error in the data.
+  /// If a stop was requested, throws Stopped even if an error occurred: the stop ends an input pipe early,
+  /// which looks like an error in the data.
   void run() {
     try {
       pipeline_.run();
@@ -135,7 +136,7 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
-/// What a run that can be interrupted keeps until its end.
+/// Adds the files that a run that can be interrupted keeps until its end.
 void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
   const auto keeps = [&](const char* option, const std::string& path) {
     files.writes(option, AtomicFile::partial_name(path));
@@ -159,16 +160,16 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
     const std::string prefix = config.prefix_of(key), sidecar = sidecar_path(prefix);
     files.writes_dataset("--output-prefix", prefix);
     if (!file_exists(sidecar) || is_sidecar(sidecar))
-      files.writes("--output-prefix", sidecar);  // otherwise it stays
+      files.writes("--output-prefix", sidecar);  // a file that is not a sidecar is not written: it stays
   }
   if (config.resume) add_kept_files(config, files);
   files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
   files.check();
 }
 
-/// About how much text the tokenizer will have to encode.
+/// An estimate of the bytes of text that the tokenizer will have to encode.
 uint64_t text_size(const std::vector<InputFile>& files) {
-  constexpr uint64_t kDecompressed = 4;  // decompressed text is about this many times larger
+  constexpr uint64_t kDecompressed = 4;  // the assumed ratio of decompressed to compressed size
   uint64_t size = 0;
   for (const InputFile& file : files) {
     if (file.pipe) return Tokenizer::kUnknownSize;
@@ -182,12 +183,11 @@ std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const 
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   tokenizer->expect(text_size(inputs));
-  ::malloc_trim(
-      0);  // frees what reading a large tokenizer.json took: 150 MB of text then take 68 MiB instead of 94
+  ::malloc_trim(0);  // returns what reading a tokenizer.json took: then 68, not 94 MiB for 150 MB of text
   return tokenizer;
 }
 
-/// The lines that Megatron logs.
+/// Logs the lines that Megatron logs.
 void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));

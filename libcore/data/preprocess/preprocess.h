@@ -23,8 +23,8 @@ inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
   return {{"none", Dedup::kNone}, {"exact", Dedup::kExact}};
 }
 
-/// Loose JSON in, indexed datasets out. Names and defaults are those of Megatron's tools/preprocess_data.py
-/// in the versions that the documented commands call.
+/// Options of preprocess(), which turns loose JSON into indexed datasets. Names and defaults are those of
+/// Megatron's tools/preprocess_data.py, in the versions that the documented commands use.
 struct PreprocessConfig {
   std::vector<std::string> inputs, json_keys = {"text"};
   std::string output_prefix;
@@ -36,7 +36,7 @@ struct PreprocessConfig {
   Dedup dedup = Dedup::kNone;
   bool resume = false;
   std::string dataset_impl = "mmap";
-  int workers = 0;     // derived: the cores that the process may use
+  int workers = 0;     // finish() replaces 0 by the number of cores that the process may use
   int chunk_size = 0;  // 0: batches are cut by bytes only
   int64_t log_interval = 1000;
   int vocab_size = 0;
@@ -44,7 +44,7 @@ struct PreprocessConfig {
   bool split_sentences = false;
   std::string language = "english";
   bool keep_newlines = false;
-  double save_interval = 5;  // not an option: seconds between two states from which --resume can continue
+  double save_interval = 5;  // not an option: with --resume, seconds between two saved states
 
   template <class V>
   void fields(V&& v) {
@@ -92,14 +92,14 @@ struct PreprocessConfig {
   }
   void finish();
   void validate(Problems&) const;
-  /// The prefix of a key's dataset, without .bin and .idx.
+  /// The prefix of the dataset of `key`: its path without .bin and .idx.
   std::string prefix_of(const std::string& key) const;
 };
 
-/// The skipped lines of one reason.
+/// The lines that were skipped for one reason.
 struct SkippedLines {
   int64_t count = 0;
-  std::vector<std::string> places;  // of the first ones, "FILE:LINE:BYTE"
+  std::vector<std::string> places;  // where the first of them are: "FILE:LINE:BYTE"
 
   template <class V>
   void fields(V&& v) {
@@ -108,42 +108,42 @@ struct SkippedLines {
   }
 };
 
-/// What a run did. Line counts are over all inputs.
+/// What a run did, summed over all inputs.
 struct PreprocessSummary {
   int64_t lines = 0, documents = 0, blank_lines = 0;
-  int64_t short_documents = 0, duplicates = 0;         // left out because the user asked for it
-  std::array<SkippedLines, kDocumentFaults> faults{};  // by reason
-  uint64_t bytes = 0;                                  // of decompressed input
+  int64_t short_documents = 0, duplicates = 0;         // documents left out at the user's request
+  std::array<SkippedLines, kDocumentFaults> faults{};  // skipped lines, by DocumentFault
+  uint64_t bytes = 0;                                  // bytes of input after decompression
   uint64_t longest_line = 0;                           // bytes
   int64_t skipped() const;
 };
 
-/// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
-/// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) with the sidecar next to them. A
-/// document is the key's string, or its list of strings, each of which makes one sequence; empty strings make
-/// none; see Megatron's Encoder. With config.split_sentences, the sentences of a string are its sequences,
-/// and the files are PREFIX_KEY_sentence; kNoInput if there is no model for the language.
+/// Turns each line of the inputs into one document per key and writes PREFIX_KEY_document.{bin,idx}
+/// (docs/formats/indexed.md) with a sidecar. Documents are in the inputs' order, whatever config.workers is.
+/// The value of the key is a string or a list of strings; each string that is not empty becomes one sequence
+/// of the document (Megatron's Encoder). With config.split_sentences, each sentence of a string becomes a
+/// sequence, and the files are PREFIX_KEY_sentence.{bin,idx}; kNoInput if there is no model for the language.
 ///
-/// strict: the first bad line of the data throws kData with FILE:LINE:BYTE (both from 1) and the reason, and
-/// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects; a line
-/// whose text the tokenizer refuses is one of them.
+/// config.on_error = kStrict: the first bad line of the data throws kData with FILE:LINE:BYTE (line and byte
+/// from 1) and the reason, and no output is left. kSkip: bad lines are counted, logged by reason and written
+/// to config.rejects. A line whose text the tokenizer refuses is a bad line, too.
 ///
 /// config.resume: after any interruption, even kill -9, PREFIX.resume.json and the .partial files next to the
 /// output say where to continue. The finished files have the same bytes as those of an uninterrupted run.
 /// kUsage if inputs or options differ from those of the interrupted run. Throws Stopped
-/// (io/run/stop_signal.h) if the current StopSignal, if there is one, is asked to stop.
+/// (io/run/stop_signal.h) if a StopSignal exists and receives a signal.
 ///
-/// Memory stays below 128 MiB, plus 8 MiB for each worker after the second, 4 MiB for each key after the
-/// first and twice the longest line (and ContentSet::kBytesEach per document if duplicates are left out, and
-/// what the decompressor needs), whatever the number of lines, if the tokenizer itself keeps no more than
-/// half of that (our BPE does). With one worker, all work is done on the caller's thread; compressed input
-/// adds one thread.
+/// Memory does not depend on the number of lines. It stays below the sum of: 128 MiB; 8 MiB for each worker
+/// after the second; 4 MiB for each key after the first; twice the longest line; the decompressor's memory;
+/// and, if duplicates are left out, ContentSet::kBytesEach bytes per document. This assumes that the
+/// tokenizer itself takes at most half of that sum, as our BPE does. With one worker, all work is done on the
+/// caller's thread; compressed input adds one thread.
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
-/// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0 or,
-/// after SIGTERM or SIGINT, 75 if the same command can resume (config.resume), otherwise 128 plus the
-/// signal's number. `files`: what the program reads in addition to the options' files, which no output may
-/// replace.
+/// The program megalith-preprocess: makes the tokenizer, preprocesses, and logs Megatron's lines. Returns the
+/// exit code, which is 0 if all went well. After SIGTERM or SIGINT it is 75 if the same command can resume
+/// (config.resume), otherwise 128 plus the signal's number. `files`: files that the program reads in addition
+/// to those that the options name; no output may replace them.
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files);
 
 }  // namespace megalith

@@ -39,7 +39,7 @@ void PreprocessJournal::write(const PreprocessState& state) const {
   Json journal = Json::object();
   journal.set("run", identity_);
   add_fields(journal.set("state", Json::object()), state);
-  AtomicFile file(path_, 0);  // under a fixed name, so that a killed run leaves no second one
+  AtomicFile file(path_, 0);  // 0: under its .partial name, so that killed runs leave at most one such file
   file.write(sealed(journal));
   file.commit();
 }

@@ -13,16 +13,16 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kLinesNamed = 5;  // for each reason, in the summary
+constexpr size_t kLinesNamed = 5;  // places that the summary lists for each reason
 
-/// In addition to what the inputs need; see preprocess().
+/// The part of the memory bound of preprocess() that does not depend on the inputs.
 int promised_mebibytes(const PreprocessConfig& config) {
   constexpr int kEachWorker = 8, kEachKey = 4;
   return 128 + kEachWorker * std::max(0, config.workers - 2) +
          kEachKey * static_cast<int>(config.json_keys.size() - 1);
 }
 
-/// 0 (unknown) if one of the inputs is a pipe.
+/// The size of all inputs; 0 (unknown) if one of them is a pipe.
 int64_t total_size(const std::vector<InputFile>& files) {
   uint64_t total = 0;
   for (const InputFile& file : files) {
@@ -32,7 +32,7 @@ int64_t total_size(const std::vector<InputFile>& files) {
   return static_cast<int64_t>(total);
 }
 
-/// Everything but the inputs that decides the output's bytes.
+/// All that determines the output's bytes, except the inputs.
 Json options_json(const PreprocessConfig& config, const TextTools& tools) {
   const Json all = to_json(config);
   Json options = Json::object();
@@ -55,7 +55,7 @@ Json identity_of(const InputFile& file) {
   return Json::Object{{"path", file.path}, {"bytes", file.size}, {"modified_ns", file.modified}};
 }
 
-/// What must be the same for a run to continue an earlier one.
+/// The identity of a run: a run can continue an earlier one only if their identities are equal.
 Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
                  const TextTools& tools) {
   Json inputs = Json::array();
@@ -86,7 +86,7 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 /// One key's output.
 class DocumentOutput::Key {
  public:
-  /// `from`: for a run that can be interrupted, what an earlier one has done.
+  /// `from`: what an earlier run has done, if this run can be interrupted; otherwise null.
   Key(const PreprocessConfig& config, const std::string& key, const TextTools& tools, const KeyState* from)
       : key_(key),
         prefix_(config.prefix_of(key)),
@@ -100,7 +100,7 @@ class DocumentOutput::Key {
     sidecar_.options.set("json_key", key_);
   }
 
-  /// Adds the documents for which `wanted` holds a 1; all if it is empty.
+  /// Adds the documents for which `wanted` holds 1; all documents if it is empty.
   void add(const KeyTokens& batch, std::span<const char> wanted) {
     max_id_ = std::max<int64_t>(max_id_, batch.max_id);
     const size_t documents = batch.sequences.size();
@@ -113,7 +113,7 @@ class DocumentOutput::Key {
     }
   }
 
-  /// Does everything but give the files their names.
+  /// Completes the files, except for giving them their names.
   DatasetPair& complete() {
     DatasetPair& pair = writer_.complete();
     sidecar_.max_token_id = max_id_;
@@ -135,12 +135,12 @@ class DocumentOutput::Key {
     return IndexedDatasetWriter(prefix_, dtype, from ? from->written : WriterMark{});
   }
 
-  /// Consecutive documents of a batch.
+  /// A range of consecutive documents of a batch.
   struct Run {
     size_t end = 0;                 // the document after the last
-    size_t byte = 0, sequence = 0;  // in the batch, where the first document begins
+    size_t byte = 0, sequence = 0;  // where the first document begins in the batch's tokens and lengths
   };
-  /// Moves `run` over the documents with these numbers of sequences, and writes them if they are wanted.
+  /// Moves `run` past the next documents, which have these numbers of sequences, and writes them if `wanted`.
   void write(const KeyTokens& batch, Run& run, std::span<const int32_t> sequences, bool wanted) {
     size_t n = 0, bytes = 0;
     for (const int32_t count : sequences) n += static_cast<size_t>(count);
@@ -160,7 +160,7 @@ class DocumentOutput::Key {
 
   std::string key_, prefix_;
   const TextTools& tools_;
-  Sidecar sidecar_;  // without what is known only at the end
+  Sidecar sidecar_;  // complete except for what is known only at the end
   IndexedDatasetWriter writer_;
   int64_t max_id_;
 };
@@ -184,7 +184,7 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
   state_.texts.resize(files_.size());
 }
 
-/// The files of an interrupted run must hold what its state says.
+/// Opens the output files. Those of an interrupted run must hold what its state says.
 void DocumentOutput::open_outputs(const TextTools& tools, const PreprocessState* from) {
   for (const std::string& key : config_.json_keys)
     keys_.push_back(std::make_unique<Key>(config_, key, tools, from ? &state_of(*from, key) : nullptr));
@@ -223,7 +223,8 @@ void DocumentOutput::resume_from(const PreprocessState& from) {
       shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 
-/// First everything that the state refers to, then the state itself: a run that resumes trusts it.
+/// First saves everything that the state refers to, then the state itself: a resuming run relies on the
+/// state.
 void DocumentOutput::save() {
   if (!journal_ || taking_) return;
   state_.keys.clear();
@@ -270,7 +271,8 @@ void DocumentOutput::add_documents(const DocumentBatch& batch) {
   count_documents(static_cast<int64_t>(documents) - left_out);
 }
 
-/// For each document, whether it is the first with its texts; empty if all are, or if nobody asked.
+/// For each document, whether it is the first one with its texts. Empty if all are, or if duplicates are not
+/// looked for.
 std::vector<char> DocumentOutput::find_new(std::span<const ContentHash> hashes) {
   std::vector<char> wanted;
   wanted.reserve(hashes.size());
@@ -324,8 +326,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// Writes the line's original bytes. An array's element becomes one line: its line ends, which are white
-/// space in JSON, become blanks.
+/// Writes the line's original bytes to the rejects. An array's element becomes one line: its line ends, which
+/// are white space in JSON, are replaced by blanks.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A pattern that is not itself the name of a file stands for the files that match it, in byte order.
+/// Replaces a pattern by the files that match it, in byte order. A pattern that is itself the name of a file
+/// is not replaced.
 std::vector<std::string> expand(const std::string& input) {
   if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
   glob_t found{};
@@ -34,7 +35,7 @@ std::vector<std::string> expand(const std::string& input) {
   return paths;
 }
 
-/// Whether a file in a folder is meant as input: .json or .jsonl, perhaps compressed, and not hidden.
+/// Whether a file in an input folder is used: .json or .jsonl, perhaps compressed, and not hidden.
 bool is_corpus_name(std::string_view name) {
   if (name.starts_with('.')) return false;
   for (const std::string_view packed : {".gz", ".zst", ".bz2", ".xz"}) {
@@ -45,8 +46,8 @@ bool is_corpus_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".jsonl");
 }
 
-/// Device and inode of what was already found in folders, so that circular links do not make anything be read
-/// twice.
+/// Device and inode of each file and folder that was found in a folder, so that circular links do not lead to
+/// it a second time.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
 
 bool is_new(const fs::path& path, RealFiles& seen) {
@@ -54,8 +55,9 @@ bool is_new(const fs::path& path, RealFiles& seen) {
   return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
 }
 
-/// Links are followed, but no folder or file is taken a second time: links may be circular, or lead to one
-/// folder in two ways. `any`: whether anything was found, even if not for the first time.
+/// Adds the corpus files below a folder. Links are followed, but no file or folder is taken twice: links may
+/// be circular, or lead to one folder on several paths. Sets `any` if a corpus file was found, even one that
+/// was taken before.
 void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::string>& paths, bool& any) {
   std::error_code reason;
   std::vector<fs::path> entries;
@@ -80,8 +82,8 @@ void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::s
   }
 }
 
-/// The corpus files below a folder that were not found in another one, in byte order of their paths, without
-/// sidecars of datasets.
+/// The corpus files below a folder, in byte order of their paths. Files that were found in another folder and
+/// sidecars of datasets are left out.
 std::vector<std::string> files_below(const std::string& folder, RealFiles& seen) {
   std::vector<std::string> paths;
   bool any = false;
@@ -96,7 +98,7 @@ std::vector<std::string> files_below(const std::string& folder, RealFiles& seen)
 bool is_compressed(const std::string& path) {
   std::array<char, 6> head{};
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;  // reported when it is its turn
+  if (fd < 0) return false;  // reported when the file is read
   const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
   ::close(fd);
   return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
@@ -124,7 +126,7 @@ std::string shown_input(const std::string& path) {
 
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
-  RealFiles seen;  // files that are named individually are taken as often as they are named
+  RealFiles seen;  // only for folders: a file that is named itself is taken as often as it is named
   for (const std::string& input : inputs) {
     for (const std::string& path : expand(input)) {
       if (!fs::is_directory(path)) {
@@ -137,7 +139,8 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   return files;
 }
 
-/// Smaller batches towards the end of the last file, so that no worker ends long after the others.
+/// The size of the next batch. Batches become smaller towards the end of the last file, so that no worker
+/// ends long after the others.
 size_t DocumentSource::batch_bytes() const {
   constexpr size_t kMin = size_t{1} << 14;
   const size_t bytes = limits_.lines.bytes;

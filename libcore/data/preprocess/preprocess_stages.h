@@ -26,37 +26,39 @@
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/sentences/sentence_splitter.h"
 
-/// The three stages of preprocess() and what travels between them. Only for preprocess*.cpp.
+/// The three stages of preprocess() and the data that they exchange. Only for preprocess*.cpp.
 namespace megalith {
 
 struct DatasetPair;
 
-/// A batch that a long line has enlarged frees its memory; otherwise every batch would grow to the longest
-/// line.
+/// A batch that a long line has made larger than this frees its memory; otherwise every batch would grow to
+/// the longest line.
 constexpr size_t kKeptBatch = size_t{1} << 21;
-/// The ids of a longer line are never in memory together: they wait on the disk for the writer.
+/// The ids of a line longer than this are never all in memory: they are kept on the disk until they are
+/// written.
 constexpr size_t kLongLine = size_t{1} << 23;
 
 struct InputFile {
   std::string path;
   uint64_t size = 0;
   int64_t modified = 0;     // nanoseconds
-  bool pipe = false;        // size is not known
-  bool compressed = false;  // as far as is known before reading
+  bool pipe = false;        // not a regular file: size is not known
+  bool compressed = false;  // if that is known before reading
 };
 
-/// The inputs as named, with patterns and folders expanded. All are checked before the work begins: a wrong
-/// name at the end of a list costs seconds, not hours. kNoInput.
+/// The input files in the order of `inputs`, with patterns and folders expanded. All are checked before the
+/// work begins, so that a wrong name at the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 
-/// What turns a document's texts into sequences.
+/// The tools that turn a document's texts into sequences.
 struct TextTools {
   const Tokenizer& tokenizer;
   std::string tokenizer_hash;                     // Tokenizer::hash()
   std::optional<SentenceSplitter> splitter = {};  // empty: a text is one sequence
 
-  /// Passes the texts that shall each be one sequence to `take`.
+  /// Splits `text` and passes each part that becomes one sequence to `take`. A text that is a sentence
+  /// already is passed whole.
   template <class Take>
   void each_sequence(std::string_view text, bool is_sentence, const Take& take) const {
     if (splitter && !is_sentence)
@@ -66,23 +68,23 @@ struct TextTools {
   }
 };
 
-/// A line that gives no document.
+/// A line that gives no document because of an error.
 struct BadLine {
-  size_t line = 0;  // in the batch
-  size_t byte = 0;  // in the raw line
+  size_t line = 0;  // its number in the batch
+  size_t byte = 0;  // offset in the raw line
   DocumentFault fault{};
   std::string detail{};
-  std::string raw{};  // the line, if it was changed in the batch and is not long
+  std::string raw{};  // the original line, if parsing changed it and it is not long
 };
 
-/// One key's documents in a batch, end to end, as they go to the file. Aligned to cache lines, since
-/// different threads work on different batches (see Pipeline's slots).
+/// The documents of a batch for one key, end to end, as they are written to the file. Aligned to cache lines,
+/// since different threads work on different batches (see Pipeline::ItemSlot).
 struct alignas(64) KeyTokens {
   explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
   IdBuffer tokens;
-  std::unique_ptr<ScratchFile> long_tokens;  // then the tokens of the last document, if its line is long
-  std::vector<int32_t> lengths;              // of each sequence
-  std::vector<int32_t> sequences;            // of each document
+  std::unique_ptr<ScratchFile> long_tokens;  // if the last line is long: its tokens, which follow `tokens`
+  std::vector<int32_t> lengths;              // number of tokens of each sequence
+  std::vector<int32_t> sequences;            // number of sequences of each document
   int32_t max_id = -1;
   void clear() {
     tokens.clear();
@@ -93,23 +95,23 @@ struct alignas(64) KeyTokens {
   }
 };
 
-/// The place of a run in the inputs.
+/// The place in the inputs up to which a run has read.
 struct SourceMark {
   size_t input = 0;
   ReaderMark reader{};
-  uint64_t finished = 0;  // bytes of the earlier inputs
+  uint64_t finished = 0;  // bytes of all inputs before this one
 };
 
-/// What travels through the pipeline.
+/// The item of the pipeline: lines of an input and the documents made from them.
 struct DocumentBatch {
   LineBatch lines;
-  size_t bytes = 0;             // of the lines
-  SourceMark end;               // where the source was after reading this
+  size_t bytes = 0;             // bytes of the lines
+  SourceMark end;               // the source's place after this batch
   uint64_t consumed = 0;        // bytes of all inputs at that place
-  uint64_t decoder_memory = 0;  // of the decompressor
+  uint64_t decoder_memory = 0;  // bytes that the decompressor holds
   std::vector<KeyTokens> keys;
-  std::unique_ptr<ScratchFile> long_line;  // the last line unchanged, if it is long and may be rejected
-  std::vector<ContentHash> hashes;         // of each document; empty: not needed
+  std::unique_ptr<ScratchFile> long_line;  // the last line as it was read, if it is long and may be rejected
+  std::vector<ContentHash> hashes;         // of each document, in order; empty: not needed
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
@@ -117,7 +119,7 @@ struct DocumentBatch {
 
 struct BatchLimits {
   LineLimits lines;
-  size_t workers;  // that share the batches
+  size_t workers;  // number of workers that share the batches
 };
 
 /// The pipeline's source: all inputs, one after the other.
@@ -140,23 +142,23 @@ class DocumentSource {
   std::vector<InputFile> files_;
   BatchLimits limits_;
   const Interrupt& interrupt_;
-  ReaderMark from_;  // in the first input to be read
+  ReaderMark from_;  // where reading begins, in the first input to be read
   std::unique_ptr<LineReader> reader_;
   size_t at_;
   uint64_t finished_;
 };
 
-/// The pipeline's work, one object per worker: lines to tokens.
+/// The pipeline's work stage: turns lines into tokens. There is one object per worker.
 class alignas(64) DocumentEncoder {
  public:
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
-  /// Gives a batch that is about to be read the memory of lines that have been encoded: that memory is in
-  /// this core's caches, and less is needed than if every batch kept its own (with two workers 2.7 MiB of 46,
-  /// and 1 % of the processor time).
+  /// Gives a batch that is about to be read the memory of lines that were encoded before. That memory is in
+  /// this core's caches, and less memory is needed than if every batch kept its own. (With two workers this
+  /// saves 2.7 of 46 MiB and 1 % of the processor time.)
   void lend_memory(DocumentBatch& batch);
-  /// Fills everything after `decoder_memory`. In strict mode a bad line is the only one, and nothing after it
-  /// is looked at. Takes the memory of the lines unless it is still needed.
+  /// Encodes the batch's lines: fills all members after `decoder_memory`. In strict mode it stops at the
+  /// first bad line. Takes the memory of the lines for lend_memory() unless they are still needed.
   void encode(DocumentBatch& batch);
 
  private:
@@ -180,14 +182,14 @@ class alignas(64) DocumentEncoder {
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
   size_t keys_;
-  std::vector<KeySizes> sizes_;  // as they were before the line
-  ByteBuffer spare_;             // of lines
+  std::vector<KeySizes> sizes_;  // of each key, before the current line
+  ByteBuffer spare_;             // memory for lines, see lend_memory()
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
                               const Tokenizer& tokenizer);  // empty: not appended
 
-/// What a key's files hold.
+/// How much is in the files of one key.
 struct KeyState {
   WriterMark written{};
   int64_t max_id = -1;
@@ -204,13 +206,13 @@ struct KeyState {
   }
 };
 
-/// What a run has done: all that another one needs to resume it.
+/// What a run has done so far: all that another run needs to continue it.
 struct PreprocessState {
   SourceMark source;
   PreprocessSummary summary;
-  std::vector<int64_t> texts;  // of each file: its documents, with those that were left out as wished
+  std::vector<int64_t> texts;  // documents of each input file, including those that the user had left out
   KeptBytes rejects;
-  uint64_t hashes = 0;  // of documents, to leave out duplicates
+  uint64_t hashes = 0;  // number of document hashes kept to find duplicates
   NamedFields<KeyState> keys;
   uint64_t hashes_hash = 0;
 
@@ -243,11 +245,11 @@ struct PreprocessState {
 /// The state of a run that can be interrupted, in PREFIX.resume.json.
 class PreprocessJournal {
  public:
-  /// Reads what an interrupted run left, if anything. kUsage, with the differences, if it is not the run that
-  /// `identity` describes; kData if the file was changed; kComm if that run has not ended.
+  /// Reads the state that an interrupted run left, if there is one. kUsage, with the differences, if that
+  /// run's identity is not `identity`; kData if the file was changed; kComm if that run is still running.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   static std::string path_of(const std::string& output_prefix);
-  /// What the interrupted run had done; nothing when there was none.
+  /// The state of the interrupted run; nothing if there was none.
   const std::optional<PreprocessState>& state() const { return state_; }
   void write(const PreprocessState& state) const;
   void remove() const;
@@ -260,7 +262,7 @@ class PreprocessJournal {
   std::optional<PreprocessState> state_;
 };
 
-/// The pipeline's sink: batches in order, to the files.
+/// The pipeline's sink: writes the batches to the files, in order.
 class DocumentOutput {
  public:
   DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
@@ -272,9 +274,10 @@ class DocumentOutput {
   /// bad lines.
   void take(DocumentBatch& batch);
   /// Saves the state of the run, if it can be interrupted. Does nothing if take() has thrown: part of that
-  /// batch may be written, and the previously saved state stays valid.
+  /// batch may have been written, so that only the state saved before is valid.
   void save();
-  /// After the last batch: puts all files in place and logs the summary. Does not need the tokenizer.
+  /// To be called after the last batch: puts all files in place and logs the summary. The tokenizer may have
+  /// been destroyed by then.
   PreprocessSummary finish();
 
  private:
@@ -298,17 +301,17 @@ class DocumentOutput {
 
   const PreprocessConfig& config_;
   std::vector<InputFile> files_;
-  PreprocessState state_;  // its hashes and keys only when it is saved
+  PreprocessState state_;  // its members `hashes` and `keys` are up to date only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
-  std::optional<LockFile> rejects_lock_;  // if the rejects go to a file, not to a device or FIFO
+  std::optional<LockFile> rejects_lock_;  // set if the rejects go to a file, not to a device or FIFO
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;
-  std::optional<ScratchFile> saved_hashes_;  // of contents_, if the run can be interrupted
+  std::optional<ScratchFile> saved_hashes_;  // the hashes in contents_, if the run can be interrupted
   uint64_t decoder_memory_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
-  int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run
+  int64_t tokens_before_ = 0, documents_before_ = 0;  // done by the interrupted run
   uint64_t bytes_before_ = 0;
   bool taking_ = false;  // inside take(), or after it has thrown
   Progress progress_;

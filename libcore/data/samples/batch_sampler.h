@@ -7,14 +7,14 @@
 
 namespace megalith {
 
-/// Which samples each data-parallel rank takes: Megatron's `--dataloader-type single`. Samples are dealt in
-/// order, in rounds of micro_batch * ranks, from the first one not yet consumed; rank r gets [r *
-/// micro_batch, (r + 1) * micro_batch) of each round; an incomplete last round is dropped.
+/// Which samples each data-parallel rank takes: Megatron's `--dataloader-type single`. Samples are dealt out
+/// in order, from the first one not yet consumed, in rounds of micro_batch * ranks. Rank r takes samples [r *
+/// micro_batch, (r + 1) * micro_batch) of each round. An incomplete last round is dropped.
 struct BatchSamplerSpec {
-  int64_t size = 0;         // of the dataset
-  int64_t consumed = 0;     // by all ranks together, so far
-  int64_t micro_batch = 1;  // samples of one rank in one round
-  int rank = 0, ranks = 1;  // data-parallel
+  int64_t size = 0;         // number of samples in the dataset
+  int64_t consumed = 0;     // samples that all ranks together have consumed so far
+  int64_t micro_batch = 1;  // samples that one rank takes in one round
+  int rank = 0, ranks = 1;  // this data-parallel rank; number of ranks
 };
 
 class BatchSampler {
@@ -23,10 +23,10 @@ class BatchSampler {
 
   /// Rounds left.
   int64_t remaining() const;
-  /// Writes the next micro_batch sample numbers of this rank; or takes nothing and returns false if none are
-  /// left.
+  /// Writes the sample numbers of this rank's next round (micro_batch of them). If no round is left, returns
+  /// false and changes nothing.
   bool next(std::span<int64_t> samples);
-  /// Samples taken by all ranks together, including earlier ones.
+  /// Samples that all ranks together have taken, including spec.consumed.
   int64_t consumed() const { return spec_.consumed; }
 
  private:
@@ -36,7 +36,7 @@ class BatchSampler {
 /// How long a run is.
 struct RunLength {
   int64_t train_iters = 0, global_batch = 1;
-  std::optional<int64_t> train_samples = {};  // instead of train_iters * global_batch
+  std::optional<int64_t> train_samples = {};  // if set, replaces train_iters * global_batch
   int64_t eval_interval = 1, eval_iters = 0;
 };
 

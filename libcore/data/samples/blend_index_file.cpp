@@ -17,13 +17,14 @@ namespace {
 
 constexpr int kForm = 1;
 
-/// Before the arrays.
+/// The beginning of the file, before the arrays.
 struct alignas(kArrayAlign) Header {
   int64_t samples;
   std::array<int64_t, 7> zeros;
 };
 
-/// The bits of `values`: weights that differ in the last bit blend differently.
+/// The bytes of `values`. (Decimal text might hide a difference in a weight's last bit, which changes the
+/// blend.)
 template <class T>
 std::string bits_of(std::span<const T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The index of the dataset that is furthest behind at sample `s`, the first of equal ones. `taken[i]`
-/// samples of each were taken.
+/// The number of the dataset that is furthest behind its share at sample `s`; the first of equal ones.
+/// taken[i] samples were taken from dataset i so far.
 size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
                        std::span<const int64_t> taken, int64_t s) {
   const double samples = std::max(static_cast<double>(s), 1.0);
@@ -38,7 +38,7 @@ class Taken {
   BlendIndex index() && { return {SharedArray(std::move(dataset_)), SharedArray(std::move(sample_))}; }
 
  private:
-  std::vector<int64_t> taken_;  // samples of each dataset
+  std::vector<int64_t> taken_;  // samples taken from each dataset so far
   std::vector<int16_t> dataset_ = {};
   std::vector<int64_t> sample_ = {};
 };
@@ -78,8 +78,8 @@ Blend parse_blend(std::span<const std::string> words) {
   return blend;
 }
 
-// numpy/core/src/umath/loops_utils.h.src, pairwise_sum: eight running sums over blocks of at most 128
-// elements, and halves (split at a multiple of 8) above that. The order matters: the weights must equal
+// As pairwise_sum in numpy/core/src/umath/loops_utils.h.src: up to 128 elements are added in eight running
+// sums; more are split into two halves at a multiple of 8. The order matters: the weights must equal
 // Megatron's to the bit.
 double numpy_sum(std::span<const double> v) {
   constexpr size_t kLanes = 8, kBlock = 128;

@@ -14,12 +14,12 @@ namespace megalith {
 /// The words of --data-path: prefixes, each with a weight or all without.
 struct Blend {
   std::vector<std::string> prefixes;
-  std::vector<double> weights;  // as given, all above 0; empty: none were given
+  std::vector<double> weights;  // as the user gave them, all above 0; empty: no weights
 };
 
 /// As Megatron's get_blend_from_list: an odd number of words is prefixes only; an even number is WEIGHT
-/// PREFIX pairs if every first word is a number, prefixes if none is. kUsage if only some are, or a weight is
-/// not above 0.
+/// PREFIX pairs if every first word is a number, prefixes if none is. kUsage if only some first words are
+/// numbers, or if a weight is not above 0.
 Blend parse_blend(std::span<const std::string> words);
 
 /// numpy.sum of doubles: pairwise, in numpy's order of additions, so that normalized weights have numpy's
@@ -27,24 +27,25 @@ Blend parse_blend(std::span<const std::string> words);
 double numpy_sum(std::span<const double> v);
 std::vector<double> normalized(std::span<const double> weights);
 
-/// For each sample of a blend, which dataset it comes from and which of its samples it is.
+/// For each sample of a blend: the dataset that it comes from, and its number in that dataset.
 struct BlendIndex {
   SharedArray<int16_t> dataset;
   SharedArray<int64_t> sample;
 };
 
-/// The next sample is taken from the first dataset that is furthest behind its share, so that every beginning
-/// of the blend is mixed by weight (helpers.cpp, build_blending_indices). `weights` add up to 1.
+/// Each sample is taken from the dataset that is furthest behind its share (the first of equal ones), so that
+/// every beginning of the blend is mixed by weight (Megatron's helpers.cpp, build_blending_indices).
+/// `weights` must add up to 1.
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
 
-/// The same with each dataset's size as its weight, until every sample of each has been taken once
-/// (build_exhaustive_blending_indices).
+/// As blend_by_weights(), with each dataset's size as its weight, until every sample of every dataset has
+/// been taken once (Megatron's build_exhaustive_blending_indices).
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
 
 /// Several GptDatasets of one split, mixed sample by sample.
 class BlendedDataset {
  public:
-  /// kData if the index needs more samples of a dataset than it has.
+  /// kData if `index` needs more samples of a dataset than that dataset has.
   BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index);
 
   int64_t size() const { return static_cast<int64_t>(index_.dataset.size()); }

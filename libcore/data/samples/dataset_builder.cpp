@@ -17,7 +17,7 @@ struct SplitPart {
   const OpenBlend& open;
   const DatasetRequest& request;
   size_t split;
-  bool whole = false;  // the data is only for this part
+  bool whole = false;  // this part takes all of its data, without --split
 
   std::optional<int64_t> samples() const { return request.samples[split]; }
   SequenceRange range(size_t dataset) const {
@@ -121,7 +121,7 @@ TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request
 }
 
 namespace {
-/// A blend without the datasets whose part of --split has no document.
+/// The part's blend without the datasets that have no document in this part of --split.
 OpenBlend with_documents(const SplitPart& part) {
   OpenBlend kept;
   for (size_t i = 0; i < part.open.datasets.size(); ++i) {
@@ -134,8 +134,8 @@ OpenBlend with_documents(const SplitPart& part) {
   return kept;
 }
 
-/// Training without a document is an error; an evaluation without one is simply absent (Megatron: None),
-/// unless one epoch was requested, which is then empty.
+/// Builds one part. Training without a document is an error. Without a document, valid or test is absent
+/// (Megatron: None) or, if one epoch was requested, empty.
 std::optional<TrainingDataset> build_split(const SplitPart& part) {
   if (part.split == 0 || !part.samples()) return build_part(part);
   const OpenBlend kept = with_documents(part);

@@ -12,7 +12,7 @@
 
 namespace megalith {
 
-/// What training requests of its data. The names are Megatron's options.
+/// The samples that a training run requests from its data. The members are named after Megatron's options.
 struct DatasetRequest {
   std::string split = "969, 30, 1";
   int64_t seq_length = 0;
@@ -20,22 +20,23 @@ struct DatasetRequest {
   std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; empty: one epoch
   bool extra_token = true;
   bool keep_last_partial_valid = false;
-  int64_t pad = -1;               // see GptDataset; resolve it with usable_pad()
-  std::string index_folder = {};  // for the indexes of datasets (see GptDataset) and of the blend
+  int64_t pad = -1;               // pad id, from usable_pad(); -1: none (see GptDataset)
+  std::string index_folder = {};  // where the indexes of datasets (see GptDataset) and of the blend are kept
 };
 
-/// The pad id, or -1 if it also ends documents: real ends would then be left out of the loss.
+/// The pad id; -1 if there is none or if it equals `eod`: the real ends of documents would then be left out
+/// of the loss.
 int64_t usable_pad(std::optional<int64_t> pad, int64_t eod);
 
-/// The datasets that --data-path names, opened and checked, in its order. If one is named twice, its copies
-/// share the mapping, so that it is checked once.
+/// The datasets that --data-path names, in that order, opened and checked. A dataset that is named twice is
+/// mapped and checked only once.
 struct OpenBlend {
   Blend blend;
   std::vector<IndexedDataset> datasets;
 };
 OpenBlend open_blend(const std::vector<std::string>& data_path);
 
-/// The source of a split: one dataset, or several mixed. Reading is thread-safe.
+/// The samples of one split, from one dataset or from a blend of several. Reading is thread-safe.
 class TrainingDataset {
  public:
   using Source = std::variant<GptDataset, BlendedDataset>;
@@ -50,16 +51,17 @@ class TrainingDataset {
   Source source_;
 };
 
-/// Train, valid and test; absent if --split gives no share or (except for train) no document.
+/// The train, valid and test samples. A part is absent if --split gives it no share or, for valid and test,
+/// no document.
 using TrainingDatasets = std::array<std::optional<TrainingDataset>, 3>;
 
-/// As Megatron's BlendedMegatronDatasetBuilder. One prefix without weight: that dataset. Weights: each
-/// dataset is built half a percent larger than its share, and the blend may be a few samples larger than
-/// requested. Several prefixes without weights: one epoch of each, in proportion to their samples. kUsage,
-/// kData.
+/// As Megatron's BlendedMegatronDatasetBuilder. With one prefix and no weight, the result is that dataset.
+/// With weights, each dataset is built half a percent larger than its share, and the blend may be a few
+/// samples larger than requested. With several prefixes and no weights, the blend holds one epoch of each
+/// dataset, mixed in proportion to their samples. kUsage, kData.
 TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request);
-/// The same for one part with its own data path, all of which it takes (Megatron's --train-data-path and so
-/// on).
+/// As build_datasets(), for one part (0: train, 1: valid, 2: test) that has its own data path and takes all
+/// of it (Megatron's --train-data-path and so on).
 TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 }  // namespace megalith

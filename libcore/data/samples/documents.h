@@ -6,10 +6,10 @@
 
 namespace megalith {
 
-/// Separates the documents of a sample by the token that ends each of them: writes out.starts, if wanted, and
-/// with `mask_loss` takes the label after an end out of the loss, since it belongs to another document. The
-/// end token belongs to the document that it ends (Megatron-LM's get_ltor_masks_and_position_ids with
-/// reset_attention_mask, reset_position_ids and eod_mask_loss).
+/// Finds the documents of a sample by the token `eod`, which ends each of them. Writes out.starts if it is
+/// wanted. With `mask_loss`, sets the loss mask of each end token to 0, since its label belongs to the next
+/// document. The end token belongs to the document that it ends (Megatron-LM's
+/// get_ltor_masks_and_position_ids with reset_attention_mask, reset_position_ids and eod_mask_loss).
 void mark_documents(const SampleView& out, int32_t eod, bool mask_loss);
 
 }  // namespace megalith

@@ -25,8 +25,8 @@ void check_spec(const IndexedDataset& data, const GptSpec& spec) {
   if (data.sequences() > kMax32)
     fail(ErrorKind::kData, data.prefix(), ": ", data.sequences(), " sequences; a sample order has room for ",
          kMax32, ": split the dataset and blend the parts");
-  // Limits that keep the products below within 64 bits, and the remaining length of a sample within 32, as in
-  // Megatron's helpers.
+  // With these limits, the products below fit in 64 bits, and the remaining length of a sample in 32 bits, as
+  // in Megatron's helpers.
   constexpr int64_t kMaxLength = int64_t{1} << 30, kMaxSamples = int64_t{1} << 32;
   if (spec.seq_length < 1 || spec.seq_length > kMaxLength)
     fail(ErrorKind::kUsage, "--seq-length ", spec.seq_length, "; wanted 1 to ", kMaxLength);
@@ -40,12 +40,12 @@ int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
   return sum;
 }
 
-/// How long the row of ids is and how it is cut.
+/// The length of the row of ids, and how it is cut.
 struct Plan {
   int64_t tokens_per_epoch = 0, epochs = 1;
   int64_t extra = 1;
-  /// Samples before the last epoch, which is shuffled separately if less than 80 % of it is needed, as in
-  /// Megatron; -1: it is not.
+  /// If the last epoch is shuffled separately, the number of samples before it; otherwise -1. As in Megatron,
+  /// it is if less than 80 % of it is needed.
   int64_t apart = -1;
 
   int64_t cuttable() const { return std::max<int64_t>(0, epochs * tokens_per_epoch - extra); }
@@ -87,15 +87,16 @@ std::vector<int32_t> document_index(SequenceRange range, const Plan& plan, Numpy
   return documents;
 }
 
-/// The number of samples in the row of ids. A partial one is counted in binary32, as in helpers.cpp.
+/// The number of samples in the row of ids. If a partial sample counts, it is computed in binary32, as in
+/// helpers.cpp.
 int64_t count_pieces(const Plan& plan, const GptSpec& spec) {
   if (spec.drop_last) return plan.cuttable() / spec.seq_length;
   return static_cast<int64_t>(
       std::ceil(static_cast<float>(plan.cuttable()) / static_cast<float>(spec.seq_length)));
 }
 
-/// The rows of build_sample_idx (helpers.cpp). The next piece begins `extra` ids before the end of a piece,
-/// so that consecutive pieces share them.
+/// GptIndex::samples, as build_sample_idx (helpers.cpp) computes it. Each piece begins `extra` ids before the
+/// end of the previous one, so that the two share these ids.
 template <class T>
 SharedArray<T> sample_index(const IndexedDataset& data, const SharedArray<int32_t>& documents, int64_t pieces,
                             const GptSpec& spec, int64_t extra) {
@@ -192,7 +193,7 @@ GptDataset::GptDataset(IndexedDataset data, GptSpec spec, int64_t pad, const std
       index_(index_folder.empty() ? build_gpt_index(data_, spec_)
                                   : kept_gpt_index(data_, spec_, index_folder)) {}
 
-/// Returns from how many sequences the ids come.
+/// Copies the ids of a sample; returns the number of sequences that they come from.
 template <class Id>
 int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
   if (sample < 0 || sample >= size())
@@ -210,7 +211,7 @@ int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
     ids.copy_to(out.data() + done);
     const auto copied = out.subspan(static_cast<size_t>(done), static_cast<size_t>(ids.size()));
     if (const auto negative = std::find_if(copied.begin(), copied.end(), [](Id id) { return id < 0; });
-        negative != copied.end())  // it would otherwise pass for padding
+        negative != copied.end())  // a negative id would pass for padding
       fail(ErrorKind::kData, data_.prefix(), ": sample ", sample, " of split ", spec_.name, ", sequence ",
            sequence, ", holds the id ", *negative, "; ids are not negative: the .bin is damaged");
     done += ids.size();
@@ -231,7 +232,7 @@ void GptDataset::get(int64_t sample, const SampleView& out) const {
   if (out.tokens.size() != length || out.labels.size() != length || out.loss_mask.size() != length)
     fail(ErrorKind::kInternal, "room for ", out.tokens.size(), " tokens given, wanted ", length);
   const auto pad = static_cast<int32_t>(pad_);
-  std::vector<int32_t> row(length + 1, pad);  // without the extra token the last label is unknown
+  std::vector<int32_t> row(length + 1, pad);  // the last label is unknown without the extra token
   copy_ids(sample, std::span(row).first(length + (spec_.extra_token ? 1 : 0)));
   for (size_t i = 0; i < length; ++i) {
     out.tokens[i] = row[i] == pad ? 0 : row[i];

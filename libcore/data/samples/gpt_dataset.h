@@ -20,19 +20,19 @@ struct GptSpec {
   std::optional<int64_t> samples;  // at least this many, over as many epochs as needed; empty: one epoch
   int64_t seq_length = 0;          // L
   uint32_t seed = 1234;
-  bool extra_token = true;     // a sample has L + 1 ids; the last one is only a label
-  bool drop_last = true;       // leave out an incomplete last sample; otherwise it is padded
-  std::string name = "train";  // of the split, for messages
+  bool extra_token = true;     // a sample has L + 1 ids, of which the last one is only a label
+  bool drop_last = true;       // leave out an incomplete last sample; if false, pad it
+  std::string name = "train";  // name of the split, for messages
 };
 
 /// The order of samples, equal to Megatron's GPTDataset index for index (docs/formats/indexed.md, "sample
-/// order"). Sequences are laid end to end in the order `documents` (Megatron's name; its entries are sequence
-/// numbers), the row of ids is cut every L, and the pieces are shuffled.
+/// order"). Sequences are laid end to end in the order of `documents` (Megatron's name: its entries are
+/// sequence numbers). The resulting row of ids is cut into pieces of L ids, and the pieces are shuffled.
 struct GptIndex {
   SharedArray<int32_t> documents;  // sequence numbers of all epochs
-  // [n + 1, 2] pairs (place in `documents`, offset in that sequence): where each sample begins
+  // Where each piece begins: n + 1 pairs (index in `documents`, offset in that sequence).
   std::variant<SharedArray<int32_t>, SharedArray<int64_t>> samples;
-  std::variant<SharedArray<uint32_t>, SharedArray<int64_t>> shuffle;  // [n] piece of each sample
+  std::variant<SharedArray<uint32_t>, SharedArray<int64_t>> shuffle;  // for each sample, its piece
   int64_t epochs = 1;
   bool last_epoch_apart = false;  // the last epoch was shuffled separately
 
@@ -41,32 +41,32 @@ struct GptIndex {
   std::pair<int64_t, int64_t> begin_of(int64_t piece) const;
 };
 
-/// kData if samples are requested but the range holds no token (Megatron then never returns); if an
-/// incomplete last sample that is kept would begin before an empty last sequence; and beyond 2^31-1 sequences
-/// or epochs.
+/// Builds the index. kData in three cases: samples are requested but the range holds no token (Megatron then
+/// never returns); an incomplete last sample that is kept would begin before an empty last sequence; there
+/// are more than 2^31-1 sequences or epochs.
 GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec);
 
-/// The element types that Megatron chooses, since its index files must be equal byte for byte: 64 bits only
-/// if 32 do not hold the values.
+/// Whether the elements have 64 bits, which is so only if 32 bits do not hold the values. As Megatron
+/// chooses, so that its index files are equal byte for byte.
 bool wide_sample_index(int64_t documents, int32_t longest_sequence);
 bool wide_shuffle_index(int64_t samples);
 
-/// Where a sample is written, L elements each.
+/// Where a sample is written. Each span has L elements.
 struct SampleView {
   std::span<int32_t> tokens;
-  std::span<int32_t> labels;   // the token after each
+  std::span<int32_t> labels;   // the token after each of `tokens`
   std::span<float> loss_mask;  // 1, or 0 if the label is padding
-  /// For each token, the row at which its document begins. Empty: not wanted. A reader without documents
-  /// leaves it at 0.
+  /// For each token, the position in the sample at which its document begins. Empty: not wanted.
+  /// GptDataset::get() does not write it; mark_documents() does.
   std::span<int32_t> starts = {};
 };
 
 /// Samples of one dataset in Megatron's order. Copies share the mapped file and the index.
 class GptDataset {
  public:
-  /// `pad`: the id that fills an incomplete sample and takes no part in the loss wherever it is a label; -1:
-  /// none, so that only the filling is left out. With an `index_folder` (gpt_index_file.h) the index is taken
-  /// from there, or built and kept there.
+  /// `pad`: the id that fills an incomplete sample; wherever it is a label, the loss mask is 0. -1: no such
+  /// id; only the filling is left out of the loss. If `index_folder` is not empty (gpt_index_file.h), the
+  /// index is read from there, or built and kept there.
   GptDataset(IndexedDataset data, GptSpec spec, int64_t pad = -1, const std::string& index_folder = {});
 
   int64_t size() const { return index_.size(); }
@@ -74,11 +74,11 @@ class GptDataset {
   const GptSpec& spec() const { return spec_; }
   const IndexedDataset& data() const { return data_; }
 
-  /// The ids of a sample with the filling: L, or L + 1 with the extra token. `sequences`, if given, receives
-  /// the number of sequences from which they come.
+  /// The ids of a sample, padded: L ids, or L + 1 with the extra token. `sequences`, if not null, receives
+  /// the number of sequences that they come from.
   std::vector<int64_t> ids(int64_t sample, int64_t* sequences = nullptr) const;
 
-  /// What the model receives. Padding becomes id 0, as in Megatron.
+  /// Writes what the model receives for a sample. Padding becomes id 0, as in Megatron.
   void get(int64_t sample, const SampleView& out) const;
 
  private:

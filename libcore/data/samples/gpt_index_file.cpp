@@ -14,15 +14,15 @@ namespace {
 
 constexpr int kForm = 1;
 
-/// Before the arrays.
+/// The beginning of the file, before the arrays.
 struct alignas(kArrayAlign) Header {
-  int64_t documents, samples, shuffle;  // elements
-  int64_t wide_samples, wide_shuffle;   // 1: of 64 bits
+  int64_t documents, samples, shuffle;  // elements of each array
+  int64_t wide_samples, wide_shuffle;   // 1: the array's elements have 64 bits; 0: 32
   int64_t epochs, last_epoch_apart;
   int64_t zero;
 };
 
-/// Everything except the bytes on which an index depends.
+/// A hash of all that determines an index, except the dataset's bytes.
 std::string source_of(const IndexedDataset& data, const GptSpec& spec) {
   return sha256_hex(concat(data.file_key(), '|', spec.range.begin, '-', spec.range.end, '|',
                            spec.samples.value_or(-1), '|', spec.seq_length, '|', spec.seed, '|',

@@ -6,11 +6,11 @@
 
 namespace megalith {
 
-/// build_gpt_index(), kept in `folder` (created if needed) between runs and for the other ranks of a machine,
-/// which map the same file. Its name is a SHA-256 of what determines the index: the dataset's files (path,
-/// size, time) and the spec. A damaged file is made again, with a warning; failing to write one is not an
-/// error. Nothing is kept in a folder where others may write (see CachedFile); a warning says so. Throws what
-/// build_gpt_index() throws.
+/// Returns what build_gpt_index() returns, and keeps it in a file in `folder` (created if needed) for later
+/// runs and for the other ranks of a machine, which map the same file. The file's name is a SHA-256 of what
+/// determines the index: the dataset's files (path, size, time) and the spec. A damaged file is rebuilt, with
+/// a warning; failing to write the file is not an error. In a folder where others may write, nothing is kept,
+/// and a warning says so (see CachedFile). Throws what build_gpt_index() throws.
 GptIndex kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder);
 
 }  // namespace megalith

@@ -15,22 +15,22 @@
 
 namespace megalith {
 
-/// Each array of a kept index begins at a multiple of this many bytes, so that it can be used in the mapped
-/// file.
+/// Each array of a kept index begins at a multiple of this many bytes, so that it can be used directly in the
+/// mapped file.
 constexpr size_t kArrayAlign = 64;
 
-/// Appends `values`, padded with zeros up to the next array's place.
+/// Appends `values`, and zeros up to where the next array may begin.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
 }
 
-/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The contents' hash was
-/// right, so they must be what was written; kInternal if they are not.
+/// Reads a header and the arrays that append_array() wrote after it. The arrays keep the file mapped.
+/// CachedFile has checked the hash of the contents, so a wrong size is a bug: kInternal.
 class KeptArrays {
  public:
-  /// Fills in the header before the arrays.
+  /// Reads the header, which is before the arrays, into `header`.
   template <class Header>
   KeptArrays(std::shared_ptr<const CachedFile::Contents> file, Header& header)
       : file_(std::move(file)), at_(sizeof header) {
@@ -55,8 +55,9 @@ class KeptArrays {
   size_t at_;
 };
 
-/// The index of `file` if it is kept, by `read`. Otherwise the one that `build` makes, which is kept in the
-/// form of `contents` and read back, so that a machine's ranks share its memory.
+/// Returns the index that `file` holds, as read by `read`. If `file` does not exist, builds the index with
+/// `build`, stores `contents(index)` in the file, and reads it back, so that the ranks of a machine share its
+/// memory.
 template <class Read, class Build, class Contents>
 auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Contents& contents) {
   if (const auto kept = file.load()) return read(kept);

@@ -9,12 +9,13 @@
 
 namespace megalith {
 
-/// `megalith-pretrain --dump-sample-order`: which ids each sample of a run holds, without training.
+/// Options of `megalith-pretrain --dump-sample-order`, which prints the ids of each sample of a run without
+/// training.
 struct SampleOrderOptions {
   std::vector<std::string> data_path;
   int64_t seed = 1234, seq_length = 0;
   std::string split = "969, 30, 1";
-  std::vector<std::string> samples;  // three words, for train, valid, test; 0 or "none": one epoch
+  std::vector<std::string> samples;  // three words, for train, valid and test; 0 or "none": one epoch
   int64_t lines = 64;
   bool no_extra_token = false, keep_last_partial_valid = false;
   int64_t vocab_size = 50257, pad = -1;

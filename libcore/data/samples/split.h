@@ -16,10 +16,10 @@ struct SequenceRange {
   bool operator==(const SequenceRange&) const = default;
 };
 
-/// The shares of train, valid and test of a dataset of `sequences`, from Megatron's --split ("969, 30, 1"):
-/// its numbers are weights, missing ones are 0; a part of weight 0 is absent. A part may be empty if there
-/// are few sequences. Same doubles as parse_and_normalize_split and convert_split_vector_to_split_matrix,
-/// rounded half to even. kUsage.
+/// Splits a dataset of `sequences` sequences into train, valid and test by Megatron's --split ("969, 30, 1").
+/// Its numbers are weights; missing numbers are 0. A part of weight 0 is absent; a part may be empty if there
+/// are few sequences. The computation uses the same doubles as Megatron's parse_and_normalize_split and
+/// convert_split_vector_to_split_matrix, rounded half to even. kUsage.
 std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences);
 
 }  // namespace megalith

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// A key with its group, and our name for it.
+/// A key with its groups, and the name of our option.
 struct Renamed {
   const char *path, *option;
 };
@@ -27,7 +27,7 @@ constexpr Renamed kRenamed[] = {
     {"rl_beta", "dpo-beta"},
 };
 
-/// A value of a key, and its meaning here.
+/// A value of a key, and the option with its words that it becomes here.
 struct Value {
   const char *path, *word;
   const char *option = "", *words = "";  // an empty option: the value has no effect
@@ -59,7 +59,7 @@ constexpr Value kValues[] = {
     {"datasets.split", "train"},
     {"chat_template", "tokenizer_default"},
 };
-/// What to do when a key above has another value.
+/// What to tell the user when a key of kValues has another value.
 constexpr Renamed kRemedies[] = {
     {"adapter", "give lora, with load_in_8bit: true for a base in 8 bits"},
     {"bf16", "give true, false or auto"},
@@ -73,10 +73,10 @@ constexpr Renamed kRemedies[] = {
     {"load_in_8bit", "give true or false"},
     {"datasets.type", "give alpaca, chat_template or sharegpt"},
     {"datasets.split", "give train"},
-    {"chat_template", nullptr},  // a file, as for our own option
+    {"chat_template", nullptr},  // any text: a file, as for our own option
 };
 
-/// Keys without effect here; "wandb_*": every key that begins so.
+/// Keys without effect here; "wandb_*": every key that begins with wandb_.
 constexpr std::string_view kIgnored[] = {
     "model_type",
     "tokenizer_type",

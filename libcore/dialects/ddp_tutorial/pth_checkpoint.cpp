@@ -2,7 +2,7 @@
 // our names, and ROOT/optimizer_NNNNNN.pth, the contents of torch.optim.AdamW.state_dict() (matrices in the
 // first group, vectors, which do not decay, in the second) with one more key, "megalith": the run's progress,
 // as JSON. NNNNNN is the number of the run's last step, counted from 0. torch.load(weights_only=True) reads
-// both. They are made from our own format: the same numbers in every layout.
+// both. They are made from our own format, so they hold the same numbers for every layout of ranks.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +37,7 @@ std::string pth_path(const std::string& root, const char* kind, int64_t number) 
   return root + "/" + name;
 }
 
-/// A file of torch.save under construction: a pickle, and tensors from another file.
+/// A torch.save file under construction: a pickle, and tensors that are copied from another file.
 class PthFile {
  public:
   PthFile(std::string path, const TensorFile& source) : path_(std::move(path)), source_(source) {}
@@ -75,7 +75,7 @@ class PthFile {
   }
 
  private:
-  /// Bytes written at a time, before the parts are written over them.
+  /// The number of zero bytes written at a time to fill the file, before the parts are written over them.
   static constexpr uint64_t kZeros = uint64_t{1} << 20;
 
   std::string path_;
@@ -100,7 +100,7 @@ void write_model(const std::string& path, const CheckpointReader& source) {
   file.write();
 }
 
-/// In the form of AdamW's groups; parameters are given by number.
+/// Pickles one of AdamW's parameter groups, with its parameters by number.
 void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
                   std::pair<int64_t, int64_t> ids) {
   pickle.begin_dict();
@@ -190,7 +190,7 @@ void write_optimizer(const std::string& path, const CheckpointReader& source, Tr
   file.write();
 }
 
-/// Numbers of the pairs of files below `root`.
+/// The numbers of the pairs of files in the folder `root`.
 std::vector<int64_t> numbers_of(const std::string& root) {
   std::vector<int64_t> numbers;
   std::error_code error;
@@ -225,7 +225,8 @@ void require_step(const TorchFile& file, const TrainState& state, int64_t number
        "; put the right file back, or give --checkpoint ", state.iteration - 1);
 }
 
-/// The contents of optimizer_NNNNNN.pth, if we wrote it: its tensors are added to `tensors` under our names.
+/// Takes the contents of optimizer_NNNNNN.pth if Megalith wrote it: adds its tensors to `tensors` under our
+/// names.
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
   if (!own || own->kind != PickleValue::Kind::kText)
@@ -257,8 +258,8 @@ std::optional<int64_t> newest_pth(const std::string& root) {
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
-/// The pair with this number, for a run that resumes bit for bit. A model file alone (or one that torch
-/// wrote, if it has our names) gives only weights. kNoInput, listing the existing numbers; kData.
+/// The pair with this number, for a run that resumes bit for bit. A model file alone gives only weights, as
+/// does one that torch wrote with our names. kNoInput, listing the existing numbers; kData.
 StartPoint pth_start(const std::string& root, int64_t number) {
   const std::string model = pth_path(root, "model", number), optimizer = pth_path(root, "optimizer", number);
   if (!file_exists(model)) {
@@ -279,8 +280,8 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   return start;
 }
 
-/// The problem with weights alone that are in --save: the run would begin at step 0, and its pairs would
-/// overwrite the existing ones. Empty: no problem.
+/// The problem with a run that starts from weights alone that are in --save: it would begin at step 0, and
+/// its pairs would overwrite the existing ones. Empty if there is no problem.
 std::string overwriting(const StartPoint& start, const std::string& save) {
   const fs::path model = start.path;
   std::error_code error;
@@ -304,7 +305,7 @@ class FoundPair final : public FoundCheckpoint {
   }
   std::optional<SavedArgs> args() const override {
     Json args = pth_start(root_, number_).args;
-    if (!args.is_object()) return std::nullopt;  // only a model file
+    if (!args.is_object()) return std::nullopt;  // there is only a model file
     return SavedArgs{.args = std::move(args), .folder = root_, .tokenizer = root_};
   }
 

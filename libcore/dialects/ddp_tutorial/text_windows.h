@@ -33,8 +33,8 @@ class TextWindows {
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   int64_t windows() const { return windows_; }  // of the text
-  int64_t epoch() const { return epoch_; }      // how many of them form an epoch: full batches only
-  /// Sample `index` of endlessly many epochs; kInternal if an epoch has none.
+  int64_t epoch() const { return epoch_; }      // windows in an epoch: full batches only
+  /// Sample `index` of endlessly many epochs; kInternal if an epoch has no samples.
   void get(int64_t index, const SampleView& out) const;
 
  private:

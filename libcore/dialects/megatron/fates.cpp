@@ -114,7 +114,8 @@ constexpr Row kRows[] = {
             "tp-comm-overlap use-flash-attn",
             kPretrain, kMaybeOne),
     ignored("recompute-modules", kPretrain, kSeveral),
-    // On a GPU these change memory or time: a plan that ignored them would describe another run.
+    // These change the memory or time of a run on a GPU, so a plan that ignored them would describe another
+    // run.
     ignored(
         "defer-embedding-wgrad-compute delay-wgrad-compute distribute-checkpointed-activations "
         "distribute-saved-activations enable-cuda-graph external-cuda-graph optimizer-cpu-offload "
@@ -156,7 +157,7 @@ constexpr Row kRows[] = {
             "rotary-scaling-factor",
             kAutoplan, kOne),
     ignored("moe-grouped-gemm moe-permute-fusion", kAutoplan, kMaybeOne),
-    // They change a run, but not its plan.
+    // These change a run, but not its plan.
     ignored("calculate-per-token-loss ckpt-convert-update-legacy-dist-opt-format data-parallel-random-init "
             "init-method-xavier-uniform no-initialization replication",
             kAutoplan),
@@ -242,7 +243,8 @@ constexpr Row kRows[] = {
     refused("vocab-extra-ids", kTraining, "give --vocab-size with the extra ids counted in", {.plain = "0"}),
     refused("warmup", kPretrain, "give --lr-warmup-fraction"),
     refused("weight-decay-incr-style", kPretrain, "leave it out: the weight decay is constant"),
-    // A log's other names, and options of the planner of which a log is priced with only these values.
+    // A log's arguments whose names differ from the planner's options, and options of the planner whose other
+    // values a log cannot be priced with.
     refused("microbatch-group-size-per-vp-stage", kLog, kGroupRemedy, kGroup),
     refused("fp8-recipe", kLog, "it is not priced",
             {.plain = "tensorwise|delayed|blockwise|mxfp8", .only = kBelow16Bits}),

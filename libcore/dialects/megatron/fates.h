@@ -7,8 +7,9 @@
 
 namespace megalith {
 
-/// Programs of ours that accept other tools' command lines; combined as bits. kLog: arguments in a log that
-/// are refused although the planner has options of these names, or that have other names there.
+/// Programs of ours that accept other tools' command lines; combined as bits. kLog: arguments in a log of
+/// Megatron-LM that are refused although the planner has options of these names, or whose names differ from
+/// those of the options.
 enum Program : unsigned {
   kPretrain = 1,
   kFinetune = 2,
@@ -32,8 +33,8 @@ struct ForeignOption : OptionFate {
   unsigned programs = 0;  // bits of the programs that this applies to
 };
 
-/// All of them, as used for command lines, files, logs and the pages below docs/. A name occurs at most once
-/// for each program.
+/// All foreign options, as used for command lines, files, logs and the pages below docs/. A name occurs at
+/// most once for each program.
 const std::vector<ForeignOption>& foreign_options();
 
 /// The options of one program, for Options::fates(). An option is ignored if it selects an implementation of

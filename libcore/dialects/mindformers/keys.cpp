@@ -108,7 +108,8 @@ constexpr Row kRows[] = {
     used("train_dataset.* train_dataset_task.* eval_dataset.* eval_dataset_task.* processor.* metric.* "
          "eval_callbacks.*",
          KeyUse::kForeign),
-    // vocab_emb_dp: the table is cut over the tensor ranks, so the sums are the same.
+    // vocab_emb_dp is ignored: here the embedding table is divided over the tensor ranks, with the same
+    // results.
     used("context.* parallel.* parallel_optimizer_config.* parallel_config.vocab_emb_dp "
          "recompute_config.parallel_optimizer_comm_recompute recompute_config.mp_comm_recompute "
          "recompute_config.recompute_slice_activation runner_config.* runner_wrapper.* moe_config.* "

@@ -8,10 +8,10 @@ namespace megalith {
 
 /// How a key of a MindFormers run file is used.
 enum class KeyUse {
-  kNamed,  // it says how the framework runs, or repeats what another key says; our option of this name takes
-           // precedence
-  kForeign,   // it belongs to a group in which nothing else has a meaning here, so its name does not matter
-  kRenamed,   // our option under another name
+  kNamed,    // it says how the framework runs, or repeats another key; read as our option of the same name if
+             // there is one
+  kForeign,  // its whole group has no meaning here, so it is never read as our option of this name
+  kRenamed,  // our option under another name
   kCombined,  // it has a meaning only together with other keys
 };
 
@@ -22,7 +22,7 @@ struct RunKey : OptionFate {
   const char* option = "";  // of kRenamed
 };
 
-/// All of them; each path occurs once.
+/// All keys; each path occurs once.
 const std::vector<RunKey>& run_keys();
 
 }  // namespace megalith

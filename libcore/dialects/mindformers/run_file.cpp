@@ -89,8 +89,8 @@ class Translator {
     if (!value) refuse(*option, "true or false");
     return value;
   }
-  /// The value of an integer, likewise; accepted if at least `min`, otherwise `wanted` describes what was
-  /// expected.
+  /// The value of an integer; nothing: not given, or refused for being less than `min`. `wanted` describes
+  /// what was expected.
   std::optional<int64_t> whole(const std::string& path, int64_t min, const char* wanted) {
     const FileOption* const option = key(path);
     if (!option) return std::nullopt;
@@ -107,13 +107,13 @@ class Translator {
     const std::string& text = group ? shown : path;
     if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
   }
-  /// Names the keys that have a meaning only together with others that the file does not have.
+  /// Names, as ignored, the keys that have a meaning only together with keys that the file does not have.
   void name_the_unused() {
     for (const auto& [path, option] : keys_)
       if (!option.is_empty() && obeyed_.count(path) == 0) name(path);
   }
-  /// Names groups together with the keys in them that are obeyed, which is shorter than a list of those that
-  /// are not.
+  /// Names each ignored group together with the keys in it that are obeyed, which is shorter than a list of
+  /// its other keys.
   void say_named() {
     for (const std::string& text : named_) {
       const std::string head = text + ".";
@@ -123,13 +123,13 @@ class Translator {
       file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
     }
   }
-  /// Adds our option with a key's words, replacing what an earlier key gave; only names the key where the app
-  /// has no such option. Complaints about the option name the key.
+  /// Adds our option with a key's words, replacing what an earlier key gave; if the app has no such option,
+  /// only names the key as ignored. Complaints about the option name the key.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
     if (!file_.knows(option)) return name(from.path());
     obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = concat(from.where, ": ", from.path())};
-    // A line that gives the option under our own name stays, and is refused.
+    // A line that gives the option under our own name stays; the repetition is refused later.
     if (const auto before = put_.find(option); before != put_.end())
       std::erase_if(file_.options,
                     [&](const FileOption& one) { return one.key == option && one.where == before->second; });
@@ -178,7 +178,7 @@ class Translator {
       if (!first) first = option;
     }
     if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
-    const bool runner = key("runner_config.batch_size") != nullptr;  // takes precedence over the data set's
+    const bool runner = key("runner_config.batch_size") != nullptr;  // overrides the data set's
     if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
     put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
   }
@@ -304,7 +304,7 @@ class Translator {
     put("ffn-hidden-size", type, {std::to_string((width + multiple - 1) / multiple * multiple)});
   }
 
-  /// Where weights come from; without resume_training a run starts from them at step 0.
+  /// Translates where weights come from. Without resume_training a run starts from these weights at step 0.
   void loading() {
     const FileOption* from = key("load_checkpoint");
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
@@ -336,7 +336,7 @@ class Translator {
                             ", wanted CPU, GPU or Ascend");
       return;
     }
-    int64_t ranks = 1;  // several ranks compute on the CPU
+    int64_t ranks = 1;  // more than one rank: they compute on the CPU
     for (const char* option : {"data-parallel-size", "tensor-model-parallel-size",
                                "pipeline-model-parallel-size", "context-parallel-size"})
       ranks *= std::max<int64_t>(1, made_number(option).value_or(1));
@@ -348,8 +348,8 @@ class Translator {
   bool alone_ = false;                      // use_parallel: False
   std::vector<std::string> named_;          // groups and keys without a meaning here
   mutable std::set<std::string> obeyed_;    // paths of the keys with a meaning
-  std::map<std::string, std::string> put_;  // our options made from keys, and where the key is
-  std::map<std::string, FileOption> keys_;  // is_combined_key(); the first of each name
+  std::map<std::string, std::string> put_;  // our options made from keys, and the place of each key
+  std::map<std::string, FileOption> keys_;  // the combined keys; the first of each name
 };
 
 }  // namespace

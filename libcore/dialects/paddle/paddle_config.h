@@ -36,8 +36,7 @@ struct PaddleNames {
   bool wants_visualdl() const;
 };
 
-/// Options of run_pretrain.py that have names and rules of their own; its other names are aliases of our
-/// options.
+/// Options of run_pretrain.py that are not aliases of our options: they have names and rules of their own.
 struct PaddleConfig : PaddleNames {
   std::string model;                      // gives shape and tokenizer and, with continue_training, weights
   std::optional<bool> continue_training;  // unset: no

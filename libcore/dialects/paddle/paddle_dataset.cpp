@@ -45,7 +45,7 @@ struct NpyArray {
   }
 };
 
-/// The text after 'NAME': in the header, a Python dict, up to `end`.
+/// The text between 'NAME': and `end` in the header, which is a Python dict.
 std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
   const size_t at = header.find(concat("'", name, "':"));
   if (at == std::string_view::npos) return {};
@@ -123,14 +123,14 @@ std::string identity(const std::string& path) {
   return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
 }
 
-/// The name of the pair made from the present contents of these arrays. No other arrays give this name, and
-/// no dataset of the user has it.
+/// The name of the pair that is made from these arrays as they are now. Other arrays give another name, and
+/// no dataset of the user has this one.
 std::string made_name(const std::string& stem) {
   const std::string sources = identity(concat(stem, kIds)) + identity(concat(stem, kLengths));
   return concat(fs::path(stem).filename().string(), kMade, hex64(xxh64(sources)));
 }
 
-/// Whether a pair has such a name, made from the present or earlier contents of the arrays.
+/// Whether a pair's name is one that made_name() gives, for these arrays as they are now or were earlier.
 bool is_made_of(const std::string& pair, const std::string& stem) {
   constexpr size_t kHashDigits = 16;
   if (!pair.starts_with(concat(stem, kMade))) return false;
@@ -158,7 +158,8 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// False: another rank of the run is making it, so the caller should try again a little later.
+/// Makes the pair and returns true. If another rank is making it, waits a little and returns false: the
+/// caller tries again.
 bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
@@ -171,7 +172,7 @@ bool make_or_wait(const std::string& stem, const std::string& prefix) {
   }
 }
 
-/// Paths of the folder's files that end with `end`, without that end.
+/// The paths of the folder's files that end with `end`, without that ending.
 std::vector<std::string> stems(const std::string& folder, std::string_view end) {
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-/// Whether a setting is given under both names, about which check() complains.
+/// Whether a setting is given under both names; if so, adds a complaint for check().
 bool given_twice(const char* theirs, const std::string& given, const char* ours, Options& options) {
   if (given.empty() || !options.given(ours)) return false;
   options.problems().add(Opt{theirs}, ' ', given, " and ", Opt{ours}, " mean the same; give one of them");
@@ -57,7 +57,7 @@ std::optional<std::string> newest_numbered(const std::string& output) {
   return newest;
 }
 
-/// What a run can resume from in the output folder.
+/// The checkpoint in the output folder that a run can resume from; nothing: none.
 std::optional<std::string> to_resume_from(const std::string& output) {
   if (latest_checkpoint(output)) return output;
   auto newest = newest_numbered(output);
@@ -70,8 +70,8 @@ std::optional<std::string> to_resume_from(const std::string& output) {
   return newest;
 }
 
-/// Where the run's state or its initial weights come from: its own checkpoint takes precedence over the
-/// model, so a restarted run resumes.
+/// Settles where the run's state or its initial weights come from. The run's own checkpoint takes precedence
+/// over the model, so a restarted run resumes.
 void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
@@ -137,7 +137,7 @@ void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, Options& 
 void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
   if (!paddle.input_dir.empty() && !options.given("data-path"))
-    // What is wrong already is said before anything that the folder lacks.
+    // Existing problems are reported before anything that the folder lacks.
     config.data.data_path = {options.problems().empty()
                                  ? dataset_of_folder(paddle.input_dir, config.data.cache)
                                  : paddle.input_dir};

@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "MGTCACHE";
 
-struct alignas(64) Header {  // so that the contents are aligned like this in memory
+struct alignas(64) Header {  // aligned so that the contents after it are, too
   std::array<char, 8> magic;
-  uint64_t bytes;  // after the header
-  uint64_t hash;   // XXH64 of them
+  uint64_t bytes;  // bytes of the contents, which follow the header
+  uint64_t hash;   // XXH64 of the contents
   std::array<uint64_t, 5> zeros;
   std::array<char, 64> source;
 };
@@ -44,14 +44,14 @@ Header header_of(std::string_view contents, std::string_view source) {
   return header;
 }
 
-/// Whether the file, as lstat() found it, belongs to this user or root, and no one else may write it. (Links,
-/// which all may "write", are not checked: only real paths are.)
+/// Whether a file or folder, given by lstat()'s result, belongs to this user or root and no one else may
+/// write it. (Must not be called for a link, whose mode lets all write: callers pass real paths.)
 bool is_closed(const struct stat& file) {
   return (file.st_uid == ::geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// The first folder, from this one upward, in which other users may replace files, so that its contents
-/// cannot be trusted; empty if there is none, or the folder does not exist.
+/// The first folder, from `path` upward, in which other users may replace files, so that files in `path`
+/// cannot be trusted. Empty if there is no such folder, or `path` does not exist.
 std::string open_folder(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -71,7 +71,7 @@ bool is_our_file(const std::string& path) {
   return ::lstat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && is_closed(found);
 }
 
-/// Whether it is KIND-FORM-SHA256, as CachedFile names its files.
+/// Whether `name` has the form KIND-FORM-SHA256 of CachedFile's names.
 bool is_cached_name(std::string_view name) {
   constexpr size_t kDigits = 64;
   if (name.size() < kDigits + 2) return false;
@@ -83,8 +83,9 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Whether a file with a temporary name, which it has only for a moment, will never be finished: the process
-/// that wrote it is gone, or runs on another machine, or was stopped long ago.
+/// Whether a file with a temporary name was abandoned. It should have that name only for a moment, so it was
+/// if its process is gone, or if it was last written over an hour ago (its process may be on another
+/// machine).
 bool is_left(const fs::path& file, int64_t process) {
   constexpr auto kLong = std::chrono::hours(1);
   if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
@@ -95,8 +96,8 @@ bool is_left(const fs::path& file, int64_t process) {
   return !error && fs::file_time_type::clock::now() - written > kLong;
 }
 
-/// Removes what killed processes left of cached files. A process that still needed one only loses the
-/// caching.
+/// Removes temporary files of cached files that killed processes left. If a process still needs one, it only
+/// fails to cache its result.
 void remove_left_by_dead(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -107,7 +108,7 @@ void remove_left_by_dead(const fs::path& folder) {
   for (const fs::path& path : found) ::unlink(path.c_str());
 }
 
-/// For this user only, whatever the umask is.
+/// Creates a folder and the missing folders above it, accessible only to this user, whatever the umask is.
 void make_own_folders(const fs::path& folder) {
   if (fs::exists(folder)) return;
   make_own_folders(parent_or_here(folder));
@@ -161,7 +162,7 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     }
     warn(path_, ": the cached file is damaged; it is made again");
   } catch (const Error&) {
-    // If it cannot be read, it counts as absent.
+    // A file that cannot be read counts as absent.
   }
   return nullptr;
 }
@@ -179,9 +180,9 @@ void CachedFile::store(std::string_view contents) const {
     file.write(&header, sizeof header);
     file.write(contents);
     file.commit();
-    for (const std::string& path : older_) ::unlink(path.c_str());  // usually not there
+    for (const std::string& path : older_) ::unlink(path.c_str());  // usually they do not exist
   } catch (const std::exception&) {
-    // A cache need not be kept.
+    // Not an error: caching is optional.
   }
 }
 

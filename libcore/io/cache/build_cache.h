@@ -11,30 +11,31 @@
 
 namespace megalith {
 
-/// The folder for files that can be made again at any time: $MEGALITH_CACHE_DIR, else
-/// $XDG_CACHE_HOME/megalith, else ~/.cache/megalith; empty if none of these is set. $XDG_CACHE_HOME and $HOME
+/// The folder for files that can be rebuilt at any time: $MEGALITH_CACHE_DIR, else $XDG_CACHE_HOME/megalith,
+/// else ~/.cache/megalith; empty if none of these variables, nor $HOME, is set. $XDG_CACHE_HOME and $HOME
 /// count only if they are absolute (XDG Base Directory Specification).
 std::string cache_folder();
 
-/// One file of that folder, made from other files and used instead of them in later runs. Its name says what
-/// it was made from, so it is never out of date: changed files have another name. A folder that cannot be
-/// read or written counts as empty, and so does one in which users other than this one and root may put
-/// files: the folder and its files must belong to one of these two and not be writable for others, nor may
-/// the folders above it (except those with the sticky bit). Processes may read and write the same file at
+/// A file in a cache folder, made from source files and used instead of them in later runs. Its name holds a
+/// hash of the sources, so it is never out of date: changed sources give another name. A folder that cannot
+/// be read or written counts as empty. So does a folder in which other users could place files: the folder,
+/// its files and all folders above it must belong to this user or root and must not be writable for others
+/// (folders above it that have the sticky bit may be). Several processes may read and write the same file at
 /// once.
 class CachedFile {
  public:
-  /// `form` is the version, from 1, of the layout of a `kind`; it is part of the name, so no other version is
-  /// ever read. `source` is the SHA-256 of what the contents are made from, in 64 digits.
+  /// A file in cache_folder(). `kind` says what the file holds; `form` is the version of its layout, from 1.
+  /// Both are part of the file's name, so that a file of another version is never read. `source` is the
+  /// SHA-256 of what the contents are made from, in 64 hexadecimal digits.
   CachedFile(std::string_view kind, int form, std::string source)
       : CachedFile(cache_folder(), false, kind, form, std::move(source)) {}
-  /// The same in the folder that the option --data-cache-path named; empty if there is none. A folder in
-  /// which others may write causes a warning.
+  /// A file in `folder`, which the option --data-cache-path named; empty: nothing is cached. If others may
+  /// write in the folder, a warning says so.
   CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
       : CachedFile(folder, true, kind, form, std::move(source)) {}
 
-  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes. It does not change while in
-  /// use: a cached file is replaced, never modified.
+  /// The stored bytes, as a view of the mapped file that begins at a multiple of 64 bytes. They do not change
+  /// while in use: a cached file is replaced, never modified.
   class Contents {
    public:
     explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}
@@ -44,24 +45,24 @@ class CachedFile {
     MappedFile file_;
     size_t from_;
   };
-  /// The contents if they are there and whole, else null. A damaged file is noted in the log.
+  /// The contents; null if they are not in the cache or are damaged. A damaged file causes a warning.
   std::shared_ptr<const Contents> load() const;
-  /// Silently does nothing if the folder cannot be written (but warns about a named folder in which others
-  /// may write). Removes older versions made from the same source, and what killed processes left in the
-  /// folder.
+  /// Stores the contents. If the folder cannot be written, does nothing and reports no error; a folder from
+  /// --data-cache-path in which others may write causes a warning. Also removes files of older versions with
+  /// the same source, and temporary files that killed processes left in the folder.
   void store(std::string_view contents) const;
 
   const std::string& path() const { return path_; }  // empty if there is no folder
 
  private:
   CachedFile(const std::string& folder, bool named, std::string_view kind, int form, std::string source);
-  /// Whether others may write in the file's folder or in one above it; a warning then says that it "is not
-  /// …".
+  /// Whether others may write in the file's folder or in a folder above it. If so, a warning says that the
+  /// file "is not `used`".
   bool is_open(const char* used) const;
 
-  bool named_ = false;  // by an option, else by the environment
+  bool named_ = false;  // whether an option named the folder; otherwise the environment did
   std::string source_, path_;
-  std::vector<std::string> older_;  // paths
+  std::vector<std::string> older_;  // paths that this file had with smaller values of `form`
 };
 
 }  // namespace megalith

@@ -8,18 +8,18 @@ namespace megalith {
 /// Whether `name` could be the id of a model on the Hugging Face hub: "gpt2", "openai-community/gpt2".
 bool is_hub_id(const std::string& name);
 
-/// The folder of a model that was downloaded earlier, by its hub id: the snapshot of its main branch in the
-/// first of $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub and
-/// ~/.cache/huggingface/hub that is set, in the layout of huggingface_hub. Nothing if it is not there.
-/// Nothing is downloaded.
+/// Finds a model in the local cache of huggingface_hub by its hub id. Returns the folder with the snapshot of
+/// its main branch; nothing if the model was not downloaded before. Never downloads. The cache is the first
+/// of these whose variable is set: $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
+/// $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub.
 std::optional<std::string> hub_snapshot(const std::string& id);
 
-/// The file or folder that a user's word means: itself if it exists, else the snapshot of that id, else
-/// itself.
+/// The file or folder that the user means by `name`: the path `name` if it exists, else the snapshot of the
+/// model with this hub id, else `name` unchanged.
 std::string path_or_snapshot(const std::string& name);
 
-/// For a message about a path that does not exist: empty, or that the hub's cache has no such model and what
-/// to do.
+/// Text to add to a message about a path that does not exist. If `name` could be a hub id, says that the
+/// hub's cache has no such model and what to do; otherwise empty.
 std::string hub_remedy(const std::string& name);
 
 }  // namespace megalith

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// XFS's number, which linux/magic.h lacks.
+/// XFS's magic number, which linux/magic.h lacks.
 constexpr unsigned kXfs = 0x58465342;
 constexpr size_t kWorthDirect = size_t{1} << 16;  // smaller writes go through the page cache
 constexpr size_t kOneCall = size_t{4} << 20;
@@ -36,15 +36,16 @@ DirectFile::~DirectFile() {
   if (is_direct()) ::close(direct_);
 }
 
-// Writes bytes that do not fill their blocks through the page cache, where the other parts of those blocks
-// may be.
+// Bytes that do not fill a whole block are written through the page cache, which may hold the rest of that
+// block.
 void DirectFile::write(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   const uint64_t begin = wish.offset, end = begin + wish.bytes;
   const uint64_t first = (begin + kBlock - 1) / kBlock * kBlock, last = end / kBlock * kBlock;
   if (!is_direct() || last < first + kWorthDirect) {
     write_cached(wish);
-    // Only a request: a sync at the end waits for everything anyway.
+    // Only a request to start writing; errors are ignored, since a sync at the end waits for everything
+    // anyway.
     if (!is_direct())
       ::sync_file_range(fd_, static_cast<off_t>(begin), static_cast<off_t>(wish.bytes),
                         SYNC_FILE_RANGE_WRITE);
@@ -56,7 +57,7 @@ void DirectFile::write(const BytesToWrite& wish) const {
   write_cached({last, data + (last - begin), end - last});
 }
 
-// Writes through the cache if the disk needs another alignment.
+// Falls back to the page cache if the disk needs another alignment.
 void DirectFile::write_blocks(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   size_t done = 0;

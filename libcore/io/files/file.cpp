@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }
 
-/// The descriptor and size of a file. Anything but a regular file is not waited for: a FIFO without a writer
-/// cannot hang the program.
+/// Opens a regular file and returns its descriptor and size. Fails at once for any other kind of file, so
+/// that a FIFO without a writer cannot hang the program.
 std::pair<int, uint64_t> open_regular(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail_errno("open", path);
@@ -44,7 +44,7 @@ std::pair<int, uint64_t> open_regular(const std::string& path) {
   fail(ErrorKind::kNoInput, path, ": is not a regular file");
 }
 
-/// Everything that can be read from `fd`, which is then closed.
+/// Reads `fd` to its end and closes it.
 std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) {
   std::string out;
   char buffer[1 << 16];
@@ -64,7 +64,8 @@ std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) 
   }
 }
 
-/// Opens a device or FIFO for writing; -1 if there is none of this name, or it must not be written to.
+/// If `path` is a device or FIFO, opens it for writing; kIo if `kind` does not allow it. -1 if `path` is a
+/// regular file or does not exist.
 int open_stream(const std::string& path, OutputKind kind) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return -1;
@@ -73,7 +74,8 @@ int open_stream(const std::string& path, OutputKind kind) {
   return open_to_append(path);
 }
 
-/// Locks the file, cuts it to `size` bytes, as nothing is known of what follows them, and seeks to its end.
+/// Locks the file, truncates it to `size` bytes, since nothing is known about the bytes after them, and seeks
+/// to its end.
 void resume_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
@@ -85,8 +87,8 @@ void resume_after(int fd, uint64_t size, const std::string& path) {
     fail_write("truncate", path);
 }
 
-/// A file without a name in `folder`, so that a killed process leaves nothing; -1 if the file system has no
-/// such files or could not name them.
+/// Creates a nameless file in `folder`, so that a killed process leaves nothing. -1 if the system does not
+/// support such files or could not give one a name later.
 int open_nameless(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
@@ -119,8 +121,8 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
-  // Errors are ignored: these are only hints. One system has no large pages, an older one does not know the
-  // other hint.
+  // These are only hints, so errors are ignored: some systems have no large pages, and old ones do not know
+  // MADV_POPULATE_READ.
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
@@ -196,11 +198,11 @@ AtomicFile::Begun AtomicFile::begin(std::string path, OutputKind kind) {
 }
 
 AtomicFile::Begun AtomicFile::resume(std::string path, uint64_t size) {
-  open_stream(path, OutputKind::kFile);  // refuses it
+  open_stream(path, OutputKind::kFile);  // refuses a device or FIFO
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
     fail_write("rename", path);
-  // A link of that name was planted, and opening a pipe would block.
+  // O_NOFOLLOW: a link of that name can only be planted. O_NONBLOCK: opening a pipe would block.
   file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
@@ -320,7 +322,7 @@ uint64_t file_size(const std::string& path) {
 void rename_directory(const fs::path& from, const fs::path& to) {
   std::error_code ignored;
   const auto sync_parent = [&] { sync_directory(parent_or_here(to)); };
-  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // nothing is there, or an empty folder
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // `to` was absent or an empty folder
   if (errno != EEXIST && errno != ENOTEMPTY) fail_write("rename into place", to.string());
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
     sync_parent();

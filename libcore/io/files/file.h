@@ -16,25 +16,25 @@ namespace megalith {
 
 class PendingFiles;
 
-/// What a touched byte of a mapped file brings into memory: a large page of 2 MiB, which is cheaper if all or
-/// much of the file is read, or a few small ones, if single bytes of gigabytes are. kAll: everything at once,
-/// for a small file that is read from beginning to end.
+/// How a mapped file is loaded into memory. kLarge: reading a byte loads a large page of 2 MiB, which is
+/// cheaper if most of the file is read. kSmall: it loads a few small pages, for single bytes of a file of
+/// gigabytes. kAll: the whole file is loaded at once, for a small file that is read from beginning to end.
 enum class MappedPages { kLarge, kSmall, kAll };
 
-/// What an output may replace or write to.
+/// What may already exist under the name of an output.
 enum class OutputKind {
-  kFile,    // a file, or nothing yet
-  kStream,  // also a device or a FIFO, which is written to and not replaced
+  kFile,    // a regular file, which is replaced, or nothing
+  kStream,  // as kFile, or a device or FIFO, which is written to, not replaced
 };
-/// What a file of this mode (of stat()) is, "a socket", if such an output must not replace it; empty if it
-/// may.
+/// If an output of this kind must not replace or write a file with this `mode` (st_mode of stat()), the kind
+/// of that file for a message: "a socket". Empty if it may.
 std::string kind_that_is_not(OutputKind kind, uint32_t mode);
-/// Opens a file to append to it, or creates it. Fails on a FIFO without a reader instead of waiting for one.
-/// kIo.
+/// Opens a file for appending; creates it if it does not exist. On a FIFO without a reader, fails instead of
+/// waiting for one. kIo.
 int open_to_append(const std::string& path);
 
 /// A file that is mapped read-only for the lifetime of the object. An empty file has size() == 0. Throws
-/// kNoInput if it is not there (or is a directory), kIo if it cannot be read.
+/// kNoInput if the file does not exist or is a directory, kIo if it cannot be read.
 class MappedFile {
  public:
   explicit MappedFile(std::string path, MappedPages pages = MappedPages::kLarge);
@@ -48,8 +48,8 @@ class MappedFile {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-  /// Gives memory of bytes that were read back to the system, so that reading a large file does not fill the
-  /// memory. The bytes may be read again, which reads the file again.
+  /// Releases the memory that holds these bytes, so that reading a large file does not fill memory. The bytes
+  /// stay readable: the system then loads them from the file again.
   void forget(size_t offset, size_t bytes) const;
 
  private:
@@ -59,54 +59,57 @@ class MappedFile {
   MappedRange range_;
 };
 
-/// A file that is read at any place by calls instead of mapping: the memory is the caller's buffer, and a
-/// file that is cut in the meantime causes an error, not a signal. kNoInput if it is not there or is not a
-/// regular file, kIo if it cannot be read.
+/// A file that is read at any offset with system calls, not mapped. It needs no memory but the caller's
+/// buffer, and if the file is truncated while in use, a read throws instead of raising a signal. kNoInput if
+/// the file does not exist or is not a regular file, kIo if it cannot be read.
 class ReadableFile {
  public:
-  /// `writing`: files that are still being written; if this is one of them, its bytes come from there as they
-  /// are written. Must outlive this object.
+  /// `writing`: files that are still being written, or null; must outlive this object. If `path` is one of
+  /// them, reads wait until the bytes are written.
   explicit ReadableFile(std::string path, PendingFiles* writing = nullptr);
   ~ReadableFile();
   ReadableFile(const ReadableFile&) = delete;
   ReadableFile& operator=(const ReadableFile&) = delete;
 
   const std::string& path() const { return path_; }
-  uint64_t size() const { return size_; }  // when it was opened
+  uint64_t size() const { return size_; }  // in bytes, when the file was opened
   int descriptor() const { return fd_; }
-  /// Fills all of [out, out + bytes) from `offset`. kData when the file ends before.
+  /// Reads `bytes` bytes from `offset` on into `out`. kData when the file ends before that.
   void read_at(uint64_t offset, void* out, size_t bytes) const;
-  /// All bytes in order, in blocks of 64 KiB.
+  /// Passes all bytes to `take`, in order, in blocks of 64 KiB.
   void stream(const std::function<void(std::span<const std::byte>)>& take) const;
 
  private:
   std::string path_;
   int fd_ = -1;
   uint64_t size_ = 0;
-  PendingFiles* writing_;  // if not null, this is its file number_
+  PendingFiles* writing_;  // if not null, the file is number_ in it
   size_t number_ = 0;
 };
 
-/// A file that appears under its name only when it is complete: it is written beside that place without a
-/// name (under a temporary one if the file system allows nothing else), then synced and renamed by commit().
-/// If destroyed without commit(), nothing is left. FileWriter does the writing. Throws kIo with the path and
-/// the system's reason, also if something that is not a file has the name. A device or FIFO, if allowed, is
-/// written to at once.
+/// A file that appears under its name only when it is complete. It is written in the same folder without a
+/// name (or under a temporary name if the file system does not support that); commit() syncs it and gives it
+/// its name. If the object is destroyed without commit(), nothing is left. FileWriter does the writing.
+/// Throws kIo with the path and the system's reason, also if the name belongs to something that `kind` does
+/// not allow. A device or FIFO, if allowed, is written directly.
 class AtomicFile final : public FileWriter {
  public:
   explicit AtomicFile(std::string path, OutputKind kind = OutputKind::kFile)
       : AtomicFile(begin(std::move(path), kind)) {}
-  /// Is written under the name partial_name(path), which stays if the object is destroyed without commit(),
-  /// so that a later object can continue after its first `kept` bytes (also if commit() has already given the
-  /// file its own name). kData if there are fewer; kIo also if another process writes it.
+  /// Continues a file that an interrupted run left, after its first `kept` bytes. The file is written as
+  /// partial_name(path) and stays there if the object is destroyed without commit(). If commit() has already
+  /// given it its own name, it is renamed back first. kData if it has fewer than `kept` bytes; kIo also if
+  /// another process is writing it.
   AtomicFile(std::string path, uint64_t kept) : AtomicFile(resume(std::move(path), kept)) {}
-  /// Whether the partial file takes away the name of a committed file.
+  /// Whether AtomicFile(path, kept) would continue a committed file: `path` is renamed back to
+  /// partial_name(path).
   static bool takes_back(const std::string& path, uint64_t kept);
   ~AtomicFile();
 
-  /// Gives the file its name; what was synced is then there. Nothing may be written afterwards.
+  /// Gives the file its name, without syncing. Nothing may be written afterwards.
   void publish();
-  /// finish_sync() and publish(), and the folder's entry survives a power failure, too.
+  /// Calls finish_sync() and publish() and syncs the folder, so that the file's name survives a power
+  /// failure, too.
   void commit();
   static std::string partial_name(const std::string& path) { return path + ".partial"; }
 
@@ -115,9 +118,9 @@ class AtomicFile final : public FileWriter {
   struct Begun {
     std::string path = {}, temporary;
     int fd = -1;
-    bool nameless = false;  // until it is published
-    bool kept = false;      // the temporary file outlives the object
-    bool stream = false;    // not a file: it already has its name
+    bool nameless = false;  // the file has no name until publish()
+    bool kept = false;      // the temporary file stays without commit()
+    bool stream = false;    // a device or FIFO, written in place: there is nothing to rename
     uint64_t size = 0;
   };
   static Begun begin(std::string path, OutputKind kind);
@@ -139,8 +142,8 @@ class AtomicDirectory {
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& path() const { return temporary_; }
-  /// Brings the folder's contents to the disk, so that commit(), which does so too, has nothing left to wait
-  /// for.
+  /// Syncs the folder's contents to the disk. Optional: commit() does so as well, and then has nothing left
+  /// to wait for.
   void sync() const;
   void commit();
 
@@ -149,8 +152,8 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-/// The text of a file that the user named, which may be a pipe. kNoInput, kIo; kData for more than a GiB (256
-/// MiB if it is not a file).
+/// The text of a file that the user named, which may be a pipe. kNoInput, kIo; kData if there is more than 1
+/// GiB (256 MiB for a pipe or device).
 std::string read_file(const std::string& path);
 /// The text of a file that one of our runs wrote. Anything but a regular file is rejected at once, so that no
 /// call waits for a FIFO.
@@ -161,14 +164,15 @@ void write_file(const std::string& path, std::string_view contents,
 std::filesystem::path parent_or_here(const std::filesystem::path& path);
 bool file_exists(const std::string& path);
 uint64_t file_size(const std::string& path);
-/// Renames folder `from` to `to`. If `to` is a folder already, the two change places at once (so that `to` is
-/// whole at any moment) and the old one is removed; on file systems that cannot do this it is moved aside
-/// first. kIo with the reason.
+/// Renames folder `from` to `to`. If `to` exists already, the two folders are exchanged atomically, so that
+/// `to` is complete at any moment, and the old folder is removed. On file systems without atomic exchange,
+/// the old folder is moved aside first. kIo with the reason.
 void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
 void sync_file(const std::string& path);                     // the file's contents survive a power failure
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
-/// Removes a file, if it is there, so that it does not reappear after a power failure. kIo.
+/// Removes a file if it exists, and syncs its folder, so that the file does not reappear after a power
+/// failure. kIo.
 void remove_file(const std::string& path);
 
 }  // namespace megalith

@@ -6,14 +6,14 @@
 #include <string>
 #include <string_view>
 
-// System calls that the files of io/ share, and their temporary names.
+// System calls that the sources in io/ share, and the names of temporary files.
 
 namespace megalith {
 
-/// Throws kIo with errno's reason.
+/// Throws kIo: "PATH: cannot DOING: REASON", with the reason from errno.
 [[noreturn]] void fail_write(const char* doing, const std::string& path);
 
-/// kData: the file ends at byte `end`; it had `size` bytes when it was opened.
+/// Throws kData: the file now ends at byte `end`, but had `size` bytes when it was opened.
 [[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size);
 
 /// A path to the file that `fd` has open, even if it has no name.
@@ -30,8 +30,8 @@ struct BytesToWrite {
   const void* data;
   size_t bytes;
 };
-/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`; some of
-/// the bytes may then have been written.
+/// Writes all bytes at their offset through the page cache, in calls of at most kWritePiece bytes. kIo with
+/// `path`; some of the bytes may then have been written.
 void write_at_place(int fd, const BytesToWrite& wish, const std::string& path);
 
 struct BytesToRead {
@@ -39,18 +39,19 @@ struct BytesToRead {
   void* out;
   size_t bytes;
 };
-/// Returns the number of bytes read: fewer than asked for at the end of the file. kIo with `path`.
+/// Returns the number of bytes read, which is smaller than `wish.bytes` only at the end of the file. kIo with
+/// `path`.
 size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
 
-/// The hidden name beside `path`, new at each call, under which AtomicFile and AtomicDirectory write:
-/// ".OUTPUT.tmp-PROCESS-NUMBER". A killed process may leave it behind.
+/// A hidden name in the folder of `path`, new at each call, under which AtomicFile and AtomicDirectory write:
+/// ".OUTPUT.tmp-PROCESS-NUMBER". A killed process may leave such a file behind.
 std::string temporary_name(const std::string& path);
-/// The parts of such a name.
+/// The parts of a name that temporary_name() made.
 struct TemporaryName {
-  std::string output;   // a name without its folder
-  int64_t process = 0;  // that wrote it
+  std::string output;   // the output's name, without its folder
+  int64_t process = 0;  // number of the process that wrote the file
 };
-/// Nothing for any other name; `name` has no folder.
+/// Splits a name that temporary_name() made, given without its folder; nothing for any other name.
 std::optional<TemporaryName> parse_temporary_name(std::string_view name);
 
 }  // namespace megalith

@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-/// Bytes, and their place in a file.
+/// Bytes and their offset in a file.
 struct FilePart {
   uint64_t offset;
   std::string bytes;

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// How many bytes the system is asked to write back at once.
+/// The system is asked to write back this many bytes at a time.
 constexpr uint64_t kWriteBackPiece = uint64_t{8} << 20;
 
 }  // namespace
@@ -47,8 +47,7 @@ void FileWriter::write(const void* data, size_t bytes) {
   if (stream_ == Stream::kWriteBack) start_write_back(kWriteBackPiece);
 }
 
-/// From here on everything goes around the page cache, buffer_ included: its bytes have not reached the
-/// cache.
+/// From now on all bytes go around the page cache, also those in buffer_, which have not been written yet.
 void FileWriter::begin_stream() {
   direct_ = DirectWriter::open(fd_, path_, size_ - buffer_.size());
   if (!direct_) {
@@ -100,7 +99,7 @@ void FileWriter::sync() {
 void FileWriter::start_write_back(uint64_t min_bytes) {
   const uint64_t there = size_ - buffer_.size();
   if (there - written_back_ < min_bytes) return;
-  // A file system that cannot do this is no failure: commit() waits for everything.
+  // Errors are ignored: where the file system does not support this, commit() has to wait for more.
   ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
                     SYNC_FILE_RANGE_WRITE);
   written_back_ = there;

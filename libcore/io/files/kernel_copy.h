@@ -18,9 +18,10 @@ struct EndOfFile {
   int fd;
   const std::string& path;
 };
-/// Appends bytes of another file inside the kernel: shared if the file system can (XFS, btrfs), else copied;
-/// through a buffer if the kernel can do neither. kData if the source ends too early; kIo. `progress` gets
-/// the number of bytes done, every 64 MiB or less.
+/// Appends bytes of one file to another inside the kernel. The files share blocks if the file system supports
+/// that (XFS, btrfs); otherwise the kernel copies. If it can do neither, the bytes go through a buffer. kData
+/// if the source ends too early; kIo. `progress` is called with the number of bytes copied so far, at least
+/// every 64 MiB.
 void copy_to_end(const FileBytes& from, const EndOfFile& to, const std::function<void(uint64_t)>& progress);
 
 }  // namespace megalith

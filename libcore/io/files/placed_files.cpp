@@ -17,13 +17,13 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = DirectFile::kBlock;
-constexpr size_t kMaxOpen = 16;  // files that are open for writing at the same time
+constexpr size_t kMaxOpen = 16;  // the maximum number of files open for writing at a time
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
 }
 
-/// An open descriptor.
+/// Owns an open descriptor.
 struct Descriptor {
   explicit Descriptor(int opened) : fd(opened) {}
   ~Descriptor() {
@@ -34,7 +34,7 @@ struct Descriptor {
   int fd;
 };
 
-/// `path`: for messages.
+/// Opens `open_path`; messages name the file `path`.
 int open_or_fail(const std::string& open_path, int flags, const std::string& path) {
   const int fd = ::open(open_path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) fail_write(flags & O_CREAT ? "create" : "open", path);
@@ -95,13 +95,14 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   wake_reader();
 }
 
-// Wakes the reader; with the mutex. From now on the reader does not count as stuck, even before it runs.
+// Wakes the reader; called with the lock held. From now on the reader does not count as stuck, even before
+// its thread runs.
 void PlacedFiles::wake_reader() {
   waiting_ = false;
   bytes_.notify_one();
 }
 
-// Bytes [offset, offset + bytes) can now be read; they are joined with their neighbours.
+// Records that bytes [offset, offset + bytes) can now be read from the file; joins adjacent ranges.
 void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   uint64_t end = offset + bytes;
   auto next = file.there.upper_bound(offset);
@@ -116,9 +117,9 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
-// The free bytes of the ring are between its head and the oldest buffer or, before the head has wrapped, up
-// to the end of the memory and from there to the oldest buffer. A buffer is contiguous: one that does not fit
-// at the end goes to the beginning.
+// Finds contiguous free bytes in the ring. If the head has wrapped, the free bytes are those from the head to
+// the oldest buffer; otherwise those from the head to the end of the memory and those from its beginning to
+// the oldest buffer. If the end is too small for the new buffer, the head wraps.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
   if (buffers_.empty()) {
@@ -133,7 +134,8 @@ bool PlacedFiles::finds_room(size_t room) {
   return true;
 }
 
-// Buffers are removed in their order, and unread ones only if the reader is stuck.
+// Removes buffers, oldest first, until `room` bytes are free. A buffer with unread bytes is removed only if
+// the reader is stuck.
 bool PlacedFiles::make_room(size_t room) {
   while (!finds_room(room)) {
     if (buffers_.empty()) return false;
@@ -162,7 +164,7 @@ void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
     const SerialExecutor::Lock lock = thread_.state().lock();
-    buffer = &buffers_.back();  // its place in the deque's memory does not move
+    buffer = &buffers_.back();  // a deque's elements do not move
     filling_ = false;
     wake_reader();
   }
@@ -215,7 +217,7 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
       const size_t n = std::min<uint64_t>(bytes, buffer->offset + buffer->bytes - offset);
-      ++buffer->readers;  // keeps it in place
+      ++buffer->readers;  // make_room() keeps the buffer while this is not 0
       lock.unlock();
       std::memcpy(out, buffer->data + (offset - buffer->offset), n);
       lock.lock();

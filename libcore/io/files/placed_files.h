@@ -19,39 +19,41 @@ namespace megalith {
 
 class AtomicFile;
 
-/// Files of known sizes whose bytes are written in any order, each once, around the page cache (see
-/// DirectFile; through it where direct I/O is not known to be fast) by a thread of its own. A reader may
-/// follow: it waits for bytes that are still to come and gets recent ones from the memory from which the disk
-/// gets them. Files that it creates have their names from the beginning: they are made in an AtomicDirectory,
-/// which also syncs them. Throws kIo.
+/// Writes files of known sizes. Their bytes may come in any order, each once; a thread of its own writes them
+/// around the page cache (see DirectFile, which uses the page cache where direct I/O is not known to be
+/// fast). One reader may follow: it waits for bytes that are still to come, and gets recent bytes from the
+/// buffers that are being written. Created files have their names from the beginning: they are made in an
+/// AtomicDirectory, which also syncs them. Throws kIo.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final
 class PlacedFiles final : public PendingFiles {
  public:
-  /// `memory`: bytes of buffers that are being filled, being written, or not yet read by the reader that
-  /// follows.
+  /// `memory`: total bytes for all buffers, which are being filled, being written, or not yet read by the
+  /// reader.
   explicit PlacedFiles(size_t memory);
   ~PlacedFiles();
-  PlacedFiles(const PlacedFiles&) = delete;  // what was not finished is lost
+  PlacedFiles(const PlacedFiles&) = delete;  // bytes are lost unless finish() has returned
   PlacedFiles& operator=(const PlacedFiles&) = delete;
 
-  /// A new file of `size` zeros; kIo if the disk has no room for it. Returns its number.
+  /// Creates a file of `size` zeros and returns its number. kIo if the disk has no room for it.
   size_t create(const std::string& path, uint64_t size);
-  /// Adds an existing empty file that only this object writes; the caller names and syncs it.
+  /// Adds an existing empty file, which only this object may write, and returns its number. The caller names
+  /// and syncs it.
   size_t fill(const AtomicFile& file, uint64_t size);
-  /// Writes small parts at once, through the page cache; they may overwrite others.
+  /// Writes small parts immediately, through the page cache. They may overwrite bytes that were written
+  /// before.
   void put(size_t file, const std::vector<FilePart>& parts);
 
   /// The largest possible buffer, in bytes.
   size_t max_bytes() const { return memory_.as<char>().size() / kBuffers - DirectFile::kBlock; }
-  /// Memory for bytes [offset, offset + bytes) of a file. The caller fills it and hands it over with end()
-  /// before the next begin(). Waits for room, that is until buffers are written and have been read by the
-  /// reader, unless the reader itself waits.
+  /// Returns memory for bytes [offset, offset + bytes) of a file. The caller fills it and hands it over with
+  /// end() before the next begin(). If no memory is free, waits until a buffer has been written and read by
+  /// the reader; if the reader itself is waiting for other bytes, buffers need not have been read.
   std::byte* begin(size_t file, uint64_t offset, size_t bytes);
   void end();
   /// Waits until all buffers are written. Rethrows what went wrong.
   void finish();
 
-  /// Held by the reader, which must be one thread, from its beginning to its end.
+  /// Held by the reader as long as it reads. There may be only one, and it must use one thread.
   class Reader {
    public:
     explicit Reader(PlacedFiles& files);
@@ -64,17 +66,17 @@ class PlacedFiles final : public PendingFiles {
   };
   size_t find(int fd) const override;
   Served serve(size_t file, uint64_t offset, void* out, size_t bytes) override;
-  /// Nothing more will come: readers that wait get an error.
+  /// To be called if no more bytes will come: a waiting reader gets an error.
   void abandon();
 
  private:
-  static constexpr size_t kBuffers = 3;  // at least so many fit
+  static constexpr size_t kBuffers = 3;  // memory_ has room for at least this many
 
   struct File {
     std::string path;       // for messages
-    std::string open_path;  // where it can be opened
+    std::string open_path;  // a path at which it can be opened
     uint64_t device = 0, node = 0;
-    std::map<uint64_t, uint64_t> there = {};  // first byte and end of what can be read
+    std::map<uint64_t, uint64_t> there = {};  // ranges that can be read from the file: first byte -> end
   };
   struct Buffer {
     size_t file;
@@ -82,8 +84,8 @@ class PlacedFiles final : public PendingFiles {
     size_t bytes;
     size_t place;  // in memory_
     char* data;
-    size_t unread;    // bytes, if there is a reader
-    int readers = 0;  // copying from it now
+    size_t unread;    // bytes that the reader has not read
+    int readers = 0;  // how many calls are copying from it now
     bool written = false;
   };
   struct OpenFile;
@@ -98,14 +100,14 @@ class PlacedFiles final : public PendingFiles {
   OpenFile& opened(size_t file);
 
   HugePages memory_;
-  std::condition_variable bytes_;  // for the reader
-  std::deque<File> files_;         // its elements do not move when files are added
-  std::deque<Buffer> buffers_;     // in the order of memory_, which they use as a ring
-  size_t head_ = 0;                // of memory_, where the next buffer may begin
-  bool filling_ = false;           // the last of buffers_ is not handed over yet
+  std::condition_variable bytes_;  // wakes the waiting reader
+  std::deque<File> files_;         // a deque: its elements do not move when files are added
+  std::deque<Buffer> buffers_;     // oldest first; they use memory_ as a ring
+  size_t head_ = 0;                // offset in memory_ at which the next buffer may begin
+  bool filling_ = false;           // between begin() and end(): the last of buffers_ is being filled
   bool reading_ = false, waiting_ = false, abandoned_ = false;
-  std::deque<std::unique_ptr<OpenFile>> open_;  // the writing thread's
-  SerialExecutor thread_;                       // its lock guards everything above except open_
+  std::deque<std::unique_ptr<OpenFile>> open_;  // used only by the writing thread
+  SerialExecutor thread_;  // the lock of its state() guards everything above except open_
 };
 
 }  // namespace megalith

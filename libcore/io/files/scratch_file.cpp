@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-/// A file without a name, which vanishes with the process. Not every file system has O_TMPFILE; on the others
-/// it has a name for an instant.
+/// Creates a nameless file, which vanishes with the process. On a file system without O_TMPFILE the file has
+/// a name for an instant.
 int open_nameless(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0) return descriptor;
@@ -36,7 +36,7 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::append(const void* data, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(data);
-  buffer_.reserve(kBlock);  // only the part that is written costs memory
+  buffer_.reserve(kBlock);  // only the part that is used takes memory
   while (bytes > 0) {
     const size_t n = std::min(bytes, kBlock - buffer_.size());
     buffer_.insert(buffer_.end(), at, at + n);
@@ -98,7 +98,7 @@ void ScratchFile::read_at(uint64_t place, std::span<std::byte> out) const {
 
 void ScratchFile::read(const std::function<void(std::span<const std::byte>)>& take) const {
   std::vector<std::byte> block(written_ > 0 ? kBlock : 0);
-  for (uint64_t at = 0; at < written_; at += kBlock) {  // whole blocks were written
+  for (uint64_t at = 0; at < written_; at += kBlock) {  // written_ is a multiple of kBlock
     read_at(at, block);
     take(block);
   }

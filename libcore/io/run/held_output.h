@@ -7,13 +7,13 @@
 
 namespace megalith {
 
-/// Whether the name is that of a device or FIFO, which an output is written to without replacing it.
+/// Whether `path` names a device or FIFO: output is written to it, and does not replace it.
 bool is_stream(const std::string& path);
 
-/// Reserves an output that is written later, or piece by piece, for its owner, as long as this object lives.
-/// A file, existing or not, is locked by LockFile; of a link, its target is. A FIFO is opened, so that its
-/// reader waits, and one without a reader is refused now (kIo) instead of after the work. A device is not
-/// reserved. An empty path: nothing.
+/// Reserves an output that is written later or piece by piece, as long as this object lives. A file, existing
+/// or not, is locked by a LockFile; for a link, its target is locked. A FIFO is opened, so that its reader
+/// keeps waiting; if it has no reader, the constructor fails (kIo), so that the failure comes before the work
+/// and not after it. A device is not reserved. With an empty path nothing is reserved.
 class HeldOutput {
  public:
   explicit HeldOutput(const std::string& path);

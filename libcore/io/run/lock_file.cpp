@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Maps several names of one folder to one, so that two runs cannot lock it twice: "out/" is "out", and a
-/// link to a folder is that folder.
+/// Maps all names of one folder to the same path, so that two runs cannot lock it under two names: "out/"
+/// becomes "out", and a link to a folder becomes that folder.
 fs::path real_output(const std::string& path) {
   std::error_code error;
   fs::path real = fs::canonical(path, error);
@@ -49,14 +49,15 @@ std::string user_name(uid_t id) {
   return concat("the user ", id);
 }
 
-/// Whether `name` is the name of `output`, or of a file of the dataset `output`.
+/// Whether `name` is `output` itself or the name of a file of the dataset with the prefix `output`.
 bool is_of(std::string_view name, std::string_view output) {
   if (!name.starts_with(output)) return false;
   name.remove_prefix(output.size());
   return name.empty() || name == ".bin" || name == ".idx" || name == ".json";
 }
 
-/// Called by the only writer of the outputs in `folder` for which `ours(name)` holds.
+/// Removes temporary files in `folder` of outputs for which `ours(name)` holds. The caller must be the only
+/// writer of these outputs.
 template <class Ours>
 void remove_left_by_others(const fs::path& folder, const Ours& ours) {
   std::error_code error;
@@ -66,7 +67,7 @@ void remove_left_by_others(const fs::path& folder, const Ours& ours) {
     const auto temporary = parse_temporary_name(entry->path().filename().string());
     if (temporary && ours(temporary->output)) found.push_back(entry->path());
   }
-  for (const fs::path& path : found) fs::remove_all(path, error);  // stays if it cannot be removed
+  for (const fs::path& path : found) fs::remove_all(path, error);  // a file that cannot be removed stays
 }
 
 }  // namespace
@@ -77,23 +78,23 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is replaced again and again");
   write_owner();
-  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // set at once if there are locks
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // succeeds at once if the file system has locks
   remove_leftovers(path);
 }
 
 /// Opens for reading only if necessary: a file that another user left behind often cannot be written, and
 /// reading is enough to lock it (except on NFS).
 int LockFile::open_file() const {
-  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is not ours
+  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or FIFO cannot be a lock file
   const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
   int fd = open(O_RDWR | O_CREAT);
   if (fd < 0 && errno == EACCES) fd = open(O_RDONLY);
-  if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // removed between the two
+  if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // the file was removed between the two calls
   return fd;
 }
 
-/// Whether the locked file still has its name. Its last owner may have removed it in the meantime; the lock
-/// would then exclude no one.
+/// Opens and locks the file. Returns whether the locked file still has its name: its last owner may have
+/// removed it in the meantime, and the lock would then exclude no one.
 bool LockFile::try_lock(const std::string& output) {
   fd_ = open_file();
   if (fd_ < 0 && errno == EACCES) {
@@ -123,14 +124,14 @@ bool LockFile::try_lock(const std::string& output) {
   return false;
 }
 
-/// A file that may only be read keeps the text of its last owner; read_owner() therefore checks whether that
-/// process lives.
+/// A lock file that this process may only read keeps the text of its last owner. read_owner() therefore
+/// checks whether that process is still alive.
 void LockFile::write_owner() const {
   struct stat file {};
-  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // its other name may be someone's file
+  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name may be someone's file
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    // A full disk is no failure: the lock holds anyway, only its owner is not recorded.
+    // A full disk is not an error: the lock holds anyway, only its owner is not recorded.
     return;
 }
 
@@ -138,7 +139,7 @@ void LockFile::write_owner() const {
 std::string LockFile::read_owner() const {
   std::array<char, 256> text{};
   ssize_t size = 0;
-  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // it holds the lock a moment before it writes
+  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // the owner locks a moment before it writes
     size = ::pread(fd_, text.data(), text.size(), 0);
     if (size <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -153,7 +154,7 @@ std::string LockFile::read_owner() const {
 }
 
 LockFile::~LockFile() {
-  ::unlink(path_.c_str());  // while it is locked: no one else has taken it
+  ::unlink(path_.c_str());  // while the file is still locked: no other process can hold the lock
   ::close(fd_);
 }
 

@@ -6,23 +6,24 @@
 namespace megalith {
 
 /// Keeps other processes from writing the same output. The lock is the kernel's (flock), so a killed process
-/// holds none. The file that carries it, .NAME.lock beside `path`, is removed at the end; one that was left
-/// behind is taken over, another user's too if it can be read. If the file system has no locks, nothing is
-/// locked. Two paths of one folder, links followed, have one lock. The owner removes what killed writers of
-/// this output left under the temporary names of AtomicFile and AtomicDirectory.
+/// holds none. The lock is on the file .NAME.lock beside `path`, which the destructor removes. A lock file
+/// that a killed process left behind is reused, even another user's if it can be read. If the file system has
+/// no locks, nothing is locked. Different paths of the same folder (through links) have the same lock. The
+/// owner of the lock removes temporary files that killed writers of this output left (see temporary_name()).
 class LockFile {
  public:
-  /// Takes the lock of the output `path`. kComm, which means try again, if another process has it; the
-  /// message has its number and machine. kIo if the file cannot be created, is not a regular file (or is a
-  /// link), or belongs to another user, who is then named, and cannot be read.
+  /// Takes the lock of the output `path`. If another process has it: kComm, which means try again, with that
+  /// process's number and machine. kIo if the lock file cannot be created, is a link or not a regular file,
+  /// or belongs to another user (whom the message names) and cannot be read.
   explicit LockFile(const std::string& path);
   ~LockFile();
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
-  /// The same for another output that only the owner of this lock writes, such as a file in the folder.
+  /// Removes temporary files that killed writers of `output` left. Only the owner of this lock may write
+  /// `output`, which may for instance be a file in the locked folder.
   void remove_leftovers(const std::string& output) const;
-  /// The same for all outputs in `folder` whose names begin so.
+  /// remove_leftovers() for all outputs in `folder` whose names begin with `begin`.
   void remove_leftovers_in(const std::string& folder, std::string_view begin) const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether both name the same file, so that writing one would change what a reader of the other sees.
+/// Whether both paths name the same file, so that writing one would change what a reader of the other sees.
 bool are_one_file(const std::string& a, const std::string& b) {
   struct stat first {
   }, second{};
@@ -22,7 +22,7 @@ bool are_one_file(const std::string& a, const std::string& b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Bytes written to a device are not kept.
+/// Whether `path` is a device. It keeps no bytes, so any number of outputs may go to it.
 bool is_device(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
@@ -45,8 +45,8 @@ bool fits(std::string_view name, std::string_view pattern) {
 std::string real_path(const std::string& path) {
   std::error_code error;
   fs::path there = (fs::absolute(path, error) / "").parent_path();
-  // The target of a link may not exist yet; weakly_canonical() then returns the link.
-  constexpr int kMostLinks = 40;  // as Linux counts them
+  // Follows a link whose target does not exist yet: weakly_canonical() would return the link itself.
+  constexpr int kMostLinks = 40;  // Linux's limit
   for (int links = 0; links < kMostLinks && !fs::exists(there, error) && fs::is_symlink(there, error);
        ++links)
     there = there.parent_path() / fs::read_symlink(there, error);
@@ -79,7 +79,8 @@ void RunFiles::keeps(std::string_view option, const std::string& folder,
   kept_.push_back({std::string(option), folder, real_path(folder), {names.begin(), names.end()}});
 }
 
-/// Also true for the folder itself, and for the folders above it, which would have to be files then.
+/// Whether the run's names cover this output. Also true for the folder itself and for all folders above it:
+/// an output with such a path would take the folder's place.
 bool RunFiles::Kept::holds(const std::string& real_output) const {
   if (real_output == real || lies_in(real, real_output)) return true;
   if (!lies_in(real_output, real)) return false;
@@ -101,7 +102,7 @@ void RunFiles::replaces_folder(std::string_view option, const std::string& path)
   outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
 }
 
-/// Why the file in that place cannot be written; empty if it can.
+/// The reason why the file at the output's path cannot be written; empty if it can.
 std::string RunFiles::refusal(const Named& output) {
   struct stat info {};
   if (output.folder || ::stat(output.path.c_str(), &info) != 0) return {};

@@ -9,36 +9,38 @@
 
 namespace megalith {
 
-/// The absolute path, links followed, also of a file that does not exist yet, without a slash at its end;
-/// `path` if the system does not tell.
+/// The absolute path of a file or folder, with links followed and without a slash at its end. The file need
+/// not exist. If the path cannot be resolved, returns `path`.
 std::string real_path(const std::string& path);
 
-/// The files that a run will read and write, with the options that name them, so that no output destroys an
-/// input or another output, or replaces something that is not a file. Links are followed; two names of one
-/// file are one.
+/// The files that a run will read and write, with the options that name them. check() ensures that no output
+/// destroys an input or another output, or replaces something that is not a file. Links are followed, and two
+/// names of one file count as one file.
 class RunFiles {
  public:
-  /// A file, or a folder of which all direct members are read. One that does not exist conflicts with
-  /// nothing.
+  /// Adds inputs: each a file, or a folder whose direct members are all read. A path that does not exist
+  /// conflicts with nothing.
   void reads(std::string_view option, const std::string& path);
   void reads(std::string_view option, const std::vector<std::string>& paths);
-  /// PREFIX.bin and .idx, and .json if it is the name of their sidecar.
+  /// Adds the inputs PREFIX.bin and PREFIX.idx, and PREFIX.json if it is a sidecar of the dataset.
   void reads_dataset(std::string_view option, const std::string& prefix);
-  /// A folder, existing or not, in which only these names belong to the run, with everything in them; one "*"
-  /// in a name stands for any text. The folder itself cannot be an output either.
+  /// Protects files in a folder, which need not exist: no output may have one of `names` there or lie below
+  /// one; a "*" in a name stands for any text, and may occur once. Nor may the folder itself be an output.
+  /// Other files in the folder may be outputs.
   void keeps(std::string_view option, const std::string& folder, std::span<const std::string_view> names);
 
   void writes(std::string_view option, const std::string& path, OutputKind kind = OutputKind::kFile);
   void writes_dataset(std::string_view option, const std::string& prefix);
-  /// A folder that is replaced as a whole.
+  /// Adds an output: a folder that is replaced as a whole.
   void replaces_folder(std::string_view option, const std::string& path);
 
-  /// Throws kUsage with every output that is an input, another output, or of a kind that cannot be written.
+  /// Throws kUsage, naming every output that is also an input or another output, or whose path names
+  /// something that cannot be written.
   void check() const;
 
  private:
   struct Named {
-    std::string option, path, real;  // real: links followed, also if it does not exist yet
+    std::string option, path, real;  // real: real_path(path)
     OutputKind kind = OutputKind::kFile;
     bool folder = false;
   };

@@ -12,12 +12,13 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 const Interrupt* waker = nullptr;
 
-/// Shows a user who pressed Ctrl-C that it was received: the step may still take a while.
+/// Shows a user who pressed Ctrl-C that the signal was received, since the current step may still take a
+/// while.
 void answer_at_once() {
   constexpr std::string_view kAnswer =
       "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
   const int before = errno;
-  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // there is no one to tell
+  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // cannot be reported
 }
 
 void on_signal(int number) {
@@ -27,7 +28,7 @@ void on_signal(int number) {
   }
   if (number == SIGINT) answer_at_once();
   received = number;
-  if (waker) waker->set();  // a write(2), which a handler may call
+  if (waker) waker->set();  // calls only write(2), which a signal handler may call
 }
 
 std::string_view name_of_received() {
@@ -53,10 +54,10 @@ StopSignal::StopSignal(const Interrupt* wake) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // reads and writes of the step continue
+  action.sa_flags = SA_RESTART;  // interrupted reads and writes of the current step continue
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &before_[i]);
-    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup: SIGHUP stays ignored
       sigaction(SIGHUP, &before_[i], nullptr);
   }
 }

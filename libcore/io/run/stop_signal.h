@@ -7,10 +7,11 @@
 
 namespace megalith {
 
-/// While it lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP (Slurm's and Kubernetes' notices of preemption,
-/// Ctrl-C, and a terminal that closes, unless nohup ignores that) only ask for a stop, which the loop grants
-/// at the end of a step; they also set `wake`, for a thread that waits for a pipe. The first SIGINT is
-/// answered on stderr at once, a second one ends the process. At most one object at a time.
+/// While this object lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP do not end the process but only request a
+/// stop; the caller's loop should end after its current step. (Slurm and Kubernetes send these signals before
+/// preemption, Ctrl-C sends SIGINT, and a closed terminal SIGHUP, which stays ignored under nohup.) The
+/// signals also set `wake`, for a thread that waits for a pipe. The first SIGINT is acknowledged on stderr at
+/// once; a second one ends the process. Only one object may exist at a time.
 class StopSignal {
  public:
   explicit StopSignal(const Interrupt* wake = nullptr);
@@ -19,22 +20,23 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   bool asked() const;
-  int number() const;             // of the signal; 0 if none came
+  int number() const;             // number of the signal that came; 0 if none did
   std::string_view name() const;  // "SIGTERM"; empty when none came
 
  private:
   struct sigaction before_[4];
 };
 
-/// Thrown to end work after a stop was asked for; the work leaves nothing. Not an Error: nothing went wrong.
+/// Thrown to end work after a stop was requested. Interrupted work leaves no output. Not an Error: nothing
+/// went wrong.
 struct Stopped {
   int signal;
   std::string_view name;
 };
-/// Throws Stopped if the StopSignal that lives now, if any, was asked for a stop. Any thread may call.
+/// Throws Stopped if a StopSignal exists and has received a signal. May be called from any thread.
 void stop_if_asked();
-/// While it lives, stop_if_asked() does nothing in the thread that made it: for work that must be whole, for
-/// which the stop waits.
+/// While this object lives, stop_if_asked() does nothing in the thread that constructed it: for work that
+/// must not be interrupted.
 class HoldStop {
  public:
   HoldStop();

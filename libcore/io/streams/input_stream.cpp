@@ -32,7 +32,7 @@ Interrupt::~Interrupt() {
 void Interrupt::set() const noexcept {
   const uint64_t one = 1;
   const ssize_t written = ::write(descriptor_, &one, sizeof one);
-  // A failure needs no handling: only a full counter cannot be raised, and that one is set.
+  // A failure can be ignored: write() fails only if the counter is at its maximum, so that it is set already.
   static_cast<void>(written);
 }
 
@@ -89,7 +89,7 @@ void InputStream::skip(uint64_t bytes) {
   }
 }
 
-/// Seeks in a plain file, whose bytes are at the positions where they are counted.
+/// Skips bytes of a plain file by seeking: without compression, offsets in the data are offsets in the file.
 void InputStream::seek(uint64_t bytes) {
   const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
   if (place > size_) fail_too_short(place - size_);
@@ -103,7 +103,8 @@ void InputStream::fail_too_short(uint64_t missing) const {
   fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place to resume from; it has changed");
 }
 
-/// False if the stream was interrupted. Regular files are not polled: reading them never blocks.
+/// Waits until a pipe has bytes; false if the stream was interrupted. Regular files are not polled: reading
+/// them never blocks.
 bool InputStream::wait_for_bytes() {
   if (!interrupt_ || regular_) return true;
   pollfd watched[] = {{descriptor_, POLLIN, 0}, {interrupt_->descriptor(), POLLIN, 0}};
@@ -123,7 +124,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
   }
 }
 
-/// Ensures that there are raw bytes; false at the end of the file.
+/// Reads raw bytes if none are left; returns false at the end of the file.
 bool InputStream::fill() {
   if (raw_begin_ < raw_end_) return true;
   raw_begin_ = 0;
@@ -133,13 +134,13 @@ bool InputStream::fill() {
 
 size_t InputStream::read_plain(char* out, size_t room) {
   if (raw_begin_ == raw_end_) return read_raw(out, room);
-  const size_t n = std::min(room, raw_end_ - raw_begin_);  // what sniff() has read
+  const size_t n = std::min(room, raw_end_ - raw_begin_);  // first what sniff() has read
   std::memcpy(out, raw_.get() + raw_begin_, n);
   raw_begin_ += n;
   return n;
 }
 
-/// After a member: another one begins, only padding follows, or nothing does.
+/// Called at the end of a member: skips padding and returns whether another member begins.
 bool InputStream::next_member() {
   if (decoder_->allows_padding())
     while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;

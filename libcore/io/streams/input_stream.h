@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Wakes a thread that waits for the next bytes of a pipe, which would otherwise wait until the writer ends;
-/// called by another thread. Stays set.
+/// Lets one thread wake another that is waiting for the next bytes of a pipe, and would otherwise wait until
+/// the pipe's writer ends. Once set(), it stays set.
 class Interrupt {
  public:
   Interrupt();
@@ -25,11 +25,11 @@ class Interrupt {
 };
 
 /// The bytes of a file, a pipe, or stdin (path "-"), from beginning to end. Data with the magic number of
-/// gzip, zstd, bzip2 or xz is decompressed, all members of it, and checksums are verified. Throws kNoInput if
-/// the file is not there, kIo if reading fails, kData for a damaged or cut stream.
+/// gzip, zstd, bzip2 or xz is decompressed, including all further members, and its checksums are verified.
+/// Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or truncated stream.
 class InputStream {
  public:
-  /// A read that waits for a pipe when `interrupt` is set behaves as if the pipe had ended.
+  /// If `interrupt` is set while a read waits for a pipe, the read behaves as if the pipe had ended.
   explicit InputStream(std::string path, const Interrupt* interrupt = nullptr);
   ~InputStream();
   InputStream(const InputStream&) = delete;
@@ -37,12 +37,12 @@ class InputStream {
 
   /// Copies up to `room` (> 0) bytes to `out`; returns 0 only at the end.
   size_t read(char* out, size_t room);
-  /// Skips decompressed bytes. kData if there are fewer.
+  /// Skips `bytes` bytes of the (decompressed) data. kData if there are fewer.
   void skip(uint64_t bytes);
 
   const std::string& path() const { return path_; }
   uint64_t consumed() const { return consumed_; }  // bytes taken from the file, before decompression
-  uint64_t size() const { return size_; }          // of the file; 0 for a pipe
+  uint64_t size() const { return size_; }          // size of the file in bytes; 0 for a pipe
   bool compressed() const { return decoder_ != nullptr; }
   uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
 
@@ -62,11 +62,11 @@ class InputStream {
   int descriptor_ = -1;
   bool regular_ = false;
   uint64_t consumed_ = 0, size_ = 0;
-  std::unique_ptr<char[]> raw_;  // bytes of the file that have not been taken yet: [raw_begin_, raw_end_)
+  std::unique_ptr<char[]> raw_;  // buffer; its unused bytes are [raw_begin_, raw_end_)
   size_t raw_begin_ = 0, raw_end_ = 0;
   std::unique_ptr<Decoder> decoder_;
   bool in_member_ = true;
-  bool full_ = false;  // the last step filled its room: more may come without more input
+  bool full_ = false;  // the last decoding step filled its output: more may follow without more input
 };
 
 }  // namespace megalith

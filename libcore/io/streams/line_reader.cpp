@@ -12,13 +12,13 @@ namespace megalith {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
-/// Bytes that are read beyond a batch to find the end of its last line. Few: most of them are copied to the
-/// next batch.
+/// The number of bytes read beyond a batch to find the end of its last line. It is small, since most of these
+/// bytes must be copied to the next batch.
 constexpr size_t kOverhang = size_t{1} << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
-/// The first of two characters in [at, end), or end.
+/// The first occurrence of `one` or `other` in [at, end); end if there is none.
 const char* find_either(const char* at, const char* end, char one, char other) {
   constexpr ptrdiff_t kStep = Bytes16::kBytes;
   const auto hits = [&](const char* from) {
@@ -104,13 +104,13 @@ bool LineReader::next(LineBatch& batch, const Grow& grow) {
       at_end_of_input(batch);
       break;
     }
-    if (window_.empty()) continue;  // everything that was read is in the batch
+    if (window_.empty()) continue;  // all bytes read so far are in the batch
     if (mode_ != ReaderMark::kLines)
       take_from_array(batch, grow);
     else if (batch.places_.empty())
       take_lines(batch, grow);
     else
-      break;  // the array has ended: what follows is another batch
+      break;  // the array has ended: lines that follow belong to another batch
   }
   if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kByteOrderMark))
     batch.mark_ = kByteOrderMark.size();
@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Closes a batch only at the end of a line, and never between \r and a \n that may follow: they are one line
-/// end.
+/// Whether the batch, of `bytes` bytes, is complete. It can be so only at the end of a line, and not between
+/// a \r and a \n that may follow, which belongs to the same line end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
@@ -136,7 +136,7 @@ bool LineReader::refill(size_t room) {
   return !window_.empty();
 }
 
-/// False at the end of the input.
+/// Reads more of the input; false at its end.
 bool LineReader::read_more(LineBatch& batch) {
   if (mode_ != ReaderMark::kLines || !batch.places_.empty()) return refill(kWindowBytes);
   if (batch.bytes() + kOverhang <= limits_.bytes) return read_lines(batch);
@@ -144,7 +144,7 @@ bool LineReader::read_more(LineBatch& batch) {
   return refill(std::min(kWindowBytes, beyond + kOverhang));
 }
 
-/// Reads lines directly to their final place, so that only what belongs to the next batch is copied.
+/// Reads bytes directly into the batch, so that only bytes of the next batch must be copied.
 bool LineReader::read_lines(LineBatch& batch) {
   if (batch.bytes() == 0) batch.first_ = place_;
   const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
@@ -175,7 +175,8 @@ void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& gr
   batch.buffer_.append(bytes.data(), bytes.size());
 }
 
-/// `bytes`: the size that the batch will have.
+/// Throws kData if the last line or element is longer than LineLimits::refused. `bytes`: the size that the
+/// batch will have.
 void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   if (limits_.refused == 0 || bytes <= begin + limits_.refused) return;
@@ -192,8 +193,8 @@ void LineReader::at_end_of_input(LineBatch& batch) {
   if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
 }
 
-/// Whether the current line or element is already longer than the limit, whatever surrounds it (a byte order
-/// mark, a line end). The rest of it need not be kept then.
+/// Whether the current line or element is longer than LineLimits::longest, even without a byte order mark and
+/// a line end. The rest of it need not be kept then.
 bool LineReader::enough_of_line(const LineBatch& batch) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
@@ -255,7 +256,8 @@ void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   depth_ = 0;
 }
 
-/// Passes a comma without an element on as an element: it is not one, and the parser names its place.
+/// Passes on a comma without an element as if it were an element: the parser then rejects it and names its
+/// place.
 void LineReader::refuse_separator(LineBatch& batch) {
   batch.buffer_.append(window_.data(), 1);
   batch.ends_.push_back(batch.bytes());
@@ -279,7 +281,8 @@ void LineReader::take_separator() {
   place_.advance(take(1));
 }
 
-/// How many bytes of the window belong to the element: up to a comma or bracket outside its own brackets.
+/// Returns how many bytes of the window belong to the current element, which ends at the first comma or
+/// closing bracket outside its own brackets.
 size_t LineReader::scan_element() {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
@@ -306,7 +309,7 @@ size_t LineReader::scan_element() {
   return static_cast<size_t>(at - begin);
 }
 
-/// Skips blanks up to the end of the line in which the array ended: they would make a line.
+/// Skips blanks up to the end of the line in which the array ended: otherwise they would count as a line.
 void LineReader::leave_array_line() {
   if (window_[0] == '\n' || place_.after_return) {
     if (window_[0] == '\n') place_.advance(take(1));

@@ -14,10 +14,10 @@
 
 namespace megalith {
 
-/// A place in an input; both count from 1.
+/// A place in an input; line and byte count from 1.
 struct TextPlace {
   uint64_t line = 1, byte = 1;
-  bool after_return = false;  // after a \r, whose \n may follow
+  bool after_return = false;  // the last character was \r: a \n that follows belongs to the same line end
   /// Moves past `text`, with the line ends of Python's text files.
   void advance(std::string_view text);
 };
@@ -25,31 +25,31 @@ struct TextPlace {
 /// The position of a reader in an input, from which another one can continue.
 struct ReaderMark {
   enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
-  uint64_t bytes = 0;                                         // decompressed bytes before it
+  uint64_t bytes = 0;                                         // decompressed bytes before the position
   TextPlace place{};
   Mode mode = kLines;
 };
 
-/// Whole lines of an input (or elements of its array), in memory of their own, so that a worker may change
-/// them.
+/// Whole lines of an input (or elements of its JSON array). The batch owns their memory, so that a worker may
+/// change them.
 class LineBatch {
  public:
   size_t lines() const { return ends_.size(); }
   /// The line without its end and, in the first line of an input, without its byte order mark.
   std::span<char> line(size_t i);
-  /// As in the input, with its end; no newline is added to a last line without one. An element has no comma,
-  /// but the blanks (also newlines) after it.
+  /// The line as it is in the input, with its line end; a last line without a newline gets none. An array
+  /// element comes without its comma, but with the white space (newlines, too) after it.
   std::string_view raw_line(size_t i) const;
   /// The distance of line(i) from raw_line(i): 3 after a byte order mark, else 0.
   size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
-  /// The place in the input of byte `offset` of raw_line(i), which is as it was read.
+  /// The place in the input of byte `offset` of raw_line(i). The line must not have been changed.
   TextPlace place(size_t i, size_t offset) const;
   bool from_array() const { return !places_.empty(); }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
-  /// Takes the memory of the lines, so that another batch can reuse it; lines() and end() stay.
+  /// Takes away the memory of the lines, so that another batch can reuse it. lines() and end() stay valid.
   ByteBuffer take_memory() { return std::exchange(buffer_, {}); }
-  /// For lines that will be read.
+  /// Gives the batch memory for the lines that will be read next.
   void use_memory(ByteBuffer memory) { buffer_ = std::move(memory); }
   /// The position of the reader after this batch.
   const ReaderMark& end() const { return end_; }
@@ -59,38 +59,39 @@ class LineBatch {
   void clear();
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
   ByteBuffer buffer_;
-  std::vector<size_t> ends_;       // after the end of each line
+  std::vector<size_t> ends_;       // for each line, the offset in buffer_ at which it ends
   TextPlace first_;                // where the first line begins
-  std::vector<TextPlace> places_;  // of the elements; empty for lines
+  std::vector<TextPlace> places_;  // where each element begins; empty for lines
   size_t mark_ = 0;
   ReaderMark end_;
 };
 
-/// A batch is closed at the end of the line that reaches either limit.
+/// Limits of a batch. It ends with the line that reaches `bytes` or `lines`.
 struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
-  size_t longest = 0;  // about how many bytes of a line or element are kept; 0: all
-  size_t refused = 0;  // about how many bytes of one are too many (kData); 0: no limit
+  size_t longest = 0;  // about how many bytes of a longer line or element are kept; 0: all
+  size_t refused = 0;  // a line or element of about more bytes is refused (kData); 0: no limit
 };
 
-/// LineLimits::refused if no other one is given: no text is so long, but a device or a decompression bomb is,
-/// and would take all memory.
+/// The default for LineLimits::refused. No text has such long lines, but a device or a decompression bomb
+/// does, and would take all memory.
 inline constexpr size_t kLongestLine = size_t{1} << 28;
 
 /// Splits an input into batches of whole lines, as Python's text files do: \n, \r\n and a lone \r end a line,
-/// and the last line needs no end. An input whose first character is "[" is one JSON array, whose elements
-/// take the place of lines; after it lines follow again. The bytes themselves are not checked. A line
-/// that is longer than the limit keeps a little more than the limit, and its end. Memory: one batch and a
-/// window of 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
+/// and the last line needs no end. If the first character of the input is "[", it begins with a JSON array,
+/// whose elements take the place of lines; after the array, lines follow. The bytes themselves are not
+/// checked. Of a line longer than LineLimits::longest, the batch keeps a little more than that, and the line
+/// end. Memory: one batch and a window of 256 KiB. Throws kData for an array without an end and for a line or
+/// element longer than LineLimits::refused.
 class LineReader {
  public:
   /// Begins at `from`, which an earlier reader of the same input returned.
   LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
 
-  /// Reads the next lines, at least one; false at the end of the input. Before the batch becomes larger than
-  /// the limit (through one long line), `grow` is called with the size that it will have at least; it may
-  /// wait, or throw.
+  /// Reads the next lines, at least one; false at the end of the input. Before a long line makes the batch
+  /// larger than LineLimits::bytes, `grow` is called with a lower bound of the batch's new size; it may wait
+  /// or throw.
   bool next(LineBatch& batch, const std::function<void(size_t)>& grow);
 
   /// Changes LineLimits::bytes for the batches that follow.
@@ -122,12 +123,12 @@ class LineReader {
 
   InputStream input_;
   LineLimits limits_;
-  ByteBuffer storage_;       // of window_
+  ByteBuffer storage_;       // holds the bytes of window_
   std::string_view window_;  // bytes read and not yet in a batch
-  uint64_t read_ = 0;        // bytes up to the end of the window
-  TextPlace place_;          // where the window begins; between lines: where the batch does
+  uint64_t read_ = 0;        // bytes of the input up to the end of the window
+  TextPlace place_;          // where the window begins; with lines, where the batch begins
   ReaderMark::Mode mode_ = ReaderMark::kLines;
-  // The byte before the window is a \r whose line is not closed: a \n may follow.
+  // The byte before the window is a \r whose line is not finished yet: a \n may follow.
   bool carriage_return_ = false;
   bool at_start_ = true;
   // State of the element that is being read.

@@ -1,4 +1,4 @@
-// libmegalith_decoder.so: see decoder.h.
+// The plugin libmegalith_decoder.so; see decoder.h.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// The libraries count bytes in 32 bits.
+/// The number of bytes for one call: the libraries count bytes in 32 bits.
 unsigned clamped(size_t bytes) {
   return static_cast<unsigned>(std::min(bytes, size_t{1} << 30));
 }
@@ -30,7 +30,7 @@ class GzipDecoder final : public Decoder {
 
   Step decode(std::span<const char> in, std::span<char> out) override {
     const unsigned room = clamped(out.size()), given = clamped(in.size());
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));  // zlib's const is optional
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));  // zlib only reads it
     stream_.avail_in = given;
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = room;
@@ -86,7 +86,7 @@ class Bzip2Decoder final : public Decoder {
 
   Step decode(std::span<const char> in, std::span<char> out) override {
     const unsigned room = clamped(out.size()), given = clamped(in.size());
-    stream_.next_in = const_cast<char*>(in.data());  // only read
+    stream_.next_in = const_cast<char*>(in.data());  // bzip2 only reads it
     stream_.avail_in = given;
     stream_.next_out = out.data();
     stream_.avail_out = room;
@@ -145,7 +145,7 @@ class XzDecoder final : public Decoder {
   uint64_t memory() const override { return lzma_memusage(&stream_); }
 
  private:
-  void begin() {  // reuses the memory of the previous stream
+  void begin() {  // begins a stream; reuses the memory of the previous one
     if (lzma_stream_decoder(&stream_, kXzMemoryLimit, 0) != LZMA_OK) throw std::bad_alloc();
   }
   static const char* reason(lzma_ret status) {
@@ -182,7 +182,7 @@ std::unique_ptr<Decoder> make(Compression compression) {
 
 extern "C" {
 
-/// The caller owns it.
+/// The plugin's one function: makes a decoder, which the caller owns.
 __attribute__((visibility("default"))) megalith::Decoder* megalith_decoder(
     megalith::Compression compression) {
   return megalith::make(compression).release();

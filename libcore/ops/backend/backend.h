@@ -18,20 +18,20 @@
 
 namespace megalith {
 
-/// One device kind's implementation of every op. Ops are already checked (by run() below), so implementations
-/// trust their fields.
+/// One device kind's implementation of every op. The free function run() checks an op before it calls the
+/// backend, so implementations trust the op's fields.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* name() const = 0;  // "cpu", "cuda", "dry"
 
-  /// Zeroed memory; kDevice if there is not enough. Large blocks on a CPU cost time only when they are first
-  /// touched: a run that set its 2 GiB to zero at its start began 0.8 s later.
+  /// Zeroed memory; kDevice if there is not enough. On a CPU, the pages of large blocks are zeroed when they
+  /// are first touched: zeroing 2 GiB at once delayed a run's start by 0.8 s.
   virtual Memory allocate(size_t bytes) = 0;
   virtual Stream make_stream() = 0;
   /// A stream in addition to the compute streams, for copies and communication: it moves memory, adds and
-  /// does host work, in order; on the CPU with its own thread, which ends with the backend. It refuses ops,
-  /// since that thread opens no OpenMP region.
+  /// does host work, in order. On the CPU it has its own thread, which ends with the backend, and refuses
+  /// ops: that thread opens no OpenMP region.
   virtual Stream make_queue_stream() = 0;
 
   virtual void copy(Stream&, View to, ConstView from) = 0;
@@ -44,8 +44,8 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Whether this stream refuses ops (a queue stream, unless those are ordinary streams), so that an op
-  /// enqueued by mistake fails.
+  /// Whether run() fails on this stream, so that an op enqueued by mistake is noticed: true for the queue
+  /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
 
   virtual void run(Stream&, const Gemm&) = 0;
@@ -85,15 +85,17 @@ class Backend {
 
 /// The CPU backend: oneDNN for Gemm, own kernels chosen once for this processor
 /// (MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one), OpenMP inside. Results do not depend on
-/// timing; they depend on the number of threads only if an op says so.
+/// timing; they depend on the number of threads only where an op's comment says so.
 std::unique_ptr<Backend> make_cpu_backend();
-/// The number of threads of CPU ops that the calling thread runs from now on, with backends that are made
-/// later. 0: as many as the machine has.
+/// Sets the number of threads of the CPU ops that the calling thread runs from now on, on backends made after
+/// this call. 0: as many as the machine has.
 void set_cpu_threads(int threads);
-/// Does no work; with a Trace on the stream, it adds up the costs of ops. Takes views of a counting Arena.
+/// A backend that does no work; a Trace on the stream adds up the costs of ops. Accepts views of a counting
+/// Arena.
 std::unique_ptr<Backend> make_dry_backend();
 
-/// The entry point of every op: checks it, runs it, and accounts for it if the stream has a Trace.
+/// The entry point of every op: checks it, runs it, and adds its cost and time to the stream's Trace, if
+/// there is one.
 template <class Op>
 void run(Stream& stream, const Op& op) {
   op.check();

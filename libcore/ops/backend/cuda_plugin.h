@@ -21,8 +21,8 @@ std::unique_ptr<Backend> make_cuda_backend(int device);
 /// once.
 std::vector<std::string> cuda_library_folders();
 
-/// The backend for --device: "cpu"; "cuda": the first device; "gpu": that device, or the CPU if there is
-/// none, which is logged. kUsage for any other word.
+/// The backend for --device: "cpu"; "cuda": the first CUDA device; "gpu": the first CUDA device or, if there
+/// is none, the CPU, with a log message. kUsage for any other word.
 std::unique_ptr<Backend> make_backend(std::string_view device);
 
 }  // namespace megalith

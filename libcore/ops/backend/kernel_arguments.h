@@ -9,10 +9,10 @@
 #include "libcore/ops/random/mask_key.h"
 #include "libcore/tensor/view.h"
 
-/// Fields of ops in the form that the kernels of both CPU and CUDA take.
+/// Converts fields of ops to the arguments that CPU and CUDA kernels take.
 namespace megalith {
 
-/// The mask of an op with that key; all zero: nothing is dropped.
+/// The mask for this key; all fields are 0 if nothing is dropped.
 inline MaskKey mask_key(const DropoutKey& key) {
   if (key.p == 0) return {0, 0, 0, 0};
   const double keep = 1.0 - static_cast<double>(key.p);
@@ -22,7 +22,7 @@ inline MaskKey mask_key(const DropoutKey& key) {
           .scale = static_cast<float>(1.0 / keep)};
 }
 
-/// [b]; null if nothing is dropped.
+/// The sample numbers [b]; null if nothing is dropped.
 inline const int64_t* samples_of(const DropoutKey& key) {
   return key.p == 0 ? nullptr : key.samples.as<int64_t>();
 }

@@ -7,7 +7,7 @@
 #include "libcore/ops/cpu/kernels/kernels.h"
 #include "libcore/tensor/row_positions.h"
 
-/// Further parts of the kernels' arguments: ranges of work, positions of rows.
+/// Computes arguments of CPU kernels: ranges of work, positions of rows.
 namespace megalith::cpu {
 
 /// Elements per range of an element-wise op: tens of microseconds of work.

@@ -25,7 +25,7 @@ struct Heads {
   }
 };
 
-/// Where keys and values are: in the packed QKV, or separate from it.
+/// Where keys and values are: in `kv` if that is present (`apart`), otherwise in the packed QKV.
 struct KeyValues {
   Heads heads;
   bool apart;
@@ -35,7 +35,7 @@ struct KeyValues {
   int64_t v_place(int64_t sequence, int64_t group) const { return k_place(sequence, group) + heads.head; }
 };
 
-/// Calls move(element of kv, element of the prefix) for each head of keys and values.
+/// Calls move(offset in kv, offset in the prefix), in elements, for each head of keys and values.
 template <class Move>
 void for_each_prefix_head(const Shape& kv, const Move& move) {
   const int64_t positions = kv[0], batch = kv[1], groups = kv[2], head = kv[4];
@@ -47,14 +47,14 @@ void for_each_prefix_head(const Shape& kv, const Move& move) {
                ((kind * groups + group) * positions + row) * head);
 }
 
-/// The starts of one sequence of [s, b].
+/// The starts of one sequence, out of `starts` [s, b].
 DocumentStarts starts_of(const ConstView& starts, int64_t sequence) {
   if (!starts) return {};
   return {.rows = starts.as<int32_t>() + sequence, .stride = starts.shape[1]};
 }
 
-/// Everything but the tensors that the kernels of both passes need for the query head `head` of a sequence,
-/// or for a group that begins with it.
+/// The arguments, except the tensors, that forward and backward kernels share: for the query head `head` of a
+/// sequence, or for the group whose first head it is.
 template <class Args, class Op>
 Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64_t sequence, int64_t head) {
   Args args{};
@@ -74,7 +74,7 @@ Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64
   return args;
 }
 
-/// The element of the cache at which a position begins.
+/// The offset of a position in the cache, in elements.
 int64_t cache_place(const CachedAttention& op, int64_t sequence, int64_t group, int64_t position) {
   const Shape& cache = op.k_cache.shape;
   return ((sequence * cache[1] + group) * cache[2] + position) * cache[3];
@@ -172,7 +172,7 @@ void AttentionRunner::run(const CopyKeyValues& op) const {
   });
 }
 
-/// Copies the new positions' keys and values.
+/// Copies the keys and values of the new positions, and converts them to the cache's dtype.
 void AttentionRunner::append_to_cache(const CachedAttention& op, int64_t sequence, int64_t group) const {
   const Heads heads(op.qkv.shape);
   const auto convert = kernels_.copy[storage_of(op.k_cache.dtype)][storage_of(op.qkv.dtype)];
@@ -208,7 +208,7 @@ void AttentionRunner::cached_attention_in_fp32(const CachedAttention& op) const 
 }
 
 void AttentionRunner::run(const CachedAttention& op) const {
-  constexpr int64_t kFewQueries = 16;  // for fewer, transposing tiles of keys costs more than it saves
+  constexpr int64_t kFewQueries = 16;  // with fewer, transposing tiles of keys costs more than it saves
   const Heads heads(op.qkv.shape);
   if (op.hides() ||
       (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32)))

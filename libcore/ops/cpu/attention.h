@@ -26,7 +26,7 @@ class AttentionRunner {
   void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
 
   const Kernels& kernels_;
-  ThreadTeam& team_;  // for the attention of one token
+  ThreadTeam& team_;  // for CachedAttention, whose jobs are short
 };
 
 }  // namespace megalith::cpu

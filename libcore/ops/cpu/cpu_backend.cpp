@@ -56,8 +56,8 @@ void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& 
   }
 }
 
-/// memcpy, by all threads if it is worth waking them. memcpy is not called for zero bytes: it does not accept
-/// null.
+/// memcpy, by several threads above 1 MiB, where waking them is worth it. memcpy is not called for zero
+/// bytes: it does not accept null.
 void copy_bytes(void* to, const void* from, size_t bytes) {
   constexpr int64_t kCopied = int64_t{1} << 20;
   if (bytes == 0) return;
@@ -128,7 +128,7 @@ class CpuBackend final : public Backend {
   void run(Stream&, const AdamW&) override;
 
  private:
-  /// Null for a compute stream.
+  /// The queue of a queue stream; null for a compute stream.
   static Queue* queue_of(const Stream& stream) { return static_cast<Queue*>(stream.native()); }
   template <class Work>
   static void in_order(const Stream& stream, const Work& work) {
@@ -137,7 +137,7 @@ class CpuBackend final : public Backend {
   }
 
   const Kernels& kernels_;
-  ThreadTeam team_;  // for the ops of one token
+  ThreadTeam team_;  // for the short ops of generation
   GemmRunner gemm_;
   AttentionRunner attention_;
   std::mutex mutex_;  // guards queues_
@@ -155,7 +155,7 @@ Memory small_block(size_t bytes) {
   return {{block, [](void* p) { std::free(p); }}, bytes};
 }
 
-/// In huge pages: attention walks rows that are pages apart.
+/// Allocates huge pages: attention reads rows that are several small pages apart.
 Memory large_block(size_t bytes) {
   auto pages = std::make_shared<HugePages>(bytes, HugePages::Backing::kReserved);
   void* const block = pages->as<std::byte>().data();
@@ -197,9 +197,9 @@ Event CpuBackend::record(Stream& stream) {
 }
 
 void CpuBackend::wait(Stream& stream, const Event& event) {
-  if (event.native == nullptr) return;  // of a compute stream: its work was done when it was recorded
+  if (event.native == nullptr) return;  // of a compute stream, whose work was done when it was recorded
   const Queue::Ticket ticket = *static_cast<const Queue::Ticket*>(event.native.get());
-  if (queue_of(stream) == ticket.queue) return;  // its work is in order anyway
+  if (queue_of(stream) == ticket.queue) return;  // the queue's own work is in order anyway
   in_order(stream, [ticket] { ticket.queue->wait(ticket); });
 }
 
@@ -301,8 +301,8 @@ void CpuBackend::run(Stream&, const RmsNormGrad& op) {
 
 // ---- slots
 
-/// Calls move(element of the whole row, element of the part, elements) for each contiguous part of rows
-/// [begin, end).
+/// Calls move(offset in the whole rows, offset in the selected columns, length), in elements, for each
+/// contiguous stretch of selected columns in rows [begin, end).
 template <class Move>
 void for_each_stretch(const Slots& slots, int64_t begin, int64_t end, const Move& move) {
   const int64_t step = slots.slots * slots.inner, stretch = slots.count * slots.inner;
@@ -411,7 +411,8 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   });
 }
 
-/// Divided by columns, so that each table row's sum runs over its places in order, whatever the threads.
+/// Threads divide the columns, so that a table row's sum is in the order of dy's rows for any number of
+/// threads.
 void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
   constexpr int64_t kColumns = 64;
   const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
@@ -462,7 +463,7 @@ void CpuBackend::run(Stream&, const CrossEntropy& op) {
                  [&](int64_t begin, int64_t end) { loss(args, begin, end); });
 }
 
-/// Sums of ranges of fixed size, added in order.
+/// Computes the sums of ranges of fixed size, then adds them up in order.
 void CpuBackend::run(Stream&, const SumSquares& op) {
   const int64_t n = op.x.elements();
   const auto sum = kernels_.sum_squares[storage_of(op.x.dtype)];

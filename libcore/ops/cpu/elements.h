@@ -5,8 +5,9 @@
 
 namespace megalith::cpu {
 
-/// Dense tensors of equal extents, processed on all of the calling thread's cores. fp32, bf16 and fp16 may be
-/// mixed; for other types, both sides of a copy must be equal, and there is no addition (kInternal).
+/// Element-wise operations on dense tensors with equally many elements, on all threads of the CPU ops. fp32,
+/// bf16 and fp16 may be mixed. Other types can only be copied, to the same type, and filled (otherwise
+/// kInternal).
 void copy_elements(const Kernels&, const View& to, const ConstView& from);
 void add_elements(const Kernels&, const View& to, const ConstView& from);  // to += from
 void fill_elements(const Kernels&, const View& to, double value);          // of any type

@@ -11,10 +11,10 @@
 
 namespace megalith::cpu {
 
-/// Matrix products. Those of a few rows use our own kernels, which read the weights once; others go through
+/// Matrix products. Products with few rows use our own kernels, which read the weights once. Others use
 /// oneDNN, which chooses its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the
-/// first of them. Several threads may call it. With one set of threads, results are reproducible bit for bit;
-/// with another number of threads, oneDNN may divide the inner dimension differently.
+/// first such product. Several threads may call it. With the same number of threads, results are reproducible
+/// bit for bit; with another number, oneDNN may divide the inner dimension differently.
 class GemmRunner {
  public:
   GemmRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
@@ -28,7 +28,7 @@ class GemmRunner {
   void multiply_rows(const Gemm&) const;
   void project(const ProjectArgs&, Storage, int64_t out) const;
   void project_panels(const Project&);
-  /// Rows [begin, begin + count) of the weights in fp32.
+  /// Writes rows [begin, begin + count) of the weights to `to`, converted to fp32.
   void widen(const Project&, int64_t begin, int64_t count, float* to) const;
   const Kernels& kernels_;
   ThreadTeam& team_;

@@ -39,9 +39,10 @@ Signature signature_of(const Gemm& op) {
 }
 
 /// Whether to bring b into oneDNN's own order first. Measured for GPT-2 124M, one thread, packing included:
-/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. A vocabulary's head is left out,
-/// since it has too few rows for its b: packed for each chunk of 1024 rows, the head takes 7 % longer; packed
-/// once for all four chunks, in 154 MB, it gains 3 %, which is 1 % of a step.
+/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. The LM head is left out (its b
+/// exceeds 32 MiB), since it has too few rows for packing to pay: with b packed for each chunk of 1024 rows,
+/// the head takes 7 % longer; with b packed once for all four chunks, in 154 MB, it gains 3 %, which is 1 %
+/// of a step.
 bool worth_packing(const Signature& s, size_t b_bytes) {
   const bool fp32_wgrad = s.trans_a && s.in == DType::kF32;
   return s.m >= 256 && b_bytes <= size_t{32} << 20 && !fp32_wgrad;
@@ -70,8 +71,8 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
   if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
   dnnl::primitive_attr attributes;
-  // The scratchpad is passed with each call: the library's own belongs to the thread that made the primitive,
-  // which ranks that are threads may share.
+  // The scratchpad is passed with each call. oneDNN's own would belong to the thread that made the primitive,
+  // but ranks that are threads of one process share primitives.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
@@ -96,12 +97,12 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   return p;
 }
 
-/// In floats, rounded up to a multiple of 64 bytes.
+/// Rounds up to a multiple of 64 bytes; returns the number of floats.
 size_t round_to_floats(size_t bytes) {
   return (bytes + 63) / 64 * 16;
 }
 
-/// Primitives are kept per shape, dtypes and flags.
+/// Keeps the primitives, by Signature.
 class OneDnnProducts final : public Products {
  public:
   OneDnnProducts() {
@@ -128,13 +129,14 @@ class OneDnnProducts final : public Products {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   bool has_bf16_ = true;
-  /// Guards the map, which another thread may clear while this one multiplies.
+  /// Guards primitives_, which another thread may clear while this one multiplies.
   std::mutex mutex_;
   std::map<Signature, std::shared_ptr<const Primitive>> primitives_;
 };
 
 std::shared_ptr<const Primitive> OneDnnProducts::find(const Signature& signature) {
-  // Prompts of every length would fill memory; oneDNN itself keeps the compiled kernels.
+  // Limits the memory, since each length of a prompt needs its own primitives; oneDNN itself keeps the
+  // compiled kernels.
   constexpr size_t kMax = 512;
   const std::lock_guard lock(mutex_);
   if (const auto found = primitives_.find(signature); found != primitives_.end()) return found->second;
@@ -180,7 +182,7 @@ void OneDnnProducts::run(const Gemm& op) {
 
 extern "C" {
 
-/// The caller owns them. Throws kDevice.
+/// The caller owns the result. Throws kDevice.
 __attribute__((visibility("default"))) megalith::cpu::Products* megalith_onednn_products() {
   return std::make_unique<megalith::cpu::OneDnnProducts>().release();
 }

@@ -6,13 +6,13 @@
 
 namespace megalith::cpu {
 
-/// Matrix products of any size with oneDNN, in libmegalith_onednn.so (base/plugin.h): that library has 40 MB
-/// and 31,000 relocations, for which programs without products would pay at their start. Several threads may
-/// call it.
+/// Matrix products of any size with oneDNN, in libmegalith_onednn.so (base/plugin.h): oneDNN has 40 MB and
+/// 31,000 relocations, which would slow the start of programs that never multiply. Several threads may call
+/// it.
 class Products {
  public:
   virtual ~Products() = default;
-  /// Whether it supports bf16 on this processor.
+  /// Whether oneDNN supports bf16 products on this processor.
   virtual bool has_bf16() const = 0;
   /// `op` has no empty axis. Throws kDevice if oneDNN refuses.
   virtual void run(const Gemm& op) = 0;

@@ -15,7 +15,7 @@ namespace megalith::cpu {
 /// region. Any number of threads may put work and wait.
 class Queue {
  public:
-  /// Work that was put so far, to be waited for: all up to this number.
+  /// For wait(): identifies the work put so far, jobs 1 to `number`.
   struct Ticket {
     Queue* queue;
     uint64_t number;
@@ -24,7 +24,7 @@ class Queue {
   Queue() {
     put([] { set_cpu_threads(1); });
   }
-  /// Completes the remaining work first, or drops it if an exception ends the owner, as Drain does.
+  /// Completes the remaining work; if an exception ends the owner, drops it, as Drain does.
   ~Queue() { finish(std::uncaught_exceptions() > 0); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;

@@ -6,8 +6,8 @@
 
 namespace megalith::cpu {
 
-/// The index of an activation's or weight's type in the kernels' tables. kInternal for types without
-/// arithmetic there (including kI8, which only Project reads).
+/// The index, in the kernels' tables, of the dtype of an activation or weight. kInternal for a dtype on which
+/// kernels cannot calculate (including kI8, which only Project reads).
 inline Storage storage_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:

@@ -9,12 +9,12 @@
 namespace megalith::cpu {
 
 /// Threads for very short jobs: generating a token takes a hundred products of some ten microseconds each.
-/// Unlike fork and join, no helper is waited for that has not begun: the caller itself takes blocks until
-/// none are left, and a helper that sleeps or is descheduled costs only its share. Helpers spin for some ten
-/// microseconds after a job, then sleep. Compared with OpenMP's fork and join (GPT-2 of 101M, 2 threads, 12
-/// alternating pairs, bf16 / int8): 1.02 / 1.03 times the tokens per second if OpenMP's threads spin and
-/// nothing else runs, 1.23 / 1.73 times if they sleep, and 1.85 / 2.33 times, at half the processor time, if
-/// another program occupies one of the two cores.
+/// Unlike with fork and join, the caller does not wait for helpers that have not begun: it takes blocks
+/// itself until none are left, so a helper that sleeps or is descheduled costs only its help. Helpers spin
+/// for some ten microseconds after a job, then sleep. Compared with OpenMP's fork and join (GPT-2 of 101M, 2
+/// threads, 12 alternating pairs, bf16 / int8): 1.02 / 1.03 times the tokens per second if OpenMP's threads
+/// spin and nothing else runs, 1.23 / 1.73 times if they sleep, and 1.85 / 2.33 times, at half the processor
+/// time, if another program occupies one of the two cores.
 class ThreadTeam {
  public:
   /// The number of threads, including the caller; helpers start with the first job. 0: cpu_threads().
@@ -44,9 +44,9 @@ class ThreadTeam {
   int threads_;
   std::mutex mutex_;  // held by the caller that gets help
   std::vector<std::thread> helpers_;
-  /// Generation (32 bits), blocks (16), next block (16). A helper takes a block by incrementing the last
-  /// part. That fails if the job has changed, so call_ and context_, which were read before, belong to the
-  /// job.
+  /// Number of the job (32 bits), its number of blocks (16), next block (16). A helper reads call_ and
+  /// context_, then takes a block by a compare-and-swap that increments the last part. That fails if the job
+  /// has changed, so call_ and context_ belong to the block's job.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};

@@ -23,11 +23,12 @@ void for_each_range(int64_t n, int64_t size, const Work& work) {
                  [&](int64_t block) { work(block * size, std::min(n, (block + 1) * size)); });
 }
 
-/// The number chosen by set_cpu_threads(), else OpenMP's or, without OpenMP, the machine's.
+/// The number of threads chosen with set_cpu_threads(); if none was, OpenMP's default or, without OpenMP, the
+/// machine's number.
 int cpu_threads();
 
-/// At least `floats` floats for the calling thread, 64-byte aligned, valid until its next call. They are kept
-/// for the life of the thread: allocating and freeing a megabyte per op costs more than many an op. Throws
+/// At least `floats` floats for the calling thread, 64-byte aligned, valid until its next call. The memory is
+/// kept for the life of the thread: allocating and freeing a megabyte can take longer than the op. Throws
 /// kDevice if there is not enough memory.
 float* thread_scratch(size_t floats);
 

@@ -1,11 +1,11 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
 // Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, with a
-// running softmax. The threads of a block form a 16 x 16 grid. Of a tile of scores, thread (y, x) has the
-// rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads, the same rows and four adjacent
-// columns of each 64. Compiled for heads of up to 64, 128 and 256 columns; a narrower head is padded with
-// zeros. Every kernel needs at most 99 KiB of shared memory, so that it runs on any device of compute
-// capability 8.0 or above.
+// running softmax. The threads of a block form a 16 x 16 grid. Of a tile of scores, thread (y, x) holds the
+// rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads, it holds the same rows and, of each
+// 64 columns, four adjacent ones. Compiled for heads of up to 64, 128 and 256 columns; a narrower head is
+// padded with zeros. Every kernel needs at most 99 KiB of shared memory, so that it runs on any device of
+// compute capability 8.0 or above.
 
 namespace megalith::cuda {
 namespace {
@@ -17,8 +17,8 @@ static_assert(kSide * kSide == kThreads);
 template <int kWidth_, int kTile_>
 struct Tiles {
   static constexpr int kWidth = kWidth_, kTile = kTile_;
-  static constexpr int kRows = kTile / kSide;          // rows of a tile that each thread has
-  static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that each thread has
+  static constexpr int kRows = kTile / kSide;          // rows of a tile that each thread holds
+  static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that each thread holds
   static constexpr int kHeadStride = kWidth + 4;       // 4: puts neighbouring rows into different banks
   static constexpr int kScoreStride = kTile + 4;
   static constexpr int kHeadFloats = kTile * kHeadStride, kScoreFloats = kTile * kScoreStride;
@@ -110,7 +110,7 @@ struct HeadSums {
       }
     }
   }
-  /// Stores to the row `row` of a head, times factor.
+  /// Stores this thread's columns of its row i, times factor, to the head that begins at element `place`.
   __device__ void store_row(int i, Storage storage, void* data, int64_t place, int64_t head,
                             float factor) const {
     MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) MEGALITH_UNROLL for (int k = 0; k < 4; ++k) {
@@ -120,7 +120,7 @@ struct HeadSums {
   }
 };
 
-/// Over the 16 threads that share a row.
+/// The sum over the 16 threads that share a row.
 __device__ inline float row_sum(float value) {
   for (int apart = kSide / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
   return value;
@@ -143,7 +143,7 @@ struct HeadPlace {
         row(number * s.queries) {}
 };
 
-/// Factors of the probabilities of one head.
+/// Dropout factors of the probabilities of one head.
 struct HeadMask {
   MaskKey key;
   int64_t sample, first_position;
@@ -172,7 +172,8 @@ struct SoftmaxRows {
   float max[T::kRows], sum[T::kRows];
 };
 
-/// Scores become probabilities relative to the new maxima, in shared memory; the output so far is rescaled.
+/// Turns scores into probabilities relative to the new maxima, stores them in shared memory, and rescales the
+/// output so far.
 template <class T>
 // NOLINTNEXTLINE(readability-function-size): eight arguments in registers
 __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key, int64_t past,
@@ -190,15 +191,15 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
       if (p != 0) p *= mask.at(query, column);
       probabilities[(thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j] = p;
     }
-    const float shrink = expf(rows.max[i] - new_max);  // 0 the first time
+    const float shrink = expf(rows.max[i] - new_max);  // 0 for the first tile of keys
     rows.sum[i] = rows.sum[i] * shrink + row_sum(total);
     rows.max[i] = new_max;
     out.scale_row(i, shrink);
   }
 }
 
-/// One tile of queries of one head per block. The longest rows come first, so that the last block to end is a
-/// short one.
+/// Each block computes one tile of queries of one head. The tiles that see the most keys come first, so that
+/// the last block to end is a short one.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);
@@ -208,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
   const int64_t tiles = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (tiles - 1 - blockIdx.x / s.heads()) * T::kTile;
   const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
-  const int64_t keys = s.past + last + 1;  // seen by some row of the tile
+  const int64_t keys = s.past + last + 1;  // number of keys that some row of the tile sees
   const HeadMask mask(a.mask, place, s.past + s.queries);
   SoftmaxRows<T> rows;
   HeadSums<T> out;
@@ -270,7 +271,8 @@ __global__ void output_products(AttentionGradArgs a, Storage storage) {
   if (there && threadIdx.x % 32 == 0) a.delta[number] = sum;
 }
 
-/// Computes, from the four tiles of heads, the probabilities (as they multiplied V, with dropout) and dS.
+/// Computes dS and the probabilities, with dropout applied as in the forward pass, from the four tiles of
+/// heads.
 template <class T>
 __device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tiles, const HeadPlace& place,
                             int64_t first, int64_t key) {
@@ -311,8 +313,8 @@ __device__ void load_keys(const AttentionGradArgs& a, Storage storage, const Gra
   load_tile<T>(tiles.values, {storage, a.v, place.kv, s.kv.position}, key, s.queries, s.head, 1);
 }
 
-/// One tile of keys of one group per block. The contributions of its query heads are added up here, in order,
-/// so that sums do not depend on timing.
+/// Each block computes dK and dV for one tile of keys of one group. It adds up the contributions of the
+/// group's query heads in order, so that sums do not depend on timing.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);
@@ -343,7 +345,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradA
   }
 }
 
-/// One tile of queries of one head per block.
+/// Each block computes dQ for one tile of queries of one head.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_query_grad(AttentionGradArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);

@@ -67,7 +67,7 @@ void Queue::enqueue(std::function<void()> work) {
     mine->queue->call(*mine);
   };
   const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
-  if (status != cudaSuccess) delete host_work;  // it will not be called
+  if (status != cudaSuccess) delete host_work;  // CUDA will not call it
   require_success(status, "enqueue work of the host");
 }
 
@@ -128,8 +128,8 @@ uint64_t element_bits(DType dtype, double value) {
   return 0;
 }
 
-/// The position of row 0; the other rows follow it. The kernels do not support a second span, so a
-/// context-parallel rank, which has one (model/attention.h), is refused here.
+/// The position of row 0; the other rows follow it. The kernels do not support a second span, so the two
+/// spans of a context-parallel rank (model/attention.h) are refused here.
 int64_t first_position(const char* op, const RowPositions& rows) {
   if (!rows.one_span())
     fail(ErrorKind::kDevice, "cuda: ", op,
@@ -149,11 +149,11 @@ AttentionMask attention_mask(const char* op, const DropoutKey& key) {
   return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
 }
 
-/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values after each group's
-/// queries.
+/// The layout of a packed QKV [s, b, groups, r + 2, head]: in each group, the query heads come first, then
+/// the key and the value head.
 struct Packed {
   AttentionShape shape;
-  int64_t k, v;  // offsets of those of group 0
+  int64_t k, v;  // offsets of the key and the value head of group 0
 };
 
 Packed packed(const char* op, const Shape& qkv) {
@@ -191,7 +191,7 @@ void require_device(int device) {
 
 // ---- the backend
 
-/// Only the CPU supports weights in a type of their own: it is the backend that is bound by their bytes.
+/// Weights narrower than the activations are supported only on the CPU, whose speed is bound by their bytes.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
 }
@@ -285,7 +285,7 @@ Memory CudaBackend::allocate(size_t bytes) {
   Memory memory{{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
   require_success(cudaMemset(memory.data.get(), 0, bytes), "set memory to zero");
   require_success(cudaStreamSynchronize(nullptr),
-                  "wait for memory");  // our streams do not wait for the default one
+                  "wait for memory");  // until it is zeroed: our streams do not wait for the default stream
   return memory;
 }
 
@@ -328,7 +328,7 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
-/// Nothing is dropped: work that was launched runs.
+/// Ignores `drop`: work that was launched cannot be dropped.
 void CudaBackend::finish(Stream& stream, bool) noexcept {
   cudaStreamSynchronize(static_cast<Queue*>(stream.native())->stream());
 }
@@ -349,7 +349,7 @@ Event CudaBackend::record(Stream& stream) {
 void CudaBackend::wait(Stream& stream, const Event& event) {
   const Queue& queue = enter(stream);
   queue.rethrow_error();
-  if (event.native == nullptr) return;  // nothing was recorded
+  if (event.native == nullptr) return;  // an empty event: nothing to wait for
   require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
                   "wait for an event");
 }
@@ -366,7 +366,7 @@ void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
   if (op.c.elements() == 0) return;
   if (op.k() > 0) return gemm_->run(queue, op);
-  if (op.accumulate) return;  // a sum over no terms
+  if (op.accumulate) return;  // k = 0: there is nothing to add
   if (!op.bias) return fill(stream, op.c, 0);
   launch_row_bias(queue.stream(), {.c = op.c.data,
                                    .c_storage = storage_of(op.c.dtype),
@@ -587,7 +587,7 @@ void CudaBackend::run(Stream& stream, const CachedAttention& op) {
 
 // ---- embedding, loss, optimizer
 
-/// Sequences per position.
+/// The number of sequences: rows per position.
 int64_t batch_of(const ConstView& rows) {
   return std::max<int64_t>(1, rows.shape.rows() / std::max<int64_t>(1, rows.shape[0]));
 }

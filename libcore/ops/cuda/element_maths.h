@@ -46,7 +46,7 @@ MEGALITH_HD float widen(Half value) {
   return float_of(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
 }
 
-/// Round to nearest, ties to even; too large: infinity.
+/// Rounds to nearest, ties to even; a value that is too large becomes infinity.
 template <class T>
 MEGALITH_HD T narrow(float value);
 template <>
@@ -80,7 +80,7 @@ MEGALITH_HD Half narrow<Half>(float value) {
 MEGALITH_HD float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
-/// The integral and the density of the normal distribution.
+/// The integral (from minus infinity) and the density of the standard normal distribution.
 MEGALITH_HD float normal_integral(float x) {
   return 0.5f * erfcf(-0.707106781f * x);
 }
@@ -138,7 +138,7 @@ MEGALITH_HD Words mask_words(const MaskKey& key, int64_t sample, int64_t positio
                         static_cast<uint32_t>(number)}},
                       key.seed, static_cast<uint32_t>(number >> 32));
 }
-/// The factor for an element with these random bits.
+/// The factor for an element with these random bits: 0 or 1 / (1 - p).
 MEGALITH_HD float mask_factor(const MaskKey& key, uint32_t bits) {
   return bits <= key.last_kept ? key.scale : 0.0f;
 }
@@ -146,7 +146,7 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
   const Words words = mask_words(key, sample, position, column / 4);
   const uint32_t even = column & 2 ? words.word[2] : words.word[0],
                  odd = column & 2 ? words.word[3] : words.word[1];
-  return mask_factor(key, column & 1 ? odd : even);  // without an index, which would put `words` into memory
+  return mask_factor(key, column & 1 ? odd : even);  // no index, which would put `words` into memory
 }
 
 // ---- optimizer
@@ -154,7 +154,7 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
 struct AdamElement {
   float master, m, v;
 };
-/// In the order of torch.optim.AdamW.
+/// The operations are in the order of torch.optim.AdamW.
 MEGALITH_HD AdamElement adam_step(const AdamRates& rates, AdamElement at, float grad) {
   const float g = grad * rates.grad_scale;
   const float m = at.m + (g - at.m) * rates.one_minus_beta1;

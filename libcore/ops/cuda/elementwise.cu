@@ -24,8 +24,8 @@ __device__ void map_vector(To* to, F f, const Vector<kWide, From>&... from) {
   *reinterpret_cast<Vector<kWide, To>*>(to) = result;
 }
 
-/// Each thread takes vectors of up to 16 bytes; at the end, or if they are not aligned, single elements. `to`
-/// may be one of `from`.
+/// Threads process vectors of up to 16 bytes, but single elements at the end of the tensors or if these are
+/// not aligned. `to` may be one of `from`.
 template <class F, class To, class... From>
 __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*... from) {
   constexpr int kWide = kElements<To, From...>;
@@ -114,7 +114,7 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
   }
 }
 
-/// One row per block; each thread takes four columns of one draw.
+/// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call.
 template <class T>
 __global__ void dropout(DropoutArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns, position = a.first_position + row / a.batch;
@@ -154,7 +154,7 @@ __global__ void rope(RopeArgs a) {
 template <class T>
 __global__ void adamw(AdamArgs a) {
   if (a.scalars[StepScalar::kSkip] != 0) return;
-  __shared__ AdamRates shared_rates;  // fp64 divisions and roots: once per block
+  __shared__ AdamRates shared_rates;  // computed once per block, since it takes fp64 divisions and roots
   if (threadIdx.x == 0) shared_rates = adam_rates(a.scalars, a.constants);
   __syncthreads();
   const AdamRates rates = shared_rates;

@@ -51,13 +51,13 @@ struct Signature {
   int64_t m, n, k;
   DType in, out;
   bool bias, trans_a, trans_b, accumulate;
-  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: of c and the bias that is used with it
+  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: the smaller alignment of c and the bias
   auto operator<=>(const Signature&) const = default;
 };
 
 struct Plan {
   Product product;
-  Layout a, b, c;  // of the operands as the op names them
+  Layout a, b, c;  // of the op's a, b and c
   cublasLtMatmulAlgo_t algorithm{};
 };
 
@@ -75,7 +75,7 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
                  "product attribute");
 }
 
-/// `bias` only takes part in the search for an algorithm; each run sets its own.
+/// `bias` is used only to find an algorithm; each run sets its own bias.
 Product make_product(const Signature& s, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
@@ -183,7 +183,7 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
   }
   if (op.bias && !fused_bias)
     launch_row_bias(queue.stream(), {.c = op.c.data,
-                                     .c_storage = Storage::kF32,  // otherwise bias and c would have one dtype
+                                     .c_storage = Storage::kF32,  // the dtypes differ: c is fp32, bias bf16
                                      .bias = op.bias.data,
                                      .bias_storage = Storage::kBf16,
                                      .rows = op.m(),

@@ -7,7 +7,7 @@ namespace megalith::cuda {
 
 constexpr int kThreads = 256;  // per block, everywhere
 
-/// Before a loop: nvcc must unroll it, completely or by two.
+/// Placed before a loop, these make nvcc unroll it completely, or by two.
 #if defined(__CUDACC__)
 #define MEGALITH_UNROLL _Pragma("unroll")
 #define MEGALITH_UNROLL_2 _Pragma("unroll 2")
@@ -42,7 +42,7 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
   require_success(cudaGetLastError(), "kernel launch");
 }
 
-/// Calls f with an object of the element type; activations are fp32 or bf16.
+/// Calls f with an object of the element type: float or Bf16, as activations are.
 template <class F>
 void with_activation(Storage storage, const F& f) {
   if (storage == Storage::kF32)
@@ -62,8 +62,8 @@ constexpr int64_t blocks_for(int64_t items, int64_t per_block) {
   return (items + per_block - 1) / per_block;
 }
 
-/// The sum over the block, the same in every thread; the order depends only on the block's size. All threads
-/// must call it.
+/// Returns the sum over the block's threads in every thread; the order of summation depends only on the
+/// block's size. All threads of the block must call it.
 template <class T>
 __device__ T block_sum(T value) {
   __shared__ T warp_sums[32];

@@ -23,7 +23,7 @@ void launch_add(cudaStream_t, void* to, Storage to_storage, const void* from, St
                 int64_t n);
 /// n elements of `size` bytes (1, 2, 4 or 8), each the low bytes of `bits`.
 void launch_fill(cudaStream_t, void* to, size_t size, uint64_t bits, int64_t n);
-/// c [rows, columns] = row (+ c with `add`).
+/// Each row of c [rows, columns] = bias [columns] (+ c with `add`).
 struct RowBias {
   void* c;
   Storage c_storage;
@@ -57,7 +57,7 @@ void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
 struct RopeArgs {
   void* qkv;
-  const float *cos, *sin;  // [positions, half], starting at the first position
+  const float *cos, *sin;  // [positions, half], from the position of row 0 on
   float sin_sign;          // -1 for the inverse
   int64_t positions;
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
@@ -69,7 +69,7 @@ void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 struct AdamArgs {
   float *master, *m, *v;
   const float* grad;
-  void* value;  // may be null; its storage is then not read
+  void* value;  // may be null; value_storage is then not read
   Storage value_storage;
   int64_t n;
   const double* scalars;  // [StepScalar::kCount], on the device
@@ -122,8 +122,8 @@ void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
 // ---- reduce.cu
 
-/// Adds sums down the columns of dy [rows, columns]: to `plain` those of dy, to `normed` those of dy (x -
-/// mean) rstd. Either may be null; x, mean (null: 0) and rstd are read only for `normed`.
+/// Column sums over dy [rows, columns]: adds those of dy to `plain`, and those of dy (x - mean) rstd to
+/// `normed`. `plain` or `normed` may be null; x, mean (null: 0) and rstd are read only for `normed`.
 struct ColumnSums {
   float *plain, *normed;
   const void *dy, *x;
@@ -133,7 +133,7 @@ struct ColumnSums {
 size_t column_sums_workspace(const ColumnSums&);  // bytes
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
 
-size_t sum_workspace(int64_t n);  // bytes, for either sum below
+size_t sum_workspace(int64_t n);  // bytes of the workspace of launch_sum_squares and launch_scaled_sum
 /// out[0] += sum of squares.
 void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
 struct ScaledSumArgs {
@@ -147,7 +147,7 @@ void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
-  const void *table, *positions;  // positions starts at row 0's and may be null
+  const void *table, *positions;  // positions: from the position of row 0 on; may be null
   const int32_t* ids;
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
@@ -155,7 +155,7 @@ struct EmbeddingArgs {
 void launch_embedding(cudaStream_t, Storage, const EmbeddingArgs&);
 
 struct EmbeddingGradArgs {
-  float *dtable, *dpositions;  // dpositions starts at row 0's and may be null
+  float *dtable, *dpositions;  // dpositions: from the position of row 0 on; may be null
   const void* dy;
   const int32_t* ids;
   int64_t rows, batch, columns, vocabulary;
@@ -172,7 +172,8 @@ struct HeadStrides {
   int64_t position, sequence, group;
 };
 
-/// Query head h of group g of a sequence at a position: q + position, sequence and group strides + h * head.
+/// Query head h of group g of sequence b at position p begins at element p * q.position + b * q.sequence + g
+/// * q.group + h * head of the queries.
 struct AttentionShape {
   int64_t batch, groups, r, queries, past, head;  // query i sees the keys up to past + i
   HeadStrides q, kv;
@@ -196,7 +197,7 @@ struct AttentionArgs {
 void launch_attention(cudaStream_t, Storage, const AttentionArgs&);
 
 struct AttentionGradArgs {
-  void *dq, *dk, *dv;  // with the layout of q, k, v
+  void *dq, *dk, *dv;  // same strides as q, k, v
   const void *q, *k, *v, *out, *dout;
   const float* lse;
   float* delta;  // [batch, groups * r, queries], scratch
@@ -210,7 +211,7 @@ void launch_attention_grad(cudaStream_t, Storage, const AttentionGradArgs&);
 struct CacheAppend {
   void *k_cache, *v_cache;
   const void *k, *v;
-  AttentionShape shape;  // kv: strides of the cache, q: of the new rows
+  AttentionShape shape;  // shape.kv: strides of the cache; shape.q: strides of k and v of the new rows
 };
 void launch_cache_append(cudaStream_t, Storage, const CacheAppend&);
 

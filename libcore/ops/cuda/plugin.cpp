@@ -4,7 +4,7 @@
 
 extern "C" {
 
-/// The caller owns it. Throws kDevice.
+/// The caller owns the result. Throws kDevice.
 __attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(int device) {
   return megalith::cuda::make_backend(device).release();
 }

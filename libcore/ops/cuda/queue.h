@@ -20,12 +20,12 @@ class Queue {
   ~Queue();
 
   cudaStream_t stream() const { return stream_; }
-  /// At least `bytes` bytes, 256-byte aligned; available to work enqueued here until the next call. Waits for
-  /// the stream if it has to grow. Throws kDevice if there is not enough memory.
+  /// At least `bytes` bytes, 256-byte aligned; for the work that is enqueued on this stream until the next
+  /// call. If the memory must grow, waits for the stream first. Throws kDevice if there is not enough memory.
   void* workspace(size_t bytes);
 
-  /// Calls `work` on the driver's thread when the stream gets there. An error of `work` is kept, and work
-  /// enqueued after it is then not called. Throws the kept error.
+  /// Calls `work` on the driver's thread when the stream gets there. If `work` throws, the error is kept:
+  /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
 

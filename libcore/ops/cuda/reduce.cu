@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Sums over rows and over whole tensors, and the tables' gradients. The order depends only on the sizes, so
-// that a run is reproducible bit for bit.
+// Sums over rows and over whole tensors, and the tables' gradients. The order of summation depends only on
+// the sizes, so that a run is reproducible bit for bit.
 
 namespace megalith::cuda {
 namespace {
@@ -20,7 +20,7 @@ struct RowCut {
   }
 };
 
-/// The sum over the block's threads for one column, in the threads of the first row.
+/// The sum over the block's threads for one column; only the threads of the first row receive it.
 __device__ inline float column_total(float value) {
   __shared__ float sums[kRowsAtOnce][kColumnsPerBlock];
   const unsigned column = threadIdx.x % kColumnsPerBlock, row = threadIdx.x / kColumnsPerBlock;
@@ -33,7 +33,7 @@ __device__ inline float column_total(float value) {
   return total;
 }
 
-/// partial [row block][2][columns]: sums of dy and of dy xhat.
+/// Writes each row block's sums of dy and of dy xhat to `partial` [row block][2][columns].
 template <class T>
 __global__ void column_sums(ColumnSums a, int64_t rows_per_block, float* partial) {
   const int64_t column_blocks = (a.columns + kColumnsPerBlock - 1) / kColumnsPerBlock;
@@ -119,9 +119,9 @@ __global__ void embedding(EmbeddingArgs a) {
   }
 }
 
-/// One block per row. The block at the first place of an id adds up all rows of the id in their order; the
-/// others have nothing to do. The ids are searched in tiles of one per thread, and the matching rows are
-/// listed in shared memory.
+/// One block per row of dy. The block of an id's first occurrence adds up all rows of the id in order; the
+/// blocks of later occurrences do nothing. The ids are searched in tiles of one per thread, and the matching
+/// rows are listed in shared memory.
 template <class T>
 __global__ void table_grad(EmbeddingGradArgs a) {
   const int64_t row = blockIdx.x;

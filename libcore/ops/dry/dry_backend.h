@@ -12,8 +12,8 @@ namespace megalith {
 /// as ops, since they take time too.
 using OpSeconds = std::function<double(std::string_view op, const Cost&)>;
 
-/// A dry backend whose streams have clocks that begin at 0: an op advances its stream's clock, and a stream
-/// that waits for an event is at least as late as that. For one thread at a time.
+/// A dry backend whose streams have clocks that begin at 0: an op advances its stream's clock, and waiting
+/// for an event sets the clock to the event's time if that is later. Not thread-safe.
 std::unique_ptr<Backend> make_timed_backend(OpSeconds);
 
 /// A stream's clock in seconds. kInternal for a stream of another backend.

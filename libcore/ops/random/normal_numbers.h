@@ -5,9 +5,9 @@
 
 namespace megalith {
 
-/// A stream of normal numbers by place: element i is a function of seed, stream and i only (Philox, then
-/// Box-Muller, four elements a block), so that any rank can make any part of it. The same bits on every
-/// processor.
+/// A sequence of normal numbers with random access: element i depends only on seed, stream and i (Philox,
+/// then Box-Muller, four elements per block), so that any rank can compute any part. The bits are the same on
+/// every processor.
 struct NormalNumbers {
   uint64_t seed, stream;
   double std;
@@ -16,7 +16,7 @@ struct NormalNumbers {
   void fill(std::span<float> out, int64_t first) const;
 };
 
-/// Blocks that are made at once: enough for the widest vectors, few enough for the first-level cache.
+/// Number of blocks computed at once: enough for the widest vectors, few enough for the first-level cache.
 inline constexpr int kNormalLanes = 64;
 /// Writes blocks [first_block, first_block + kNormalLanes) of a stream, 4 * kNormalLanes elements, to `out`.
 using MakeNormalBlocks = void (*)(const NormalNumbers& of, uint64_t first_block, float* out);

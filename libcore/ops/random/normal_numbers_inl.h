@@ -9,10 +9,10 @@
 
 /// Makes normal numbers, for files that are compiled for one instruction set. Each step is a loop over the
 /// lanes with plain double-precision operations, none of them fused, which the compiler vectorizes; so the
-/// numbers have the same bits on every processor. (Those of std::log and std::sin differ between C libraries,
-/// and took 1.3 s for 124M parameters on one core, against 0.25 s with AVX-512.) Calls no inline function
-/// from elsewhere: the linker keeps one copy of each, and it must not be one that only some processors can
-/// run.
+/// numbers have the same bits on every processor. (std::log and std::sin give different bits in different C
+/// libraries; with them, 124M parameters took 1.3 s on one core, against 0.25 s here with AVX-512.) This code
+/// calls no inline function from another header: the linker keeps one copy of such a function, which might be
+/// one that this processor cannot run.
 namespace megalith {
 namespace {
 
@@ -25,8 +25,8 @@ inline double double_of(uint64_t bits) {
 inline uint64_t bits_of(double x) {
   return __builtin_bit_cast(uint64_t, x);
 }
-/// Exact below 2^52. Unlike a conversion, it is a vector instruction everywhere, so that the loop around it
-/// is vectorized.
+/// Converts x < 2^52 exactly. Every processor has vector instructions for these operations, unlike for a
+/// conversion, so that the loop around them is vectorized.
 inline double to_double(uint64_t x) {
   return double_of(x | bits_of(kTwo52)) - kTwo52;
 }
@@ -46,10 +46,10 @@ inline void philox_lanes(uint32_t (&words)[4][kLanes], uint32_t key0, uint32_t k
 }
 
 /// log of u in [2^-32, 1]: u = 2^e m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1))
-/// by its series, whose next term is below 2^-55 of it.
+/// by the series of artanh; the first term left out is below 2^-55 of the sum.
 inline double log_of(double u) {
   const uint64_t root_half = bits_of(std::numbers::sqrt2 / 2);
-  // Carries into the exponent from sqrt(2) on.
+  // A mantissa of sqrt(2) or more carries into the exponent.
   const uint64_t shifted = bits_of(u) - root_half + bits_of(1.0);
   constexpr uint64_t kMantissa = (uint64_t{1} << 52) - 1;
   const double e = to_double(shifted >> 52) - 1023;
@@ -88,7 +88,7 @@ inline void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&secon
     const double t = rest * (2 * std::numbers::pi * 0x1p-32);
     const double sine = sin_of(t), cosine = cos_of(t);
     const bool odd = (quarter & 1) != 0;
-    // Sign bits: the cosine's in the second and third quarter, the sine's in the last two.
+    // The cosine is negative in the second and third quarter of a turn, the sine in the third and fourth.
     const uint64_t minus_cos = static_cast<uint64_t>((quarter + 1) & 2) << 62;
     const uint64_t minus_sin = static_cast<uint64_t>(quarter & 2) << 62;
     a[i] = radius * double_of(bits_of(odd ? sine : cosine) ^ minus_cos);

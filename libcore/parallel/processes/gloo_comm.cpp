@@ -29,7 +29,8 @@ std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
 class ProcessComm final : public Communicator {
  public:
   explicit ProcessComm(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
-  /// A rank that fails destroys its communicators while the stack unwinds; the others need not wait for it.
+  /// A rank that fails destroys its communicators while the stack unwinds; the others must not wait for it
+  /// until the timeout.
   ~ProcessComm() override {
     if (std::uncaught_exceptions() > exceptions_) stop_failed(*group_);
   }
@@ -95,8 +96,8 @@ class ProcessComm final : public Communicator {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// The ranks agree on the largest number that any of them has free. Groups of different colors may have the
-/// same number: they share no member.
+/// The ranks agree on a number for the new group: the largest of the next free numbers of all ranks. Groups
+/// of different colors may have the same number: they share no member.
 std::unique_ptr<Communicator> ProcessComm::split(const GroupName& name, int color, int key) {
   struct Offer {
     Wish wish;

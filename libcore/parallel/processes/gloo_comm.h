@@ -12,14 +12,14 @@ namespace megalith {
 
 struct ProcessCommOptions {
   int rank = 0, size = 1;
-  HostExchange exchange;          // all ranks call it alike; not needed after the return
+  HostExchange exchange;          // collective; used only until make_process_comm() returns
   std::string interface_address;  // IP address to bind to; the peers connect to it
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  // the longest wait for a peer
   std::vector<std::string> rank_names = {};                      // "rank 3 on host a"; empty: "rank 3"
 };
 
 /// Makes the communicator "world" of ranks that are processes, with tensors in host memory, over Gloo's TCP
-/// connections, which are neither encrypted nor authenticated. Collective. Results are those of
+/// connections, which are neither encrypted nor authenticated. Collective. Results are the same as with
 /// run_thread_ranks(), bit for bit.
 ///
 /// When a peer's process ends, the others notice at once; when a peer hangs, they notice after the timeout.

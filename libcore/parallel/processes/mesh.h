@@ -11,10 +11,10 @@
 
 namespace megalith {
 
-/// Memory of this process for messages, sent or received, as long as the object lives. A message goes from
-/// one rank to another in a numbered slot. Messages in one slot are received in the order of the receive()
-/// calls, and each fits in the bytes of its receive(). send() and receive() may come in any order: a send
-/// waits for its receive in the background. Any thread may call.
+/// Memory of this process from which messages are sent, or into which they are received, as long as the
+/// object lives. A message goes from one rank to another in a numbered slot. Messages in one slot are
+/// received in the order of the receive() calls, and each fits in the bytes of its receive(). send() and
+/// receive() may come in any order: a send waits for its receive in the background. Any thread may call.
 class MeshBuffer {
  public:
   enum class Direction { kSend, kReceive };
@@ -25,17 +25,17 @@ class MeshBuffer {
   };
   struct Part {
     uint64_t slot;
-    size_t offset, bytes;  // of the memory
+    size_t offset, bytes;  // within the memory
   };
 
   virtual ~MeshBuffer() = default;
   // These return at once. On a broken connection they do nothing: wait() reports it.
   virtual void send(int peer, const Part&) = 0;
   virtual void receive(int peer, const Part&) = 0;
-  /// Waits for one message of that direction; each message is waited for once. A broken connection is
-  /// reported before an interruption.
+  /// Waits until one more message in that direction is done; to be called once for each message. A broken
+  /// connection is reported before an interruption.
   virtual Outcome wait(Direction) = 0;
-  /// Ends the current wait of that direction or, if there is none, the next one, which then only looks.
+  /// Ends the current wait in that direction. If there is none, the next wait only checks and does not block.
   virtual void interrupt(Direction) = 0;
 };
 

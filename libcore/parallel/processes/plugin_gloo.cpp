@@ -26,8 +26,8 @@ namespace {
 
 namespace tcp = gloo::transport::tcp;
 
-/// When a wait of Gloo's times out it closes all connections, before anyone can be told why. It must never
-/// time out.
+/// When a wait in Gloo times out, Gloo closes all connections before anyone can be told why. So no wait may
+/// ever time out.
 constexpr std::chrono::hours kForever(24 * 365);
 
 class GlooBuffer final : public MeshBuffer {
@@ -72,8 +72,9 @@ class GlooBuffer final : public MeshBuffer {
 };
 
 /// Gloo's thread inherits the scheduling policy of the thread that creates it. As a batch thread it does not
-/// preempt a caller that holds a lock which Gloo's thread could then only retry at its next tick: 4 KiB among
-/// four ranks on two cores take 0.2 ms instead of 4. If the policy is refused, calls are only slower.
+/// preempt a caller that holds a lock which Gloo's thread could then only retry at its next tick: a
+/// collective of 4 KiB among four ranks on two cores takes 0.2 ms instead of 4 ms. If the policy is refused,
+/// calls are only slower.
 std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
   std::shared_ptr<gloo::transport::Device> device;
   std::exception_ptr error;
@@ -103,7 +104,7 @@ class GlooMesh final : public Mesh {
     ignore_broken_pipes();
     make_pairs();
     connect(options.exchange(addresses()));
-    options_.exchange = nullptr;  // and what it holds
+    options_.exchange = nullptr;  // so that what it holds is freed, too
   }
 
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) override {
@@ -114,7 +115,7 @@ class GlooMesh final : public Mesh {
   void make_pairs() {
     try {
       context_ = make_device(options_.interface_address)->createContext(options_.rank, options_.size);
-      // A fifth: a pair waits five times its timeout for its connection.
+      // A fifth of the timeout: a pair waits for its connection five times as long as this.
       context_->setTimeout(std::max(options_.timeout / 5, std::chrono::milliseconds(1)));
       for (int peer = 0; peer < options_.size; ++peer)
         if (peer != options_.rank) context_->createPair(peer);

@@ -14,9 +14,9 @@ using Waited = ProcessWorld::Waited;
 
 // Bytes of a larger tensor that are sent at once; bounded, so that other messages get their turn.
 constexpr size_t kSegment = 512 << 10;
-constexpr size_t kWindow = 4;          // segments of each peer that may arrive before they are reduced
-constexpr size_t kInline = 128 << 10;  // one exchange takes no longer than two
-constexpr std::chrono::milliseconds kLook(1);  // whether a header has arrived
+constexpr size_t kWindow = 4;                  // segments from each peer that may wait to be reduced
+constexpr size_t kInline = 128 << 10;          // up to this size, data sent with the header are no slower
+constexpr std::chrono::milliseconds kLook(1);  // longest wait for each other header once one is late
 
 std::span<const std::byte> bytes_of(const ConstView& view) {
   return {view.as<std::byte>(), view.bytes()};
@@ -26,8 +26,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Removes the const of memory that is only read, or belongs to a View: the mesh has one kind of buffer for
-/// both directions.
+/// Removes the const of memory that is only read or that belongs to a View, since the mesh has one kind of
+/// buffer for both directions.
 std::span<std::byte> writable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -60,7 +60,7 @@ struct ProcessGroup::Header {
         text_bytes(call.text.size()) {
     std::string_view(call.name).copy(name, sizeof name - 1);
   }
-  /// Valid as long as this header.
+  /// The call that this header describes; valid as long as the header.
   GroupCall call() const {
     GroupCall call{.name = name, .in = {nullptr, dtype, {}}, .root = root};
     if (tensor) call.in.shape = {elements};
@@ -69,7 +69,7 @@ struct ProcessGroup::Header {
   }
 };
 
-/// Segments of one memory to and from one peer, in order.
+/// Sends and receives the segments of one piece of memory, in order, to and from one peer.
 class ProcessGroup::Transfer {
  public:
   Transfer(ProcessGroup& group, int peer, uint64_t slot, std::span<std::byte> memory)
@@ -111,7 +111,7 @@ struct ProcessGroup::Reduction {
   DType dtype;
   Reduce reduce;
   std::span<const std::byte> in;
-  std::byte* out;  // of this rank's part
+  std::byte* out;  // where this rank's reduced part goes
   std::vector<Part> parts;
 };
 
@@ -134,7 +134,7 @@ ProcessGroup::~ProcessGroup() {
     world_->stop(concat(place(), ": ", late_text(world_ranks(trouble.peers))));
 }
 
-/// With more ranks it is smaller: each rank keeps memory for the headers of all.
+/// Smaller with more ranks: each rank keeps memory for the headers of all ranks.
 size_t ProcessGroup::inline_bytes() const {
   constexpr size_t kAll = 8 * kInline, kLine = 64;
   return std::min(kInline, kAll / static_cast<size_t>(size()) / kLine * kLine);
@@ -205,7 +205,7 @@ void ProcessGroup::handshake(const GroupCall& call, const Parts& parts) {
   check_headers(call);
 }
 
-/// Receives are posted first: then a sender need not announce its message.
+/// Receives are posted before sends, so that a sender need not announce its message.
 void ProcessGroup::exchange_headers(const Header& header, const Parts& parts) {
   const uint64_t slot = slot_of(members_.id, SlotKind::kHandshake, handshakes_);
   each_peer([&](int peer) {
@@ -429,7 +429,7 @@ void ProcessGroup::all_to_all(const View& out, const ConstView& in) {
   swap_parts(parts, places);
 }
 
-/// Copies the data that came with the headers to its place.
+/// Copies the data that came with each peer's header to that peer's place.
 void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const {
   each_peer([&](int peer) {
     const std::span<std::byte> place = places[static_cast<size_t>(peer)];
@@ -438,7 +438,8 @@ void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const
 }
 
 /// Larger tensors travel along a chain of all ranks that begins at the root. Each segment is passed on at
-/// once, so every rank sends and receives each byte once, instead of the root sending it to all.
+/// once, so every rank sends and receives each byte once, instead of the root sending every byte to every
+/// rank.
 void ProcessGroup::broadcast(const View& view, int root) {
   const bool at_once = goes_inline(view.bytes());
   handshake(broadcast_call(view, root), at_once && rank() == root ? to_all(bytes_of(view)) : to_all({}));

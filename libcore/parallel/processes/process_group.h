@@ -15,7 +15,7 @@
 namespace megalith {
 
 /// A group of ranks that are processes, as one of them sees it. `rank` and `peer` are places in the group;
-/// messages name ranks of the run. One thread at a time calls.
+/// messages name ranks by their numbers in the run. One thread at a time calls.
 ///
 /// A collective call begins with a handshake: every rank sends every other one a header that describes its
 /// call, with the data of a small tensor. Calls that disagree are found before any data is mixed up. Larger
@@ -25,8 +25,7 @@ namespace megalith {
 class ProcessGroup {
  public:
   struct Members {
-    /// The same on all members, and different from the id of every other group of any member: slots are
-    /// numbered by it.
+    /// The same on all members. No other group of any member has it: slots are numbered by it.
     int id;
     std::string name;
     std::vector<int> world_ranks;
@@ -58,7 +57,7 @@ class ProcessGroup {
 
  private:
   struct Header;
-  /// The connection to one peer: memory for the header that it sends, and for the one sent to it.
+  /// The connection to one peer: memory for the header that the peer sends, and for the one sent to the peer.
   struct PeerChannel {
     std::byte *received, *sent;
     std::unique_ptr<MeshBuffer> in, out;
@@ -81,7 +80,8 @@ class ProcessGroup {
   bool goes_inline(size_t part_bytes) const { return part_bytes <= inline_bytes(); }
 
   struct Reduction;
-  /// For each peer, `stride` bytes of `memory` at its place, or all of `memory` if `stride` is 0.
+  /// Transfers of `memory` with each peer: the `stride` bytes at the peer's place, or all of `memory` if
+  /// `stride` is 0.
   Transfers transfers(SlotKind, std::span<std::byte> memory, size_t stride);
   static void finish(const Transfers&);
   void reduce_inline(const GroupCall&, const ConstView& own);
@@ -90,7 +90,7 @@ class ProcessGroup {
   void swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in);
   void unpack(const std::vector<std::span<std::byte>>& places) const;
   Parts to_all(std::span<const std::byte> bytes) const { return Parts(static_cast<size_t>(size()), bytes); }
-  /// size() equal parts.
+  /// Cuts `whole` into size() equal parts.
   Parts parts_of(std::span<const std::byte> whole) const;
   std::vector<std::span<std::byte>> writable_parts(const View& whole) const;
 
@@ -107,18 +107,18 @@ class ProcessGroup {
   void check(const ProcessMail::Trouble&) const;
   template <class Visit>
   void each_peer(
-      const Visit& visit) const {  // starting with the next one, so that not all send to the same peer first
+      const Visit& visit) const {  // begins with the next rank, so that not all send to the same peer first
     for (int step = 1; step < size(); ++step) visit((rank() + step) % size());
   }
 
   const std::shared_ptr<ProcessWorld> world_;
   const Members members_;
-  const char* call_ = "";    // that is being made
+  const char* call_ = "";    // the call that is being made
   uint64_t calls_ = 0;       // collective calls, sends and receives begun so far
-  uint64_t handshakes_ = 0;  // of collective calls
+  uint64_t handshakes_ = 0;  // collective calls whose handshake has begun
   std::unique_ptr<std::byte[]> handshake_memory_;
   std::vector<PeerChannel> channels_;
-  std::unique_ptr<std::byte[]> window_;  // of segments to be reduced
+  std::unique_ptr<std::byte[]> window_;  // holds segments to be reduced
   size_t window_bytes_ = 0;
   ProcessMail mail_;
 };

@@ -14,7 +14,7 @@ using Waited = ProcessWorld::Waited;
 
 using Clock = std::chrono::steady_clock;
 
-/// With several receivers, how long each is waited for in turn.
+/// When there are several receivers, each is waited for this long in turn.
 constexpr std::chrono::milliseconds kTurn(2);
 
 }  // namespace
@@ -59,7 +59,7 @@ bool ProcessMail::set_slots(const View& memory, int slots) {
   return true;
 }
 
-/// The peers that have not received all messages, as far as is known.
+/// The peers that are not known to have received all their messages.
 std::vector<int> ProcessMail::receivers() const {
   std::vector<int> peers;
   for (size_t peer = 0; peer < sent_.size(); ++peer)
@@ -81,7 +81,7 @@ Waited ProcessMail::await_oldest(int peer, std::chrono::milliseconds time) {
   return Waited::kDone;
 }
 
-/// Waits until one more message has been received, by any of its receivers.
+/// Waits until any receiver has received one more message.
 Waited ProcessMail::await_some(Time deadline) {
   for (;;) {
     const std::vector<int> peers = receivers();

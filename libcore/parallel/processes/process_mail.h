@@ -19,7 +19,7 @@ class ProcessMail {
   /// Why a message was not sent or received.
   struct Trouble {
     ProcessWorld::Waited waited = ProcessWorld::Waited::kDone;
-    std::vector<int> peers = {};  // who was waited for
+    std::vector<int> peers = {};  // the peers that were waited for
     std::string problem = {};     // what is wrong with the message itself
 
     explicit operator bool() const { return waited != ProcessWorld::Waited::kDone || !problem.empty(); }
@@ -28,14 +28,14 @@ class ProcessMail {
   ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks);
   ProcessMail(const ProcessMail&) = delete;
   ProcessMail& operator=(const ProcessMail&) = delete;
-  /// close() must come first. Afterwards the memory of the slots is not used any more.
+  /// close() must have been called. After the destruction the memory of the slots is not used any more.
   ~ProcessMail();
 
   /// False if a message is still in the previous slots.
   bool set_slots(const View& memory, int slots);
   Trouble send(const ConstView&, int peer);
   Trouble recv(const View&, int peer);
-  /// Waits until all messages have been received, or cannot be any more.
+  /// Waits until every message has been received or can no longer be received.
   Trouble close();
 
  private:
@@ -58,7 +58,7 @@ class ProcessMail {
   size_t slot_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   Slots free_;
-  std::vector<Slots> sent_;  // to each peer and not known to be received, oldest first
+  std::vector<Slots> sent_;  // messages to each peer not known to be received, oldest first
 };
 
 }  // namespace megalith

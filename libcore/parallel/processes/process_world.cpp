@@ -16,10 +16,11 @@ using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);  // at the peers
-/// A peer's notice may be seen before what it sent earlier: that much longer it is waited for.
+/// A peer's notice may be seen before a message that the peer sent earlier. Such a message is waited for this
+/// much longer.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice by then has stopped itself
-/// A process that runs answers within it, even if it is one of many on its cores.
+constexpr std::chrono::seconds kToTell(1);  // a peer that has not taken a notice by then has stopped itself
+/// A running process answers within this time, even if it is one of many on its cores.
 constexpr std::chrono::seconds kToAnswer(2);
 constexpr size_t kNoticeText = 2000;
 
@@ -34,7 +35,7 @@ struct ProcessWorld::Notice {
 
   Notice() = default;
   Notice(Kind k, const std::string& why) : kind(k) { why.copy(text, kNoticeText - 1); }
-  /// The peer may have sent anything.
+  /// Made printable: the peer may have sent anything.
   std::string why() const { return printable({text, ::strnlen(text, kNoticeText)}, kNoticeText); }
   bool has_arrived() { return std::atomic_ref(kind).load() != kNone; }
 };
@@ -43,7 +44,7 @@ struct ProcessWorld::Notice {
 struct ProcessWorld::Peer {
   enum State { kPresent, kLeft, kStopped, kLost };
 
-  /// Looks, without waiting, whether its notice has arrived or its connection is lost.
+  /// Checks, without waiting, whether the peer's notice has arrived or its connection is lost.
   State look() {
     if (received.has_arrived()) {
       notice_in->wait(Direction::kReceive);  // until the mesh has finished with it
@@ -75,7 +76,7 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
                      .name_of = [this](int rank) { return name_of(rank); }})) {
-  options_.exchange = nullptr;  // and what it holds
+  options_.exchange = nullptr;  // so that what it holds is freed, too
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
     if (rank != options_.rank) connect_peer(rank);
@@ -83,8 +84,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
   watch_ = std::thread([this] { keep_watch(); });
 }
 
-/// waits_for_ is sent at once, but read when the peer asks for it. The mesh then answers by itself, even if
-/// no thread of this rank runs.
+/// waits_for_ is posted for sending here, but the mesh reads it only when the peer asks for it. So the mesh
+/// answers by itself, even if no thread of this rank runs.
 void ProcessWorld::connect_peer(int rank) {
   static_assert(sizeof waits_for_ == sizeof Peer::waits_for);
   Peer& other = peer(rank);
@@ -113,7 +114,8 @@ std::string ProcessWorld::name_of(int rank) const {
 
 // ---- waits
 
-/// kInterrupted: the deadline has passed, the run was stopped, the peer has left, or none of these.
+/// kInterrupted: the deadline has passed, the run was stopped or the peer has left; it may also be returned
+/// for no reason.
 Outcome ProcessWorld::wait(Wait wait) {
   {
     const std::lock_guard lock(mutex_);
@@ -131,7 +133,7 @@ Outcome ProcessWorld::wait(Wait wait) {
   return outcome;
 }
 
-/// With the mutex.
+/// The mutex must be held.
 void ProcessWorld::interrupt_waits(const std::function<bool(const Wait&)>& which) {
   for (const Wait* const wait : waits_)
     if (which(*wait)) wait->buffer.interrupt(wait->direction);
@@ -178,7 +180,7 @@ bool ProcessWorld::has_left(int rank) const {
   return peer(rank).state == Peer::kLeft;
 }
 
-/// With the mutex: those that have neither left nor been lost.
+/// The peers that have neither left nor been lost. The mutex must be held.
 std::vector<int> ProcessWorld::present_peers() const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank)
@@ -227,8 +229,8 @@ void ProcessWorld::use_group(int number) {
 // ---- the watch
 
 /// The world's thread. The mesh's waits have no deadlines and a thread can wait for one of its buffers only,
-/// so this one interrupts waits whose time is over, and looks at all peers in turn. It never waits for a peer
-/// itself: nobody would interrupt it.
+/// so this thread interrupts waits whose time is over, and checks all peers in turn. It never waits for a
+/// peer itself, since nobody would interrupt it.
 void ProcessWorld::keep_watch() {
   std::unique_lock lock(mutex_);
   for (Time next_look = Clock::now(); !ended_;) {
@@ -249,12 +251,12 @@ void ProcessWorld::keep_watch() {
 }
 
 /// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
-/// broken; its notice may still have arrived before.
+/// broken; the peer's notice may have arrived before that.
 void ProcessWorld::check_peer(int rank, bool lost) {
   if (look_at(rank, lost)) end_by_loss(rank);
 }
 
-/// Whether the peer is now found to be lost. A notice of it that stops the run is obeyed.
+/// Whether the peer is now found to be lost. If its notice stops the run, the run ends here, too.
 bool ProcessWorld::look_at(int rank, bool lost) {
   Peer& other = peer(rank);
   {
@@ -270,8 +272,8 @@ bool ProcessWorld::look_at(int rank, bool lost) {
   return other.state == Peer::kLost;
 }
 
-/// A rank that dies takes others with it, which may be found first. So all are looked at: one may have said
-/// why the run ends, which then counts; else all that are lost are named.
+/// A rank that dies takes others with it, and these may be found first. So all peers are checked. If one of
+/// them has said why the run ends, that is the reason; otherwise all lost ranks are named.
 void ProcessWorld::end_by_loss(int first) {
   std::vector<std::string> names = {name_of(first)};
   for (int rank = 0; rank < size(); ++rank)
@@ -291,7 +293,7 @@ std::string ProcessWorld::why() const {
   return why_;
 }
 
-/// Ends the run unless it has ended already: by this rank, which then tells the others, or by another one.
+/// Ends the run unless it has already ended. If this rank ends it, it tells the others.
 void ProcessWorld::end_run(const std::string& why, bool by_this_rank) {
   const std::lock_guard lock(mutex_);
   if (stopped()) return;
@@ -319,7 +321,7 @@ void ProcessWorld::fail(const std::exception_ptr& error) {
   }
 }
 
-/// Sends a notice to all others; await_told() waits until it is sent. With the mutex.
+/// Sends a notice to all other ranks; await_told() waits until it is sent. The mutex must be held.
 void ProcessWorld::tell(const Notice& notice) {
   if (leaving_) return;  // the last notice has been sent
   leaving_ = notice.kind == Notice::kLeaves;

@@ -18,8 +18,8 @@
 namespace megalith {
 
 /// What all groups of one rank share when ranks are processes: the connections, the waits for peers, and the
-/// end of the run. Ranks are numbers of the run. Any thread may call. It has one thread of its own, whatever
-/// the number of ranks.
+/// end of the run. A rank here is its number in the run. Any thread may call. The object has one thread of
+/// its own, whatever the number of ranks.
 class ProcessWorld {
  public:
   enum class Waited {
@@ -45,11 +45,11 @@ class ProcessWorld {
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) { return mesh_->buffer(memory, bytes); }
   /// Waits for a message of `buffer` from or to `peer`, at most as long as the run's timeout.
   Waited await(MeshBuffer& buffer, MeshBuffer::Direction, int peer);
-  /// The same with a timeout of its own.
+  /// Like await(), but waits at most as long as given here.
   Waited await_for(std::chrono::milliseconds, MeshBuffer& buffer, MeshBuffer::Direction, int peer);
   bool has_left(int rank) const;
-  /// Sets the answer to peers that ask whom this rank waits for; -1: nobody. The rank at the end of a chain
-  /// of waits is found with it.
+  /// Sets the answer to peers that ask whom this rank waits for; -1: nobody. held_up_by() finds the rank at
+  /// the end of a chain of waits with these answers.
   void note_wait(int peer) { waits_for_.store(peer); }
 
   /// The ranks that hold up the run.
@@ -57,14 +57,15 @@ class ProcessWorld {
     std::vector<int> ranks;
     bool silent = false;  // their processes do not answer
   };
-  /// Asks all others whom they wait for, to find the ranks that keep `missing` waiting, or `missing`
-  /// themselves. A process answers as long as it runs, whatever its threads do.
+  /// Asks all other ranks whom they wait for. Returns those that do not answer; if all do, the rank at the
+  /// end of the chain of waits that begins at `missing`; if that finds no other rank, `missing`. A process
+  /// answers as long as it runs, whatever its threads do.
   Culprits held_up_by(const std::vector<int>& missing);
 
   bool stopped() const { return stopped_.load(); }
-  /// Whether calls must fail from now on. When this rank stops the run, that is at once. When another rank
-  /// does, calls that the others have completed may still complete here for a moment: a failure that all
-  /// ranks find in the same call is then reported by all of them, not by one with the others stopped.
+  /// Whether calls must fail from now on. When this rank stops the run, they fail at once. When another rank
+  /// stops it, calls that the other ranks have completed may still complete here for a moment. So when all
+  /// ranks find the same failure in the same call, each of them reports it.
   bool given_up() const { return stopped() && Clock::now() >= calls_end_.load(); }
   /// Why the run was stopped: the first reason.
   std::string why() const;
@@ -90,8 +91,8 @@ class ProcessWorld {
     MeshBuffer::Direction direction;
     int peer;
     Time deadline;
-    bool peer_left = false;   // already known
-    bool after_stop = false;  // continues when the run has been stopped
+    bool peer_left = false;   // it is known that the peer has left
+    bool after_stop = false;  // the wait goes on after the run has been stopped
   };
 
   Peer& peer(int rank) const { return *peers_[static_cast<size_t>(rank)]; }
@@ -112,8 +113,8 @@ class ProcessWorld {
   ProcessCommOptions options_;
   std::unique_ptr<Mesh> mesh_;
   std::atomic<bool> stopped_{false};
-  std::atomic<Time> calls_end_{};   // of a run that was stopped
-  std::atomic<int> next_group_{1};  // the world is 0
+  std::atomic<Time> calls_end_{};   // when calls begin to fail in a run that was stopped
+  std::atomic<int> next_group_{1};  // the world has number 0
   std::atomic<int32_t> waits_for_{-1};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable peer_ended_;
@@ -127,7 +128,7 @@ class ProcessWorld {
   std::thread watch_;
 };
 
-/// A slot of the mesh: messages of different groups, kinds or numbers are never confused.
+/// The mesh's slot for messages of one group, kind and number, so that they are never taken for others.
 enum class SlotKind : uint64_t { kNotice, kWaitsFor, kHandshake, kReduce, kGather, kMessageHead, kMessage };
 uint64_t slot_of(int group, SlotKind, uint64_t number);
 constexpr int kMaxGroups = 1 << 16;

@@ -23,7 +23,8 @@ struct Caller {
   int rank;
 };
 
-/// This rank's part in a collective call: from when all ranks have come until none needs the others' memory.
+/// This rank's part in a collective call: it begins when all ranks have made the call and ends when no rank
+/// needs the others' memory any more.
 class Visit {
  public:
   Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
@@ -58,8 +59,9 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 
 // ---- collectives, on the stream's thread
 
-/// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them.
-/// Nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
+/// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them. No
+/// data are copied in between, each byte is touched twice, and sums are in rank order, so no bit depends on
+/// timing.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
   const Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
@@ -114,8 +116,8 @@ void broadcast(const Caller& me, const View& view, int root) {
 class ThreadComm final : public Communicator {
  public:
   ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
-  /// A rank that fails destroys its communicators while the stack unwinds; it need not wait for ranks that
-  /// wait for it.
+  /// A rank that fails destroys its communicators while the stack unwinds; this must not wait for ranks that
+  /// wait for the failed one.
   ~ThreadComm() override {
     if (std::uncaught_exceptions() > exceptions_)
       abort(concat("rank ", me_.group->world_rank(me_.rank), " failed"));
@@ -232,7 +234,7 @@ void run_thread_ranks(int size, const ThreadCommOptions& options,
     for (const int rank : ranks) {
       threads.emplace_back([&, rank] { run_rank(all, rank, body); });
     }
-  } catch (...) {  // no more threads
+  } catch (...) {  // no further thread could be started
     world->fail(static_cast<int>(threads.size()), std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpins = 400;  // some ten microseconds; a rank that is at work arrives sooner
+constexpr int kSpins = 400;  // about ten microseconds; a rank that is running arrives sooner
 
 /// What the processor does between two checks.
 void pause() {
@@ -127,7 +127,7 @@ void ThreadGroup::wake_all() {
 }
 
 /// True as soon as ready(). False if the run was stopped, if hopeless() says that ready() will never hold, or
-/// after the timeout. kForever is for what the others do without waiting for anyone.
+/// after the timeout. kForever: no timeout, for things that the other ranks do without waiting for anyone.
 template <class Ready, class Hopeless>
 bool ThreadGroup::wait(Lock& lock, Member& mine, Patience patience, const Ready& ready,
                        const Hopeless& hopeless) {
@@ -158,7 +158,7 @@ void ThreadGroup::check_alive(int rank, const char* call) const {
   if (world_->aborted()) throw Aborted(concat(place(rank, call), ": stopped: ", world_->why()));
 }
 
-/// Stops the run before it releases the lock: no rank may wait for one that has left.
+/// Stops the run before the caller's lock is released: no rank may then wait for one that has left.
 void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& missing) const {
   check_alive(rank, call);
   std::vector<int> waited_for, left;

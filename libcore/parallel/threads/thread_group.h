@@ -17,7 +17,8 @@ namespace megalith {
 
 class ThreadGroup;
 
-/// What all groups of a run share: how it ends. Ranks are numbers of the run. Any thread may call.
+/// What all groups of a run share: whether, and why, the run was stopped. A rank here is its number in the
+/// run. Any thread may call.
 class ThreadWorld {
  public:
   ThreadWorld(int size, std::chrono::milliseconds timeout);
@@ -26,7 +27,7 @@ class ThreadWorld {
   int spins() const { return spins_; }
 
   bool aborted() const { return aborted_.load(); }
-  /// Why it was aborted: the first reason.
+  /// Why the run was aborted: the first reason.
   std::string why() const;
   /// Makes every later call of every group fail. Wakes no one: its caller may hold a group's lock. Keeps the
   /// first error that is not an Aborted; the others only follow from it.
@@ -35,8 +36,8 @@ class ThreadWorld {
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank. Called when all ranks have ended: until then an earlier one
-  /// may still come.
+  /// Throws the run's first error, with its rank. To be called when all ranks have ended: until then the
+  /// first error may not have been reported.
   void rethrow_error() const;
 
   void add(ThreadGroup*);
@@ -48,16 +49,17 @@ class ThreadWorld {
   const std::chrono::milliseconds timeout_;
   const int spins_;  // checks before a wait sleeps
   std::atomic<bool> aborted_{false};
-  std::mutex groups_mutex_;  // guards groups_; taken before a group's
+  std::mutex groups_mutex_;  // guards groups_; locked before a group's mutex
   std::vector<ThreadGroup*> groups_;
-  mutable std::mutex end_mutex_;  // guards what follows; taken after a group's
+  mutable std::mutex end_mutex_;  // guards the members below; locked after a group's mutex
   std::string why_;
   std::exception_ptr error_;
   int error_rank_ = -1;
 };
 
 /// A group of ranks that are threads of one process: where they meet, and the messages between them. `rank`
-/// and `peer` are places in the group; messages name ranks of the run. One thread at a time calls for a rank.
+/// and `peer` are places in the group; messages name ranks of the run. For each rank, one thread at a time
+/// calls.
 class ThreadGroup {
  public:
   /// `world_ranks`: the ranks of the members in the run.
@@ -85,8 +87,8 @@ class ThreadGroup {
   /// one will receive.
   void leave(int rank);
 
-  /// Hands a new group to its members: give() comes before a call, take() during it, so that the group is
-  /// there before anyone takes it. `giver`: the rank that called give().
+  /// Hands a new group to its members: give() is called before a collective call and take() during it, so
+  /// that the group is there before anyone takes it. `giver`: the rank that called give().
   void give(int rank, std::shared_ptr<ThreadGroup>);
   std::shared_ptr<ThreadGroup> take(int giver);
 
@@ -115,7 +117,7 @@ class ThreadGroup {
     std::shared_ptr<ThreadGroup> gift;
     size_t slot_bytes = 0;
     std::vector<Slot> slots;
-    std::vector<std::deque<Message>> mail;  // from each rank
+    std::vector<std::deque<Message>> mail;  // messages from each rank
   };
 
   Member& member(int rank) { return *members_[static_cast<size_t>(rank)]; }

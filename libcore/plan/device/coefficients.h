@@ -5,9 +5,10 @@
 
 namespace megalith {
 
-/// What no data sheet gives: the numbers of the time and memory model, fitted to measured runs. Each has a
-/// unit, physical bounds, and the value and spread that were believed before any fit (tools/plan_fit pulls
-/// towards that value). The values here are the fit to all published runs that docs/planner.md lists.
+/// Numbers of the time and memory model that no data sheet gives, fitted to measured runs. Each has a unit,
+/// physical bounds, and a prior: the value and spread assumed before any fit (tools/plan_fit pulls each
+/// number towards its prior). The installed values are the fit to all published runs that docs/planner.md
+/// lists.
 struct Coefficients {
   // matrix products
   double sustained_clock, clock_power_exponent, gemm_half_depth, wave_weight, misaligned_rate, narrow_rate,
@@ -30,7 +31,7 @@ struct Coefficients {
   double spread;
 };
 
-/// One of the coefficients, as documented and as read from a file.
+/// The description of one coefficient, for documentation and for reading a file of coefficients.
 struct CoefficientInfo {
   const char* name;
   const char* unit;
@@ -38,16 +39,17 @@ struct CoefficientInfo {
   double low, high;  // physical bounds
   double prior;      // the value assumed before any fit
   double width;      // relative spread of the prior
-  double fitted;     // to all runs
+  double fitted;     // the value fitted to all runs
   const char* meaning;
 };
 std::span<const CoefficientInfo> coefficient_table();
 
-/// The fit to all runs.
+/// The coefficients fitted to all runs.
 const Coefficients& fitted_coefficients();
 
 /// `fitted` with values replaced by the lines "name value" of a file ("#" begins a comment). kData with file
-/// and line when a name is unknown, or a value is not a number within its bounds; kNoInput.
+/// and line when a name is unknown, or a value is not a number within its bounds; kNoInput when the file
+/// cannot be read.
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted);
 
 }  // namespace megalith

@@ -75,7 +75,7 @@ std::string installed_file(const char* name) {
 }
 
 /// Seconds of the fastest of many calls. Newly started threads may share a core until the scheduler separates
-/// them: in the first fifty milliseconds a run can have half its later rate.
+/// them, so the calls of the first fifty milliseconds can be half as fast as later ones.
 double seconds_of(const auto& work) {
   constexpr double kProbed = 0.15;
   work();  // first call: page faults, primitive creation
@@ -132,15 +132,15 @@ std::vector<std::string> AcceleratorList::names() const {
   return names;
 }
 
-/// The short name that stands for another name.
+/// The entry for `wanted` that stands for another name; nullptr: none.
 const AcceleratorList::ShortName* AcceleratorList::short_name(const std::string& wanted) const {
   for (const ShortName& one : short_names_)
     if (folded(one.name) == wanted && folded(one.whole) != wanted) return &one;
   return nullptr;
 }
 
-/// The device of this name, otherwise, of those whose names begin so, the one with the most memory; nullptr:
-/// none.
+/// The device named `wanted`; otherwise, of those whose names begin with it, the one with the most memory;
+/// nullptr: none.
 const Accelerator* AcceleratorList::device(const std::string& wanted, const std::string& asked) const {
   const Accelerator* only = nullptr;
   int alike = 0;

@@ -20,8 +20,8 @@ struct Accelerator {
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
   double watts = 0;
   bool bfloat16 = true;  // otherwise the only 16-bit type is fp16
-  // For a processor, which has no data sheet; a profile may set these.
-  double attention_share = 0.25;  // of the matrix rate: attention, forward
+  // Used only for a CPU, which has no data sheet; a profile may set these.
+  double attention_share = 0.25;  // rate of attention's forward pass, relative to the matrix rate
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
   double op_start = 1e-6;         // seconds per op in addition to its work
 };
@@ -31,17 +31,18 @@ double power_share(const Accelerator&);
 /// The largest share of its peak that a device is assumed to sustain in products.
 inline constexpr double kMostSustained = 0.98;
 
-/// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml
-/// describes its format), and those of the user's files, which take precedence.
+/// The devices that a user can name: those of the file installed with the programs (docs/gpus.yaml describes
+/// its format), and those of the user's files, which take precedence.
 class AcceleratorList {
  public:
   /// kNoInput when a file is missing, kData with file and line when its contents are invalid.
   static AcceleratorList installed();
   void add_file(const std::string& path);
 
-  /// By name: case does not matter, and "-", " " and "_" are equal; a short name may stand for another short
-  /// name; the beginning of a name stands for the device with the most memory. kUsage with the nearest name
-  /// when unknown; kData when short names form a cycle or lead to no device.
+  /// Finds a device by its name. Case does not matter, and "-", " " and "_" are equal. A short name may stand
+  /// for another short name. The beginning of several names finds the one of these devices that has the most
+  /// memory. kUsage, with the nearest name, when the name is unknown; kData when short names form a cycle or
+  /// lead to no device.
   const Accelerator& find(const std::string& name) const;
   const std::vector<Accelerator>& devices() const { return devices_; }
   std::vector<std::string> names() const;  // the short ones first
@@ -66,8 +67,8 @@ std::vector<std::string> accelerator_names();
 /// The Accelerator::name of this machine's processor.
 inline constexpr char kLocalDevice[] = "this machine's processor";
 
-/// This machine's processor, with memory that all ranks share: the memory available now, and rates measured
-/// for about a third of a second.
+/// Measures the rates of this machine's processor for about a third of a second. Its memory is what is
+/// available now, and is shared by all ranks.
 Accelerator measure_this_machine();
 
 /// The devices that a plan is for.
@@ -75,18 +76,20 @@ struct Machine {
   Accelerator device;
   int world = 1;        // total number of devices
   int local_world = 1;  // devices per machine
-  /// The ranks of a machine are on one processor: `device` has a rank's share of its rates, or of its memory.
+  /// Set when the ranks of a machine run on one processor: `device` then holds one rank's share of the
+  /// processor's rates (shares_processor) or of its memory (shares_memory).
   bool shares_processor = false, shares_memory = false;
   int link_domain =
-      0;  // devices that the link joins, across machines or in part of one; 0: those of a machine
+      0;  // devices joined by the link, also of several machines or of a part of one; 0: local_world
 
   int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
 
-/// Gives the machine this many ranks, and each rank its share of what they have in common.
+/// Sets the number of ranks per machine. If they share the processor or its memory, rescales each rank's
+/// share.
 void set_local_world(Machine&, int ranks);
 
-/// No machine has more devices: a link that joins more than this joins several machines.
+/// The most devices of one machine: a link that joins more of them joins several machines.
 inline constexpr int kLargestMachine = 16;
 
 }  // namespace megalith

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// What is started on all machines of a problem.
+/// The command lines that start training on all machines of a problem.
 class Start {
  public:
   Start(const PlanProblem& problem, const Candidate& cut, bool ours) : p_(problem), c_(cut), ours_(ours) {}
@@ -22,7 +22,8 @@ class Start {
   int machines() const { return (p_.machine.world + each() - 1) / each(); }
   const Accelerator& device() const { return p_.machine.device; }
 
-  /// The command on one machine; `machines` and `place` in a form that its shell knows.
+  /// The command for one machine. `machines` and `place` are the number of machines and this machine's index:
+  /// numbers or shell variables.
   std::string torchrun(const std::string& machines, const char* place) const {
     return concat(environment(), "torchrun --nnodes ", machines, " --nproc_per_node ", each(),
                   " --node_rank ", place, " --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
@@ -38,7 +39,7 @@ class Start {
                            "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "));
   }
 
-  /// Slurm's notice before the time is over, at which our program saves; it would end Megatron.
+  /// Slurm's signal before the job's time is over: our program then saves, but Megatron would end.
   const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
 
   /// The memory for the ranks of a machine that share the planned processor, as a container's quantity.
@@ -48,7 +49,8 @@ class Start {
   }
 
  private:
-  /// X2: collectives that run next to products need a single queue before Blackwell; FSDP's need several.
+  /// X2: before Blackwell, collectives that run during matrix products need a single queue; FSDP's need
+  /// several.
   std::string environment() const {
     const bool blackwell = device().fp4_flops > 0, beside = c_.tensor > 1 || c_.context > 1;
     const bool needs_one = !blackwell && beside && c_.sharding < Sharding::kGradients && !on_processors();
@@ -58,7 +60,7 @@ class Start {
     return concat(ours_ ? "megalith-pretrain " : "pretrain_gpt.py ", model_options(p_.model, ours_),
                   ours_ ? p_.run_words : p_.megatron_words, ' ', launch_options(p_, c_, ours_));
   }
-  /// A shell that passes the program its rank from the launcher's variables.
+  /// A shell command that passes the rank from the launcher's variables to the program.
   std::string in_shell(const char* ranks) const {
     return " bash -c " +
            single_quoted(concat(ranks, environment(), "exec ", ours_ ? "" : "python ", program()));
@@ -79,7 +81,7 @@ std::string slurm(const Start& start) {
                 start.srun(), '\n');
 }
 
-/// The resource name of the devices in Kubernetes, from their vendor's plugin.
+/// The name of the devices as a Kubernetes resource, as the vendor's plugin defines it.
 const char* device_resource(const std::string& device) {
   if (device.starts_with("MI")) return "amd.com/gpu";
   return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910"

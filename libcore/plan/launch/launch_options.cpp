@@ -79,7 +79,7 @@ class Writer {
     if (p_.model.has_experts() && software.overlap_exchange) take("overlap-moe-expert-parallel-comm");
     if (!ours_ && c_.chunks > 1 && !software.overlap_messages) take("no-overlap-p2p-communication");
   }
-  /// ZeRO's stages. Megatron FSDP has checkpoints in its own format.
+  /// The options of the stage of ZeRO. Megatron FSDP needs its own checkpoint format.
   void add_sharding() {
     if (c_.sharding == Sharding::kOptimizer) decide("use-distributed-optimizer");
     if (c_.sharding <= Sharding::kOptimizer) return;
@@ -89,7 +89,7 @@ class Writer {
            c_.sharding == Sharding::kGradients ? "optim_grads" : "optim_grads_params");
     decide("ckpt-format", "fsdp_dtensor");
   }
-  /// torchtitan's kind (kProducts) has no option.
+  /// kProducts, torchtitan's kind of recomputation, has no option.
   void add_recompute() {
     if (c_.recompute == Recomputed::kAttention || c_.recompute == Recomputed::kNormAct)
       decide("recompute-granularity", "selective");

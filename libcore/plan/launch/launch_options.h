@@ -11,7 +11,7 @@ namespace megalith {
 struct LaunchOption {
   std::string name;
   std::string value;    // empty: a flag
-  bool decided = true;  // by the plan; otherwise the run's precision, or how the program works
+  bool decided = true;  // chosen by the plan; false: given by the run's precision or program
 
   template <class V>
   void members(V&& visit) {  // see parallel/exchange.h
@@ -19,11 +19,11 @@ struct LaunchOption {
   }
 };
 
-/// The partition as Megatron's options, which megalith-pretrain accepts too; `ours`: uneven stages and ZeRO-2
-/// in the form of our trainer's options.
+/// The partition as Megatron's options, which megalith-pretrain accepts too. `ours`: writes uneven stages and
+/// ZeRO-2 as our trainer's own options instead.
 std::vector<LaunchOption> cut_options(const PlanProblem&, const Candidate&, bool ours = false);
 
-/// The same as text: "--tensor-model-parallel-size 8 …".
+/// cut_options() as text: "--tensor-model-parallel-size 8 …".
 std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 }  // namespace megalith

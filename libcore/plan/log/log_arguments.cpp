@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Whether the planner refuses an argument that is not an option of ours, with its value.
+/// Whether `name` is an argument that is not our option and whose value the planner refuses.
 bool is_refused(const LogArguments& in, const std::string& name, const RunFacts& run) {
   const ForeignOption* const option = in.has(name) ? logged_option(name) : nullptr;
   return option && refuses(*option, in.words(name)) && !lifted(*option, in.words(name), run);

@@ -12,7 +12,7 @@
 namespace megalith {
 
 /// The table of arguments in a Megatron-LM log: names with "_", values as Python prints them ("True", "None",
-/// "['a2a']", "torch.float32"). Refers to what it was made from.
+/// "['a2a']", "torch.float32"). Keeps references to the constructor's arguments, which must outlive it.
 class LogArguments {
  public:
   LogArguments(const std::map<std::string, std::string>& arguments, const std::string& path)
@@ -20,9 +20,10 @@ class LogArguments {
 
   /// The printed value; empty when the name is missing.
   std::string word(const std::string& name) const;
-  /// Whether it is present and not None.
+  /// Whether the log has the argument and its value is not None.
   bool has(const std::string& name) const;
-  /// From 0 to 2^30; kData for anything else; `otherwise` when it has no value.
+  /// The value as an integer from 0 to 2^30; `otherwise` when the argument has no value. kData for any other
+  /// value.
   int number(const char* name, int otherwise) const;
   double share(const char* name, double otherwise) const;  // from 0 to 1
   bool flag(const char* name, bool otherwise) const;
@@ -36,22 +37,23 @@ class LogArguments {
     }
     refuse(name, known);
   }
-  /// As words of a command line: "['a', 'b']" gives two, "True" gives true.
+  /// The value as words of a command line: "['a', 'b']" gives two words, "True" gives true.
   std::vector<std::string> words(const std::string& name) const;
 
   const std::map<std::string, std::string>& all() const { return arguments_; }
   const std::string& path() const { return path_; }
-  /// kUsage: the planner cannot price what the log contains.
+  /// Throws kUsage: the planner cannot price the value of this argument.
   [[noreturn]] void unpriced(const std::string& name) const;
 
  private:
-  [[noreturn]] void refuse(const char* name, const std::string& wanted) const;  // kData
+  [[noreturn]] void refuse(const char* name, const std::string& wanted) const;  // throws kData
 
   const std::map<std::string, std::string>& arguments_;
   const std::string& path_;
 };
 
-/// Throws for an argument that changes memory or time and whose value is not priced (unpriced()).
+/// Calls unpriced() for an argument that changes memory or time and has a value that the planner cannot
+/// price.
 void refuse_unpriced(const LogArguments&, const RunKind&);
 
 }  // namespace megalith

@@ -15,7 +15,7 @@ void take_experts(const LogArguments& in, ModelShape& m, Problems& problems) {
   for (const Field& field : fields_of(m)) {
     const std::string name = json_key(field.name);
     if (!name.starts_with("moe_") || !in.has(name)) continue;
-    if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;  // none is dropped
+    if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;  // no limit
     const bool pattern = name == "moe_layer_freq";  // has brackets of its own
     set_field(field, pattern ? std::vector{in.word(name)} : in.words(name), {in.path(), name}, problems);
   }

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// The model of a logged run: `base` with what the log's arguments name, by the rules of the options of the
-/// same names. kData, with every complaint, when it breaks them.
+/// The model of a logged run: `base` with the sizes and features that the log's arguments give. The rules are
+/// those of the options with the same names; kData, with every complaint, when the model breaks them.
 ModelShape logged_shape(const LogArguments& in, ModelShape base);
 
 }  // namespace megalith

@@ -34,7 +34,7 @@ void take_argument(std::string_view line, MegatronLog& log) {
   const size_t end = line.find_first_not_of('.', dots + 1);
   if (end == line.npos || line[end] != ' ') return;
   const std::string_view name = trim(line.substr(0, dots));
-  const size_t blank = name.rfind(' ');  // before it a rank or a time
+  const size_t blank = name.rfind(' ');  // a rank or a time may precede the name
   log.arguments[std::string(blank == name.npos ? name : name.substr(blank + 1))] =
       std::string(trim(line.substr(end)));
 }
@@ -70,7 +70,8 @@ void take_sharding(const LogArguments& in, Candidate& c) {
   if (strategy == "optim") c.sharding = Sharding::kOptimizer;
 }
 
-/// The pipeline's partition: chunks first, since the layers at the ends are counted with them (L2).
+/// The pipeline's partition. Sets the chunks first: the layers of the first and last stage depend on them
+/// (L2).
 void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
   const bool loss = in.flag("account_for_loss_in_pipeline_split", false);
@@ -85,7 +86,7 @@ void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   c.counts_head = loss;
 }
 
-/// The layers of each stage, where the log has a table of them.
+/// The layers of each stage if the log has a table of them.
 void take_layout(const LogArguments& in, const Candidate& c, PlanProblem& p) {
   constexpr char kLayout[] = "pipeline_model_parallel_layout";
   p.stage_layers.clear();
@@ -96,7 +97,7 @@ void take_layout(const LogArguments& in, const Candidate& c, PlanProblem& p) {
     in.unpriced(kLayout);  // a table of interleaved stages
 }
 
-/// The precision of the run. kUsage where the device does not support it.
+/// The precision of the run. kUsage when the device does not support it.
 void take_precision(const LogArguments& in, PlanProblem& p) {
   if (in.has("fp8")) p.precision = in.word("fp8_recipe") == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   if (in.has("fp4")) p.precision = Precision::kNvfp4;
@@ -110,7 +111,7 @@ void take_precision(const LogArguments& in, PlanProblem& p) {
          ", in which the run computed; give the --gpu that it ran on");
 }
 
-/// How the program works; what the log does not say keeps the command line's value.
+/// How the program works. Arguments that the log lacks keep the command line's values.
 void take_software(const LogArguments& in, Software& software) {
   if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
   software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
@@ -126,7 +127,7 @@ void take_software(const LogArguments& in, Software& software) {
   if (backend == "AttnBackend.flash") software.attention = AttentionKernel::kFlash2;
 }
 
-/// Refuses what changes memory or time and has no price.
+/// Refuses arguments that change memory or time and have no price.
 void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
   const bool narrow = p.half() && p.precision != Precision::kHalf;
   refuse_unpriced(in, {.context = c.context > 1,
@@ -138,7 +139,7 @@ void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate
 /// A figure of the run and its prediction.
 struct Comparison {
   const char *what, *member, *unit;
-  double predicted, measured, scale;  // in the text: in `scale` of the member's unit
+  double predicted, measured, scale;  // the text divides by `scale`
   double percent() const { return 100 * (predicted / measured - 1); }
 };
 
@@ -258,7 +259,7 @@ Coefficients anchored(const MegatronLog& log, const LoggedRun& run) {
     return make_plan(p, run.candidate).time.total();
   };
   double low = 0.3,
-         high = 1.18;  // of the rates: a run that needs more is from another machine or program
+         high = 1.18;  // bounds of the rates' factor: beyond them the run is of another machine or program
   if (seconds(low) < log.seconds || seconds(high) > log.seconds)
     fail(ErrorKind::kUsage, "--anchor: the run took ", format_fixed(log.seconds, 3),
          " s a step and is predicted with ", format_fixed(seconds(1), 3),

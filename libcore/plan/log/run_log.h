@@ -12,13 +12,14 @@ namespace megalith {
 /// What Megatron-LM's training log says about a run.
 struct MegatronLog {
   std::map<std::string, std::string> arguments;  // its table of arguments, by name with "_"
-  double seconds = 0;                            // median of a step; the first fifth of the steps is left out
-  std::optional<double> allocated, reserved;     // bytes, the largest that it printed
+  double seconds = 0;                            // median step time, without the first fifth of the steps
+  std::optional<double> allocated, reserved;     // bytes, the largest in the log
 };
 
 /// Reads a log. kNoInput; kData when it has no "elapsed time per iteration (ms)".
 MegatronLog read_run_log(const std::string& path);
-/// Whether the text has such a line; and the log of a text that has already been read.
+/// is_run_log(): whether the text has a line with that step time. parse_run_log(): the log in a text that has
+/// already been read from `path`.
 bool is_run_log(const std::string& text);
 MegatronLog parse_run_log(const std::string& text, const std::string& path);
 
@@ -31,17 +32,16 @@ struct LoggedRun {
 };
 LoggedRun logged_run(const MegatronLog&, const PlanProblem& base, const std::string& path);
 
-/// The arguments of the log that every plan requires, as if from a command line: sizes of the model, the
-/// batch and the world.
+/// The log's values of the options that every plan requires: sizes of the model, the batch and the world.
 Json needed_of(const MegatronLog&);
 
-/// Predicted against measured, a line for each figure in the log; and the same as one JSON object.
+/// Compares prediction and measurement for each figure in the log: as one line each, or as one JSON object.
 std::string verify_text(const MegatronLog&, const LoggedRun&);
 std::string verify_json(const MegatronLog&, const LoggedRun&);
 
-/// Coefficients with which the logged run is predicted as measured: the rates of products and of memory are
-/// scaled by one factor, within their bounds; communication is unchanged. kUsage when the factor would exceed
-/// the bounds.
+/// Coefficients with which the run's predicted step time is the measured one: the rates of products and of
+/// memory are scaled by one factor; communication is unchanged. kUsage when the factor would exceed its
+/// bounds.
 Coefficients anchored(const MegatronLog&, const LoggedRun&);
 
 }  // namespace megalith

@@ -20,8 +20,8 @@ int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   const int between = p.model.layers - c.first_layers - c.last_layers;
   const int each = between / others, more = between % others;
   if (more == 0) return each;
-  // The extra layers go to the last stages that share, but not to the pipeline's last stage, which may have
-  // the head: late stages hold few microbatches.
+  // The late stages take the extra layers: they hold few microbatches. The pipeline's last stage takes none:
+  // it may have the head.
   const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
   return each + (place < end && place >= end - more ? 1 : 0);
 }
@@ -33,7 +33,7 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
     for (int before = 0; before < stage; ++before) begin += stage_layers(p, c, before);
     return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
   }
-  // L2: the very first chunk may be one layer short if the embedding counts as one.
+  // L2: if the embedding counts as a layer, the first chunk has one layer less.
   const int parts = c.pipeline * c.chunks, each = (counted_layers(p, c) + parts - 1) / parts;
   const int embedding = c.counts_embedding ? 1 : 0;
   int plain = 0;

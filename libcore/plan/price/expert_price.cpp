@@ -19,8 +19,8 @@ struct ExpertPricer {
   const LayerShape& s;
   const ModelShape& m = r.p.model;
   double tokens = tokens_of(r.p, s);
-  double sent = tokens * m.router_topk;       // copies that leave
-  double mean_rows = sent * s.expert_tensor;  // that arrive: the ranks of an expert's matrices share theirs
+  double sent = tokens * m.router_topk;       // copies of tokens that leave
+  double mean_rows = sent * s.expert_tensor;  // copies that arrive: ranks of one expert exchange theirs
   double local = static_cast<double>(m.expert_count()) / s.expert;
   double ffn = static_cast<double>(m.expert_ffn) / s.expert_tensor;
   TokenImbalance load = m.rank_imbalance(s.expert);
@@ -29,19 +29,19 @@ struct ExpertPricer {
   double h = m.hidden, e = r.e, g = gates(m);
 
   double grouped(double out, double in) const { return r.grouped_product(rows / local, out, in, local); }
-  /// The product of the weights' gradients, whose inner dimension is each expert's tokens.
+  /// The product for the weights' gradients: its inner dimension is the number of an expert's tokens.
   double grouped_gradient(double out, double in) const {
     return r.grouped_product(out, in, rows / local, local);
   }
-  /// Scores, their softmax, the choice and the counts of the tokens, in fp32.
+  /// The router: scores, softmax, the choice of experts and the counts of tokens, in fp32.
   double router(bool forward) const {
     const double experts = m.expert_count(), passes = 4.0 * 6 * tokens * experts;
     const double one = r.product(tokens, experts, h, r.peak);
     return (forward ? one : r.product(tokens, h, experts, r.peak) + r.product(experts, h, tokens, r.peak)) +
            r.stream(passes);
   }
-  /// Copies are sorted by expert; where tokens of several ranks arrive for several experts, they are sorted
-  /// once more by the rank's own experts. The same on the way back, with the sum over a token's copies.
+  /// Copies of tokens are sorted by expert. If copies from several ranks arrive for several experts, the rank
+  /// sorts them again by its own experts. The way back undoes this and sums each token's copies.
   double permutations() const {
     const bool sorted_again = s.expert > 1 && local > 1;
     const double bytes = 2 * e * h * (2 * sent + (sorted_again ? 2 * rows : 0));
@@ -64,7 +64,8 @@ struct ExpertPricer {
     return r.k.routing_launches + r.k.expert_launches * casts * local;
   }
 
-  /// There and back. A gather sends all tokens to all ranks, whatever their experts.
+  /// Seconds of tokens to their experts and back. A gather sends all tokens to all ranks, whichever experts
+  /// they chose.
   double exchange() const {
     const double uneven = m.dispatcher == Dispatcher::kAllGather ? 1 : fullest;
     const double shared =
@@ -91,14 +92,14 @@ struct ExpertPricer {
     const double saved = r.narrow() ? most * (h + ffn) * (e - 1) : 0;
     out.kept_tokens = most * h * e;
     out.kept_act = act;
-    // In addition their weights, and each token's scores, probabilities and choices.
+    // Also kept: the weights of the copies, and each token's scores, probabilities and choices.
     out.kept = out.kept_tokens + g * act + act - saved + 4 * most + 9 * tokens * m.expert_count();
     out.transient = 2 * e * h * most;
     return out;
   }
 };
 
-/// The mean number of machines, out of `machines`, with expert groups that a token may choose from: every
+/// The mean number of machines, out of `machines`, that have some of a token's chosen expert groups if every
 /// group is equally likely.
 double machines_of_groups(const ModelShape& m, double machines) {
   if (!m.router_groups || !m.group_topk) return machines;
@@ -121,7 +122,8 @@ TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   out.inside = bytes * tokens * copies * (here - 1) / s.expert;
   out.outside = bytes * tokens * copies * elsewhere;
   if (m.dispatcher == Dispatcher::kFlex && out.machines > 1) {
-    // The machines with some of a token's experts, if the router chooses evenly among all that it may.
+    // The machines that have some of a token's experts if the router chooses evenly among the experts that it
+    // may choose.
     const double among = machines_of_groups(m, out.machines);
     const double visited = among * (1 - std::pow(1 - 1 / among, m.router_topk));
     out.outside = bytes * tokens * visited * elsewhere;

@@ -8,14 +8,14 @@ namespace {
 
 // "Belief": as in layer_price.cpp. "Guide": NVIDIA, Matrix Multiplication Background User's Guide.
 
-/// The share of the longer time by which host and device wait for each other where both take equally long.
-/// Belief.
+/// If host and device take equally long, they wait for each other for this share of that time. Belief.
 constexpr double kTogether = 0.06;
-/// The share of the sum of two times that each is where they are equal.
+/// Each of two equal times is this share of their sum.
 constexpr double kEqualTimes = 0.5;
 /// 16-bit elements in 128 bytes; an A100 multiplies best in multiples of this. Guide.
 constexpr double kAlignedElements = 64;
-/// Outputs of the tiles into which cuBLAS cuts a product: of the two the larger has the highest rates. Guide.
+/// Sizes of the output tiles into which cuBLAS cuts a product: 128 x 256, which is the faster, and 128 x 128.
+/// Guide.
 constexpr double kTileRows = 128, kTileColumns = 256, kSmallTileColumns = 128;
 /// The rate of small tiles relative to large ones: they read their inputs more often. Belief.
 constexpr double kSmallTile = 0.9;
@@ -26,8 +26,8 @@ bool aligned(double size) {
   return std::fmod(size, kAlignedElements) == 0;
 }
 
-/// How much slower than their average multiprocessor `count` outputs of rows x columns are when cut into
-/// tiles.
+/// The share of the rate that `count` outputs of rows x columns keep when they are cut into tiles, which do
+/// not fill all multiprocessors.
 double wave_share(const KernelRates& r, double rows, double columns, double count) {
   if (r.cpu()) return 1;
   const auto share_of = [&](double tile_rows, double tile_columns) {
@@ -102,7 +102,8 @@ double KernelRates::flash_rate(double channels) const {
   const AttentionKernel kernel = p.software.attention;
   const auto coefficient = flash_coefficient(kernel);
   double rate = coefficient ? k.*coefficient : k.fused_rate;
-  // On devices with 8-bit matrix instructions the public flash kernels use those of the previous generation.
+  // On devices with 8-bit matrix instructions, the public flash kernels use the previous generation's
+  // instructions.
   if (kernel != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
   return rate * channels / (channels + k.head_half_depth);
 }

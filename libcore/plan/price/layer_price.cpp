@@ -33,26 +33,26 @@ constexpr Passes kTensorsBelow16Bits{1, 2};  // inputs, and in the backward pass
 
 // Attention. A causal mask leaves half of the scores; kernels that do not store the scores compute only that
 // half.
-constexpr Passes kFlashWork{1, 2.5};         // of two masked products: five (Dao 2023, arXiv 2307.08691)
-constexpr Passes kKeptWork{2, 4};            // the same without a mask: two products, then four; count
-constexpr Passes kKeptKernels{4, 8};         // kernels: products, softmax, dropout; count
-constexpr Passes kSoftmaxPasses{4, 7};       // over the scores, for products and a joined softmax; count
+constexpr Passes kFlashWork{1, 2.5};    // of masked_flops(): 2 products, then 5 (Dao 2023, arXiv 2307.08691)
+constexpr Passes kKeptWork{2, 4};       // of masked_flops(), without the mask: 2 products, then 4; count
+constexpr Passes kKeptKernels{4, 8};    // kernels: products, softmax, dropout; count
+constexpr Passes kSoftmaxPasses{4, 7};  // over the scores, for products and a fused softmax; count
 constexpr Passes kDropoutPasses{2.5, 2.5};   // one read, one written, a mask of one byte; count
-constexpr int kJoinedSoftmaxTokens = 16384;  // the most that Megatron's joined kernel supports (rule F1)
-constexpr int kJoinedSoftmaxHeads = 4;       // it supports multiples of this many heads * samples (rule F1)
+constexpr int kJoinedSoftmaxTokens = 16384;  // the most that Megatron's fused kernel supports (rule F1)
+constexpr int kJoinedSoftmaxHeads = 4;       // that kernel needs a multiple of this many heads * samples (F1)
 constexpr int kMatrixChannels = 8;    // 16-bit channels in the 16-byte words of the matrix units; count
 constexpr double kLogSumExp = kFp32;  // bytes per head and token that kernels without scores keep; count
 
 // Memory-bound work: passes over activations; a layer has two norms and two residual sums.
 constexpr double kNorms = 2, kResiduals = 2;
-constexpr Passes kNormPasses{2, 4};  // with one kernel, including the residual's gradient; count
-constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // more with PyTorch's operators, in fp32; belief
-constexpr Passes kResidualPasses{3, 2};    // of the sum; dropout reads or writes a mask of one byte; count
-constexpr double kRotaryPasses = 2;        // with one kernel; count
-constexpr double kEagerRotaryPasses = 10;  // by PyTorch's operators: halves, two products, a sum; belief
-constexpr Passes kRotaryShare{1, 1.2};     // of these, in each pass; belief
-constexpr Passes kEagerActivationPasses{2, 4};  // more where PyTorch has an operator per step; count
-constexpr double kCopyPasses = 2;               // of the projection that is split or joined; count
+constexpr Passes kNormPasses{2, 4};  // with a fused kernel, including the residual's gradient; count
+constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // added by PyTorch's operators, in fp32; belief
+constexpr Passes kResidualPasses{3, 2};         // of the residual sum; dropout adds a mask of one byte; count
+constexpr double kRotaryPasses = 2;             // with a fused kernel; count
+constexpr double kEagerRotaryPasses = 10;       // by PyTorch's operators: halves, two products, a sum; belief
+constexpr Passes kRotaryShare{1, 1.2};          // of the rotary passes, in each pass of training; belief
+constexpr Passes kEagerActivationPasses{2, 4};  // in addition, with one PyTorch operator per step; count
+constexpr double kCopyPasses = 2;               // over the qkv projection when it is split or joined; count
 constexpr double kElementKernels = 6;           // two norms, two sums, rotation, activation; count
 constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;  // row, result, gradient; fp32 sum; count
 
@@ -61,26 +61,26 @@ constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;  // row, res
 constexpr double kLayerKernels = 12;  // products, their biases, views that copy
 constexpr double kFusedNormKernels = 2, kEagerNormKernels = 14;
 constexpr double kFusedActivationKernels = 1, kEagerActivationKernels = 4;
-constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // for both sums, with dropout and without
+constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // both sums: with dropout, without it
 constexpr double kFusedRotaryKernels = 2, kEagerRotaryKernels = 14;
 constexpr double kFlashKernels = 4, kJoinedSoftmaxKernels = 6, kTorchSoftmaxKernels = 16;
-constexpr double kTensorKernels = 8;    // collectives of the tensor ranks, and what waits for them
+constexpr double kTensorKernels = 8;    // collectives of tensor ranks, and kernels that wait for them
 constexpr double kCastKernels = 12;     // products below 16 bits: casts, scales
-constexpr double kLatentKernels = 10;   // four more products, two norms, heads put together
-constexpr Passes kPassKernels{1, 1.7};  // of the sum, in each pass
+constexpr double kLatentKernels = 10;   // four more products, two norms, joining the heads
+constexpr Passes kPassKernels{1, 1.7};  // share of all these kernels, in each pass
 
 // What ranks exchange.
-constexpr double kWeightGradients = 0.5;  // of the backward products: they run during an exchange; count
-constexpr double kPartOfOverlap = 0.5;    // of tensor_overlap, which such an exchange reaches; belief
+constexpr double kWeightGradients = 0.5;  // share of backward products that run during an exchange; count
+constexpr double kPartOfOverlap = 0.5;    // share of tensor_overlap that this exchange reaches; belief
 constexpr double kKeysAndValues = 2;      // count
-constexpr Passes kContextRounds{1, 2};    // keys and values, and again with their gradients; count
+constexpr Passes kContextRounds{1, 2};    // keys and values; then again, and their gradients; count
 
 // The head's logits: bytes per logit that are moved in a step, and bytes per logit that are kept.
 constexpr double kFusedLossBytes = 8;        // belief
 constexpr double kTorchLossBytes = 32;       // belief
 constexpr double kMegatronLossBytes = 20;    // belief
 constexpr double kFusedLossKept = 4;         // one copy in fp32; count
-constexpr double kTorchLossKept = 6;         // in addition to logit_copies: in fp32 and in 16 bits; count
+constexpr double kTorchLossKept = 6;         // besides logit_copies: in fp32 and in 16 bits; count
 constexpr double kFp32LossKept = 2 * kFp32;  // logits and their gradient; count
 constexpr double kRowsLossKept = kFp32;      // the gradient replaces the logits; model/head.cpp
 
@@ -88,15 +88,13 @@ constexpr double kRowsLossKept = kFp32;      // the gradient replaces the logits
 constexpr double kMask = 1;                      // of dropout, per element
 constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, per element: an
                                                  // fp32 and a 16-bit copy, times eager_kept; count
-constexpr double kAroundNorm = 2;  // what a norm reads and the next product reads: of the head, and of latent
-                                   // attention's compressed tensors; count
+constexpr double kAroundNorm = 2;  // a norm's kept input and result: head, latent attention; count
 constexpr double kPredictionKept = 2 * kAroundNorm;  // the previous token's state and an embedding; count
-constexpr double kActivated = 1;  // results of the activation that are kept, with one kernel; count
-constexpr double kEagerActivated =
-    2;  // with PyTorch's operators also SiLU's own, which the gate scales; count
+constexpr double kActivated = 1;        // kept results of the activation, with a fused kernel; count
+constexpr double kEagerActivated = 2;   // with PyTorch's operators also SiLU's result before the gate; count
 constexpr double kEverySecond = 0.5;    // products that torchtitan's selective-op keeps
 constexpr double kTokenId = 8;          // bytes per input of the embedding (int64)
-constexpr double kScoreTransients = 3;  // a layer's raw scores and two gradients of them; count
+constexpr double kScoreTransients = 3;  // a layer's raw scores and two gradients of scores; count
 constexpr double kGathered = 2;         // a layer's input with all tensor ranks' parts, and its gradient
 
 bool has_dropout(const ModelConfig& m) {
@@ -119,11 +117,11 @@ struct Pricer : KernelRates {
   ExpertPrice experts = {};
 
   double q() const { return m.query_width() / s.tensor; }
-  /// Width of the keys; latent attention computes those of every head.
+  /// Width of the keys; latent attention computes keys for every head.
   double kv() const { return m.latent_attention ? q() : local_key_width(m, s.tensor); }
   double attended() const { return m.output_width() / s.tensor; }  // input of the output projection
   double qkv() const { return m.latent_attention ? 2 * q() + attended() : q() + 2 * kv(); }
-  /// Width of what every token passes after attention: the dense block, or the shared experts.
+  /// Width of the feed-forward part that every token passes: the dense block, or the shared experts.
   double ffn() const { return static_cast<double>(routed ? m.shared_ffn : m.ffn_hidden) / s.tensor; }
   double scores() const { return n * m.seq_length * m.heads / s.tensor; }  // elements of the [s, s] matrices
   bool keeps_scores() const {
@@ -131,8 +129,8 @@ struct Pricer : KernelRates {
   }
   double layer_product(double out, double in) const { return product(n, out, in, product_flops()); }
 
-  /// Applies `one` to the sizes of the products before attention: the joined projection of queries, keys and
-  /// values, or those of latent attention down to the ranks and up to the heads.
+  /// Sums `one` over the sizes of the products before attention: the joint projection of queries, keys and
+  /// values, or latent attention's projections down to the ranks and up to the heads.
   double sum_inputs(const auto& one) const {
     if (!m.latent_attention) return one(qkv(), m.hidden);
     const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / s.tensor;
@@ -145,7 +143,7 @@ struct Pricer : KernelRates {
     return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) +
            narrowing(kTensorsBelow16Bits.forward);
   }
-  /// The gradients of a product.
+  /// Seconds of the two gradients of a product.
   double both(double out, double in) const {
     return layer_product(in, out) + product(out, in, n, product_flops());
   }
@@ -160,15 +158,15 @@ struct Pricer : KernelRates {
                    : both(gates() * ffn(), m.hidden) + both(m.hidden, ffn());
   }
   double gates() const { return megalith::gates(m); }
-  /// Casts of the products' inputs to 8 bits or less: read, and written in both orders. The hidden width is
-  /// the input of two products.
+  /// Casts of the products' inputs to 8 bits or less: each is read, and written in both orders. Two products
+  /// have an input of the hidden width.
   double narrowing(double tensors) const {
     if (!narrow()) return 0;
     return tensors * stream(n * (2 * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
   }
 
-  double masked_flops() const { return n * m.seq_length * (q() + attended()); }  // of both products
-  /// Channels per head, the mean of both products.
+  double masked_flops() const { return n * m.seq_length * (q() + attended()); }  // attention's products
+  /// Channels per head: the mean over the two products of attention.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
   /// Passes over the scores in memory.
   double score_passes(bool forward) const {
@@ -181,8 +179,8 @@ struct Pricer : KernelRates {
     return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= kJoinedSoftmaxTokens &&
            m.heads / s.tensor * s.micro_batch % kJoinedSoftmaxHeads == 0;
   }
-  /// The matrix units read rows of whole 16-byte words: a head of 108 or 150 16-bit channels starts between
-  /// two words, so its products run on the vector units, at the data sheet's fp32 rate.
+  /// The matrix units read rows in whole 16-byte words. A head of 108 or 150 16-bit channels is not a whole
+  /// number of words, so its products run on the vector units, at the data sheet's fp32 rate.
   double score_flops() const {
     return cpu() || !p.half() || m.kv_channels % kMatrixChannels == 0 ? peak : k.vector_rate * d.float_flops;
   }
@@ -210,11 +208,13 @@ struct Pricer : KernelRates {
            (w.fused_rope || w.compiled ? kRotaryPasses * e : kEagerRotaryPasses * e);
   }
   double activation_bytes(bool forward) const {  // per element of the feed-forward size
-    // Forward: gates read, result written. Backward: gates and a gradient read, the gates' gradients written.
+    // Forward: reads the gates, writes the result. Backward: reads the gates and a gradient, writes the
+    // gates' gradients.
     const double fused = forward ? gates() + 1 : 2 * gates() + 1;
     return e * (fused + (w.fused_activation || w.compiled ? 0 : kEagerActivationPasses.of(forward)));
   }
-  /// The projection is split, and its gradient joined, in memory, except by kernels that read it whole.
+  /// The qkv projection is split in memory, and its gradient joined there, unless the attention kernel reads
+  /// the whole projection.
   double copy_bytes() const { return w.attention == AttentionKernel::kFused ? 0 : kCopyPasses * e; }
   double elementwise(bool forward) const {
     return (n * share * m.hidden * (norm_bytes(forward) + residual_bytes(forward)) +
@@ -224,7 +224,8 @@ struct Pricer : KernelRates {
            kElementKernels * gap();
   }
 
-  /// Kernels that the host starts for a layer. Host and device overlap: the shorter time is hidden.
+  /// Kernels that the host starts for a layer. Host and device work at the same time, so the shorter of their
+  /// times is hidden.
   double launches(bool forward) const {
     double count = kLayerKernels;
     count += w.fused_norm && !w.cast_norm ? kFusedNormKernels : kEagerNormKernels;
@@ -244,17 +245,17 @@ struct Pricer : KernelRates {
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
-    // Overlap with pieces of products requires sequence parallelism and buffers within reach of the link.
+    // Overlap with pieces of products requires sequence parallelism and tensor ranks that the link joins.
     const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
     const auto exposed = [](double exchanged, double work, double hidden) {
       return exchanged - hidden * std::min(exchanged, work);
     };
     // Around attention, and around the dense block or the shared experts.
     const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = kHalvesOfAllReduce * blocks * one;
-    const double gathered = s.sequence ? blocks * one : 0;  // inputs of weights' gradients, again
+    const double gathered = s.sequence ? blocks * one : 0;  // inputs gathered a second time
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
     if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
-    // The gradient's reduction overlaps the weights' gradients.
+    // The reduction of the input's gradient overlaps the products for the weights' gradients.
     return exposed(all, kWeightGradients * linears_backward(), kPartOfOverlap * k.tensor_overlap) + gathered;
   }
   double context_comm(bool forward) const {
@@ -270,7 +271,7 @@ struct Pricer : KernelRates {
   double vocab() const { return static_cast<double>(m.padded_vocab(s.tensor)) / s.tensor; }
   /// Columns of the logits that a device works on.
   double logit_columns() const { return w.gathered_logits ? vocab() * s.tensor : vocab(); }
-  double head() const {  // forward and both gradients, and the softmax over the logits
+  double head() const {  // forward, both gradients, and the softmax over the logits
     const double moved = w.fused_cross_entropy ? kFusedLossBytes
                          : w.torch_loss        ? kTorchLossBytes
                                                : kMegatronLossBytes;
@@ -279,8 +280,8 @@ struct Pricer : KernelRates {
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
            product(vocab(), m.hidden, n, peak) + stream(n * logit_columns() * moved) + gather;
   }
-  /// Adding a microbatch's gradients to the buffer: read and written there, or first computed separately and
-  /// then added.
+  /// Seconds to add a microbatch's gradients to the buffer, which is read and written. Without
+  /// fused_gradients the gradients are first written separately and read again.
   double accumulation(double parameters) const {
     const double both = kReadAndWritten * (p.half() ? w.gradient_bytes : kFp32);
     return parameters * (w.fused_gradients ? both : both + kReadAndWritten * e) / bandwidth;
@@ -292,8 +293,8 @@ struct Pricer : KernelRates {
   double backward_work() const {
     return linears_backward() + attention(false) + elementwise(false) + experts.backward;
   }
-  /// The exchange of tokens with the experts, less what other microbatches' work, or the shared experts',
-  /// hides.
+  /// Exposed seconds of the exchange of tokens: without the part hidden by another microbatch's work or by
+  /// the shared experts.
   double exchange(bool forward) const {
     const double beside = w.overlap_exchange ? forward ? forward_work() : backward_work()
                           : m.shared_overlap ? block(forward)
@@ -301,8 +302,8 @@ struct Pricer : KernelRates {
     return experts.exchange - k.exchange_overlap * std::min(experts.exchange, beside);
   }
 
-  /// Recomputing a whole layer in the backward pass, including the host's time to save and restore the state
-  /// around it.
+  /// Additional seconds of a backward pass that recomputes the whole layer, including the host's time to save
+  /// and restore the state around it.
   double full_again(const LayerCost& once, double parameters) const {
     const double kernels = launches(true) + launches(false) + k.checkpoint_launches;
     const double sent = once.forward_sent() + once.backward_sent();
@@ -318,15 +319,15 @@ struct Pricer : KernelRates {
     return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
   }
 
-  /// A layer with `parameters` on a device.
+  /// The cost of a layer that has `parameters` parameters on a device.
   LayerCost layer(double parameters) const {
     LayerCost out;
     out.forward_exchange = exchange(true);
     out.backward_exchange = exchange(false);
     out.forward_comm = tensor_comm(true) + context_comm(true);
     out.backward_comm = tensor_comm(false) + context_comm(false);
-    // The host starts more kernels during an exchange, so where a layer waits for the host, the part of the
-    // exchange that faster products no longer hide does not add to the wait.
+    // The host starts kernels during an exchange too. Where a layer waits for the host, an exchange that
+    // faster products no longer hide therefore adds nothing to the wait.
     out.forward = with_host(forward_work() + out.forward_sent(), launches(true)) - out.forward_sent();
     out.backward =
         with_host(backward_work() + accumulation(parameters) + out.backward_sent(), launches(false)) -
@@ -342,9 +343,9 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Layers that predict further tokens, each followed by the head.
+  /// Seconds of one layer that predicts a further token, and of its head.
   double predictions(const LayerCost& layer) const {
-    const double joined = 2.0 * m.hidden / s.tensor;  // the previous token and an embedding, side by side
+    const double joined = 2.0 * m.hidden / s.tensor;  // the previous state and an embedding, side by side
     return layer.seconds() + layer_product(m.hidden, joined) + both(m.hidden, joined) + head();
   }
 
@@ -367,7 +368,8 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Bytes that a layer keeps for its backward pass, tensor by tensor: table 2 is for GELU with dropout.
+  /// Bytes that a layer keeps for its backward pass, counted tensor by tensor: table 2 holds only for GELU
+  /// with dropout.
   void keep(LayerCost& out) const {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? kResiduals * kMask * h * share : 0;
@@ -375,13 +377,13 @@ struct Pricer : KernelRates {
     const double rows = kNorms * e * h * (share + whole) + masks;  // norms' inputs and outputs
     const double inner = w.fused_norm || w.compiled ? 0 : k.eager_kept * kNormCopies * h * share;
     const double core = keeps_scores() ? scores() / n * score_bytes() : kLogSumExp * m.heads / s.tensor;
-    // PyTorch's rotation allocates queries and keys again, in addition to the projection that holds the
-    // values.
+    // PyTorch's rotation allocates queries and keys a second time: the projection that holds the values
+    // stays.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
     const double ranks = m.latent_attention ? kAroundNorm * (m.query_rank + m.key_rank) + m.key_rotated : 0;
     const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
-    // 8-bit products keep their inputs in 8 bits, saving one byte each for both norms' results and the
-    // activation's.
+    // 8-bit products keep their inputs in 8 bits, which saves one byte per element of the results of both
+    // norms and of the activation.
     const double saved = narrow() ? kNorms * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() *
@@ -415,7 +417,7 @@ struct Pricer : KernelRates {
     const double softmax = e, drop = m.attention_dropout > 0 ? kMask + e : 0;
     const double before = w.attention == AttentionKernel::kFusedSoftmax && w.keeps_softmax_input ? e : 0;
     return softmax + drop + before +
-           (w.attention == AttentionKernel::kTorch ? kFp32 : 0);  // PyTorch's softmax
+           (w.attention == AttentionKernel::kTorch ? kFp32 : 0);  // PyTorch's softmax is in fp32
   }
 };
 

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// What the price of one layer depends on.
+/// The choices of a candidate that the price of one layer depends on.
 struct LayerShape {
   int tensor = 1, context = 1, micro_batch = 1;
   bool sequence = false;
@@ -16,15 +16,15 @@ struct LayerShape {
   bool operator==(const LayerShape&) const = default;
 };
 
-/// One layer for one microbatch on one device of a LayerShape. Seconds and bytes.
+/// The cost of one layer for one microbatch on one device of a LayerShape, in seconds and bytes.
 struct LayerCost {
-  double forward = 0, backward = 0;            // a layer's work, without communication
-  double forward_comm = 0, backward_comm = 0;  // communication of tensor and context ranks, not hidden
+  double forward = 0, backward = 0;                    // a layer's work, without communication
+  double forward_comm = 0, backward_comm = 0;          // exposed communication of tensor and context ranks
   double forward_exchange = 0, backward_exchange = 0;  // tokens to their experts and back, not hidden
   double again_attention = 0, again_norm_act = 0, again_products = 0,
-         again_full = 0;  // what recomputation repeats
+         again_full = 0;  // seconds that each kind of recomputation repeats
   double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
-         kept_full = 0;  // bytes of a layer
+         kept_full = 0;  // bytes kept: without recomputation, and with each kind of it
 
   double forward_sent() const { return forward_comm + forward_exchange; }
   double backward_sent() const { return backward_comm + backward_exchange; }
@@ -37,21 +37,21 @@ struct LayerCost {
 
 /// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything in a
 /// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Where only
-/// some layers of a model have experts, the price's own layer is one with experts.
+/// some layers of a model have experts, the inherited LayerCost is that of a layer with experts.
 struct LayerPrice : LayerCost {
   LayerCost plain;                 // a layer without experts, in a model that has some
-  double head = 0, embedding = 0;  // forward and backward; the head with the layers of further predictions
-  double message = 0;              // bytes that the next stage receives, on each device
-  double sent = 0;                 // the part of them that a device sends
-  double put_together = 0;         // seconds until tensor ranks that received a part each have the whole
+  double head = 0, embedding = 0;  // seconds, both passes; head: with the layers of further predictions
+  double message = 0;              // bytes that each device of the next stage receives
+  double sent = 0;                 // the part of `message` that one device sends
+  double put_together = 0;         // seconds in which tensor ranks gather the parts that each received
 
   double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
   ParameterCount parameters;
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);
-/// Seconds of one op of this version's trainer (ops/op.h) on the device, by its name and cost: with the rates
-/// of the layers' price, without effects of a product's shape.
+/// Seconds of one op of this version's trainer (ops/op.h) on the device, given the op's name and cost. Uses
+/// the rates of price_layer(), but ignores effects of a product's shape.
 double op_seconds(const PlanProblem&, std::string_view op, const Cost&);
 inline LayerShape shape_of(const Candidate& c) {
   return {c.tensor, c.context, c.micro_batch, c.sequence, c.expert, c.expert_tensor};

@@ -6,7 +6,8 @@
 namespace megalith {
 namespace {
 
-/// The size of a ring above which NCCL uses trees, whose number of hops grows with the logarithm. Belief.
+/// The largest group for which NCCL uses a ring. Above it NCCL uses trees, whose number of hops grows with
+/// the logarithm of the size. Belief.
 constexpr int kLongestRing = 16;
 
 }  // namespace

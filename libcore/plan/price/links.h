@@ -8,8 +8,8 @@ namespace megalith {
 struct Link {
   double bandwidth = 1, latency = 0;
 };
-/// For a group of `ranks` ranks with distance `stride`. If a group has several ranks on a machine, their
-/// network devices work together.
+/// The link between `ranks` ranks whose numbers differ by `stride`. If a group has several ranks on a
+/// machine, their network devices work together.
 Link group_link(const PlanProblem&, int ranks, int stride);
 /// An all-reduce is a scatter and a gather.
 constexpr double kHalvesOfAllReduce = 2;

@@ -14,9 +14,10 @@ constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two, in fp32 or 
 /// processed: Qi et al. 2024 (arXiv 2405.15362).
 constexpr double kVHalfDivisor = 2, kVMinDivisor = 3;
 
-/// Messages of a pipeline rank at one time: one incoming and one outgoing, in each direction.
+/// Messages that a pipeline rank holds at one time: one incoming and one outgoing, in each direction.
 constexpr double kMessages = 4;
-/// Layers of which FSDP has all parameters at one time: the current one, and the next, which is gathered.
+/// Layers whose whole parameters FSDP holds at one time: the current one and the next, which is being
+/// gathered.
 constexpr double kLayersHeld = 2;
 /// Bytes of our own backend's scratch memory on a processor. Belief (layer_price.cpp), only for closed forms:
 /// the trainer's own count (trainer.h) decides what fits.
@@ -44,7 +45,7 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   return total;
 }
 
-/// Per parameter: 16-bit models have masters in addition to their weights.
+/// Bytes per parameter: the moments, and in 16-bit models also the fp32 master weights.
 double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? kMaster : 0) + (p.software.adam_8bit ? kEightBitMoments : kMoments);
 }
@@ -52,17 +53,18 @@ double optimizer_bytes(const PlanProblem& p) {
 void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
                MemoryEstimate& estimate) {
   const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
-  // Bytes that remain of both kinds of parameters if they are sharded from this stage of ZeRO on.
+  // Bytes on a device of a state with `bytes` per parameter that is sharded from ZeRO stage `from` on.
   const auto held = [&](double bytes, Sharding from) {
     const bool cut = c.sharding >= from;
     return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
            parameters.experts * bytes * (cut ? 1 / copies : 1.0);
   };
-  // 8- and 4-bit products keep their weights in 8 bits in both orders: the same number of bytes as 16 bits.
+  // 8- and 4-bit products keep their weights in 8 bits in both orders, which together take as many bytes as
+  // 16 bits.
   estimate.parameters = held(p.element(), Sharding::kParameters);
   estimate.gradients = held(p.half() ? p.software.gradient_bytes : kGradient, Sharding::kGradients);
   estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
-  // Only the ranks of the model's first copy save parameters; the estimate is for one of these.
+  // Only the ranks of the model's first replica save parameters; the estimate is for one of these.
   if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
@@ -77,7 +79,7 @@ double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPr
   const int stage = kind.stage;
   const double flight = chunks_in_flight(p, c, stage) / c.chunks;
   double kept = layer_activations(c, kind.layer(price), kind.layers) * flight;
-  if (c.recompute != Recomputed::kNone)  // during its backward pass a layer is complete again
+  if (c.recompute != Recomputed::kNone)  // during its backward pass, a layer holds everything again
     kept += price.kept - price.kept_of(c.recompute);
   if (stage == 0) kept += flight * price.kept_embedding;
   if (stage == c.pipeline - 1) kept += price.kept_head;
@@ -98,7 +100,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
 }
 
 double context_bytes(const PlanProblem& p, const Candidate& c) {
-  if (p.machine.device.multiprocessors == 0) return 0;  // a processor's program has none
+  if (p.machine.device.multiprocessors == 0) return 0;  // a CPU has no driver context
   const int groups = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1) + (c.context > 1) + (c.expert > 1);
   return p.coefficients->context_bytes + p.coefficients->group_bytes * groups;
 }
@@ -146,8 +148,8 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
                                                              : p.coefficients->slack;
   const double working = estimate.activations + estimate.logits + estimate.transient;
   estimate.fragmentation = slack * working;
-  // The memory that the exchange and the optimizer need during their step is allocated after the activations
-  // are freed. The allocator keeps both, and returns what is unused only when nothing else is left.
+  // The buffers of the gradients' exchange and of the optimizer's step are allocated after the activations
+  // are freed. The allocator keeps the memory of both, and returns unused memory only when no other is left.
   const double stepping =
       (c.data > 1 ? p.software.bucket_bytes : 0) +
       (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);

@@ -22,7 +22,7 @@ struct MemoryEstimate {
     return parameters + gradients + optimizer + activations + logits + transient + save_copy;
   }
   double reserved() const { return allocated() + fragmentation + cached; }
-  double device() const { return reserved() + context; }  // what nvidia-smi shows if the device has as much
+  double device() const { return reserved() + context; }  // what nvidia-smi shows if this much fits
   double needed() const { return allocated() + fragmentation + context; }  // the run fails with less
 };
 
@@ -31,7 +31,7 @@ struct MemoryPart {
   const char* name;
   const char* color;  // in HTML
   double (*value)(const MemoryEstimate&);
-  bool of_saves = false;  // nothing where a save copies nothing
+  bool of_saves = false;  // left out if saves copy nothing
 };
 inline constexpr MemoryPart kMemoryParts[] = {
     {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
@@ -55,8 +55,8 @@ double block_activations(const PlanProblem&, const Candidate&);
 
 /// Parameters on one device of a pipeline stage.
 struct StageParameters {
-  double shared = 0;   // shared with the ranks that have other data
-  double experts = 0;  // shared with those that hold the same experts
+  double shared = 0;   // parameters that all data and context ranks hold
+  double experts = 0;  // parameters that expert_data() ranks hold
   double sum() const { return shared + experts; }
 };
 StageParameters stage_parameters(const Candidate&, const ParameterCount&, const Layout::Kind&);

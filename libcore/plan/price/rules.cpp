@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Whether a candidate breaks a rule. If so and if `reason` is given, fills it: a search checks thousands of
-/// times and prints one.
+/// A rule with its id. broken() says whether a candidate breaks it, and then fills `reason` unless that is
+/// nullptr: a search checks thousands of candidates and prints one reason.
 struct Rule {
   const char* id;
   bool (*broken)(const PlanProblem&, const Candidate&, std::string* reason);
@@ -63,7 +63,8 @@ bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* r
                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
   });
 }
-/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
+/// "; nearest that work: 2, 4": the divisors of `value` next to `wanted` on each side; empty if there are
+/// none.
 std::string nearest_divisors(int value, int wanted) {
   int below = 0, above = 0;
   for (int d = 1; d <= value; ++d) {
@@ -111,7 +112,7 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// How to change a number of expert ranks that does not divide the ranks of a stage.
+/// Advice for a number of expert ranks that does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
     return concat("; expert-tensor must divide the ", ranks, " ranks of a pipeline stage");
@@ -233,7 +234,7 @@ bool batch_by_data(const PlanProblem& p, Candidate& c, std::string* reason) {
   });
 }
 
-/// The first rule that is broken, or nullptr.
+/// The id of the first broken rule; nullptr: none.
 const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason) {
   if (world_by_ranks(p, c, reason)) return "W1";
   if (batch_by_data(p, c, reason)) return "B1";

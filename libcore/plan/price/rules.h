@@ -16,10 +16,10 @@ struct Rejection {
 
 /// Sets data, microbatches and global_batch and checks every rule. Nothing when the candidate is legal.
 std::optional<Rejection> complete(const PlanProblem&, Candidate&);
-/// The same without a text: the rule's id, or nullptr when the candidate is legal.
+/// As complete(), but returns only the id of the broken rule; nullptr when the candidate is legal.
 const char* broken_rule(const PlanProblem&, Candidate&);
 
-/// "products in 4 bits" if the device does not support the precision; nullptr: it does.
+/// What the device lacks for the precision, such as "products in 4 bits"; nullptr: nothing.
 const char* missing_products(const Accelerator&, Precision);
 
 }  // namespace megalith

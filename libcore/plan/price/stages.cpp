@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-/// A layer that is `share` of the second one and otherwise the first.
+/// The weighted mean of two layers: `share` of the second, the rest of the first.
 LayerCost between(const LayerCost& first, const LayerCost& second, double share) {
   constexpr double LayerCost::*kAll[] = {&LayerCost::forward,
                                          &LayerCost::backward,
@@ -29,7 +29,8 @@ LayerCost between(const LayerCost& first, const LayerCost& second, double share)
   return out;
 }
 
-/// The stages in order; unless the user named them, equal neighbours are joined into one.
+/// The kinds of stages in order. Adjacent middle stages with equal layers are one kind, unless the user gave
+/// the layers of the stages.
 std::vector<Layout::Kind> every_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
   std::vector<Layout::Kind> kinds;
   for (int stage = 0; stage < c.pipeline; ++stage) {

@@ -7,21 +7,21 @@
 
 namespace megalith {
 
-/// Stages of a pipeline with equally many layers, and what else does not change while recomputation and
-/// sharding are tried.
+/// The parts of a candidate's price that do not change while recomputation and sharding are tried: the kinds
+/// of stages (a kind has equally many layers), the links, and the sum of tied embeddings.
 struct Layout {
   struct Kind {
-    int stage = 0;  // the earliest of them: it holds the most microbatches
+    int stage = 0;  // the earliest stage of this kind: it holds the most microbatches
     int layers = 0;
-    double times = 1;     // how many stages
-    int plain = 0;        // the layers without experts, in a model that has some
-    LayerCost mean = {};  // the mean of its layers, where they differ
+    double times = 1;     // number of stages of this kind
+    int plain = 0;        // the layers without experts; 0 for a dense model
+    LayerCost mean = {};  // mean cost of a layer if only some have experts
     const LayerCost& layer(const LayerPrice& price) const { return plain > 0 ? mean : price; }
   };
   std::vector<Kind> kinds;
-  Link data, message;  // of the data ranks, and to the next stage
-  Link expert_data;    // of the ranks that hold the same experts
-  double tied = 0;     // seconds for the gradient of tied embeddings
+  Link data, message;  // between data ranks, and to the next stage
+  Link expert_data;    // between the ranks that hold the same experts
+  double tied = 0;     // seconds to sum the gradient of tied embeddings
   double machine_doublings = 0;
 };
 Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);

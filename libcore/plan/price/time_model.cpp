@@ -10,28 +10,30 @@ namespace {
 
 // "Belief": as in layer_price.cpp.
 
-/// The share of 1F1B's bubble that other schedules leave. They split the backward pass in two (Qi et al.
-/// 2023, arXiv 2401.10241: a third with ZB-H1), some with two chunks per stage in a V (Qi et al. 2024, arXiv
-/// 2405.15362). The last three are beliefs; V-min is taken to leave all of it.
+/// The share of 1F1B's bubble that other schedules leave. They split the backward pass in two: ZB-H1 leaves a
+/// third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage in a V (Qi et al.
+/// 2024, arXiv 2405.15362): beliefs; V-min is assumed to leave the whole bubble.
 constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
 
 constexpr double kFp32 = 4;  // bytes
 /// Bytes that a step of the optimizer moves per parameter: masters and moments read and written (24), the
-/// weight written, gradients scaled. A 16-bit model's gradient is not included and passes memory twice.
-/// Belief: the coefficient optimizer_traffic was fitted with this value in place.
+/// weight written, gradients scaled. The gradients of a 16-bit model come on top, with kGradientPasses passes
+/// over memory. Belief: the coefficient optimizer_traffic was fitted with this value in place.
 constexpr double kMixedStep = 30, kGradientPasses = 2, kFp32Step = 36;
-/// Seconds per step on a processor for data and log. Belief.
+/// Seconds per step that loading data and logging take on a CPU. Belief.
 constexpr double kProcessorOverhead = 1e-3;
 /// Directions of a pipeline's messages: activations, and their gradients.
 constexpr double kDirections = 2;
-/// Operations per matrix parameter and token: a product and a sum, forward and for both gradients.
+/// Operations per matrix parameter and token: a multiplication and an addition in each of three products, the
+/// forward one and those of both gradients.
 constexpr double kOperations = 6;
 /// The part of the scores that a causal mask leaves.
 constexpr double kCausalHalf = 0.5;
-/// Hidden states that a prediction's own matrix joins: the previous one and an embedding.
+/// Inputs of the matrix that a layer of further predictions begins with: the previous hidden state and an
+/// embedding.
 constexpr double kJoinedInputs = 2;
 
-/// Layers of a stage of `layers` in which something is recomputed.
+/// Of a stage's `layers` layers, the number in which something is recomputed.
 int layers_again(const Candidate& c, int layers) {
   return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
 }
@@ -49,7 +51,7 @@ struct Assembly {
   const Layout& layout;
   const Coefficients& k = *p.coefficients;
 
-  /// Seconds of one microbatch's messages between two stages, both directions, that are not hidden.
+  /// Exposed seconds of one microbatch's messages between two stages, in both directions.
   double messages() const {
     if (c.pipeline == 1) return 0;
     const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
@@ -74,7 +76,7 @@ struct Assembly {
   }
 
   struct Stages {
-    double sum = 0;  // seconds of one microbatch on all of them in sequence
+    double sum = 0;  // seconds of one microbatch through all stages in sequence
     const Layout::Kind* slowest = nullptr;
   };
   Stages all_stages() const {
@@ -100,7 +102,8 @@ struct Assembly {
            ring_seconds(bytes * parameters.experts, c.expert_data(), layout.expert_data);
   }
 
-  /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, during the layers' work.
+  /// Exposed seconds per microbatch with FSDP or ZeRO-2, which exchange layer by layer during the layers'
+  /// work.
   double sharded_layers(const Layout::Kind& kind) const {
     const LayerCost& layer = kind.layer(price);
     const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
@@ -139,7 +142,8 @@ struct Assembly {
                           last = stage_parameters(c, price.parameters, layout.kinds.back());
     return last.sum() > first.sum() ? last : first;
   }
-  /// `cut`: sharded over the ranks that have the same parameters.
+  /// Seconds of the optimizer's step. `cut`: its state is sharded over the ranks that have the same
+  /// parameters.
   double optimizer(const StageParameters& parameters, bool cut) const {
     const double bytes = p.half() ? kMixedStep + p.software.gradient_bytes * kGradientPasses : kFp32Step;
     const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
@@ -147,7 +151,7 @@ struct Assembly {
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
   }
 
-  /// A step whose slowest stages are of this kind, without what depends on the sharding.
+  /// The parts of a step that do not depend on the sharding, if the slowest stages are of this kind.
   StepTime pipeline(const Layout::Kind& kind, const Stages& all) const {
     const double nmb = static_cast<double>(c.microbatches);
     const int layers = kind.layers;
@@ -177,7 +181,7 @@ struct Assembly {
       t.data_comm += data_comm(parameters, layers * layer.backward_seconds() + recomputed(c, layer, layers),
                                layers * layer.forward_seconds());
     if (c.sharding >= Sharding::kGradients && holders(p, c) > 1) {
-      // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
+      // ZeRO-2 also reduces after each microbatch except the last; FSDP exchanges in every microbatch.
       const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
       t.data_comm += times * sharded_layers(kind);
     }
@@ -191,7 +195,7 @@ struct Assembly {
     const Stages all = all_stages();
     StepTime longest = held_up_by(*all.slowest, all);
     for (const Layout::Kind& kind : layout.kinds) {
-      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;  // hides as much
+      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;  // as the slowest
       if (const StepTime t = held_up_by(kind, all); t.total() > longest.total()) longest = t;
     }
     return longest;
@@ -253,7 +257,7 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
   const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab_size);
   const double tokens = static_cast<double>(global_batch) * m.seq_length;
   const double layers = m.layers + m.predicted, plain = m.plain_layers(m.layers);
-  // A causal mask leaves half of both products of the scores.
+  // A causal mask leaves half of both products of attention.
   const double width = kCausalHalf * (m.query_width() + m.output_width());
   const bool experts = m.has_experts();
   const double matrices = matrix_parameters(m, experts) * (layers - plain) +

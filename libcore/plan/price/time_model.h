@@ -14,7 +14,7 @@ struct StepTime {
   double bubble = 0;         // stages that wait while the pipeline fills and drains
   double data_comm = 0;      // gradients and parameters, exposed
   double optimizer = 0;
-  double fixed = 0;      // data, logging
+  double fixed = 0;      // loading data, logging
   double straggler = 0;  // waiting for the slowest of many devices
   int bottleneck = 0;    // the slowest stage
   double total() const {
@@ -26,19 +26,19 @@ struct StepTime {
 StepTime step_time(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 StepTime step_time(const PlanProblem&, const Candidate&);
 
-/// A lower bound for the candidate's step, whatever is recomputed and however the state is sharded: the same
-/// sum without recomputation and data-parallel communication, with each term rounded in the same way.
+/// A lower bound of step_time() over all choices of recomputation and sharding: the same sum without
+/// recomputation and data-parallel communication. Each term is rounded as in step_time().
 double least_seconds(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 
 /// Seconds of one microbatch on a stage: forward and backward, including recomputation and exchange.
 double stage_seconds(const Candidate&, const LayerPrice&, const Layout::Kind&);
 
-/// Seconds between which four of five runs are expected.
+/// A range of seconds, in which four of five runs are expected.
 struct Interval {
   double low = 0, high = 0;
 };
 Interval interval(const PlanProblem&, double seconds);
-/// The step with the tokens at both ends of their imbalance (PlanProblem::imbalance_point).
+/// Seconds of the step at the lower and the upper end of the token imbalance (PlanProblem::imbalance_point).
 Interval imbalance_interval(const PlanProblem&, const Candidate&);
 /// The interval of a step that takes `seconds`; with experts it includes both ends of the token imbalance.
 Interval step_interval(const PlanProblem&, const Candidate&, double seconds);

@@ -9,11 +9,12 @@
 namespace megalith {
 namespace {
 
-/// Rows of the head's logits in memory at one time. Those that model/head.h measured for GPT-2 in bf16; for
-/// other vocabularies a belief (layer_price.cpp), as the trainer's blocks have a number of bytes.
+/// Rows of the head's logits in memory at one time: the number that model/head.h measured for GPT-2 in bf16.
+/// For other vocabularies it is a belief (layer_price.cpp), since the trainer limits the bytes of a block,
+/// not its rows.
 constexpr int kHeadRows = 1024;
 
-/// What the trainer has no option for; empty: nothing.
+/// The first feature of the plan that the trainer has no option for; empty: none.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
@@ -98,8 +99,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   }
   try {
     const RunShape run = run_of(p, config);
-    // Only one stage of each kind: all eight stages of each plan took a fifth of the program's time for a
-    // model of 22 billion parameters.
+    // Asks for one stage of each kind only: all eight stages of every plan took a fifth of the program's time
+    // for a model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
       const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
       if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())

@@ -11,13 +11,13 @@ namespace megalith {
 
 /// Whether this version's trainer runs a partition, and what it then allocates.
 struct TrainerAnswer {
-  std::string refusal;  // the trainer's own complaint, or what it has no option for; empty: it runs
-  std::optional<WorstStage> rank;  // its fullest rank, to the byte (run_memory), when it runs
+  std::string refusal;             // the trainer's complaint, or the feature that it lacks; empty: it runs
+  std::optional<WorstStage> rank;  // if it runs: its fullest rank, exact (run_memory)
 };
-/// What the trainer does, as far as the closed forms model it, for a plan of this machine's processor.
+/// How our trainer works on this machine's processor, in the terms of the closed forms.
 Software trainer_software();
 
-/// The run of a partition, as its options would set it.
+/// The trainer's configuration of a run with this partition.
 PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
@@ -25,7 +25,7 @@ TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 /// What a plan needs on a device of its fullest stage: the trainer's own count if the problem is for it
 /// (trained_here) and it runs the plan, otherwise that of the closed forms.
 WorstStage fullest_stage(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
-/// The same for every pipeline stage.
+/// The estimates of all pipeline stages, by the same source as fullest_stage().
 std::vector<MemoryEstimate> stage_estimates(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

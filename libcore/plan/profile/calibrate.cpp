@@ -11,12 +11,12 @@
 namespace megalith {
 namespace {
 
-/// A clock's and a counter's error, by which a rate may exceed a data sheet's.
+/// The factor by which a measured rate may exceed the data sheet's, for errors of the clock and of op counts.
 constexpr double kTolerance = 1.02;
 /// A GPU's cache may hold a part of what a memory-bound op reads and writes, which makes the op up to this
 /// many times faster. A processor's caches may do more: there the fitted bandwidth is checked instead.
 constexpr double kCached = 4;
-/// An error on unseen points that makes plans doubtful.
+/// The error on unseen points above which plans are doubtful.
 constexpr double kPoor = 0.5;
 /// The number of characters shown of a word from the file.
 constexpr size_t kShown = 60;
@@ -48,7 +48,8 @@ void check_same(const DeviceProfile& profile, const CalibrationTarget& plan, con
     refuse(concat(profile.threads, " threads"), concat(plan.threads), "give the same --threads to both");
 }
 
-/// Refuses rates above the device's data sheet, or above ten times what was measured now.
+/// Refuses rates above those of the device's data sheet; for this machine's processor, above ten times the
+/// rates measured now.
 void check_possible(const DeviceProfile& profile, const CalibrationTarget& plan, const std::string& path) {
   const Accelerator& device = plan.before.device;
   const double peak = profile.dtype == "fp32" ? device.float_flops : device.half_flops;
@@ -109,7 +110,7 @@ void warn_of_poor(const DeviceProfile& profile, const PointErrors& after, const 
          format_duration(profile.seconds), " (--seconds)");
 }
 
-/// The points without those that do not apply to this plan: attention, if the plan keeps the scores.
+/// The points that apply to this plan: on a GPU without attention if the plan's kernel keeps the scores.
 std::vector<ProfilePoint> points_for(const DeviceProfile& profile, const CalibrationTarget& plan) {
   std::vector<ProfilePoint> points = profile.points;
   if (!plan.attention && plan.before.device.multiprocessors > 0)

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPattern = 1 << 20;  // random values: a device's power depends on them
+constexpr int64_t kPattern = 1 << 20;  // random values: a device's power depends on its data
 
 size_t aligned(size_t bytes) {
   return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
@@ -73,7 +73,7 @@ View DeviceProbe::output(DType dtype, Shape shape) {
 }
 
 bool DeviceProbe::holds(const ProfilePoint& p) const {
-  constexpr size_t kOperands = 4;  // at most, in one block, for one op
+  constexpr size_t kOperands = 4;  // the most operands that one op has in one block
   const int64_t largest = p.kind == ProfiledKind::kProduct
                               ? std::max({p.rows * p.columns, p.rows * p.depth, p.columns * p.depth})
                               : std::max(p.rows * p.columns, 3 * p.sequence * p.heads * p.head);
@@ -165,7 +165,7 @@ ProfilePoint DeviceProbe::priced(const ProfilePoint& p) {
 
 double DeviceProbe::seconds_of(const ProfilePoint& p, int64_t times) {
   const bool is_gradient = p.kind == ProfiledKind::kAttentionGradient;
-  if (is_gradient) output_at_ = 0;  // so that it writes after what it reads
+  if (is_gradient) output_at_ = 0;  // the gradient must write behind the forward results that it reads
   const Attention forward = is_gradient ? attention(p) : Attention{};
   if (is_gradient) run(stream_, forward);
   const size_t kept = output_at_;
@@ -187,7 +187,7 @@ DeviceProfile profile_device(const ProfileRequest& request) {
   set_cpu_threads(request.threads);
   const std::unique_ptr<Backend> backend = make_backend(request.backend);
   const bool cpu = std::string_view(backend->name()) == "cpu";
-  // Several times the last-level cache.
+  // The operands take several times the last-level cache.
   DeviceProbe probe(*backend, request.dtype, size_t{1} << (cpu ? 27 : 31));
   DeviceProfile profile{.device = request.device,
                         .processor = processor_name(),
@@ -200,7 +200,8 @@ DeviceProfile profile_device(const ProfileRequest& request) {
   std::vector<ProfilePoint> grid = profile_grid(cpu ? 8 : 32);
   std::erase_if(grid, [&](const ProfilePoint& point) { return !probe.holds(point); });
   profile.grid = static_cast<int64_t>(grid.size());
-  // The first calls load libraries and build kernels; the grid begins with every kind of op.
+  // Warms up: the first calls load libraries and build kernels. The grid's first points include every kind of
+  // op.
   constexpr size_t kFirst = 16;
   for (size_t i = 0; i < std::min(kFirst, grid.size()); ++i) probe.seconds_of(grid[i], 1);
   const auto start = std::chrono::steady_clock::now();

@@ -7,11 +7,11 @@
 
 namespace megalith {
 
-/// Runs the ops of a profile's points on a device, with operands where a training step finds them: the
-/// previous op's result in one place; weights, kept activations and results in memory larger than the caches,
-/// through which successive calls advance. Attention's gradient is the exception: the results of one forward
-/// pass (qkv, the output and lse) and what it writes (dqkv) stay in one place for all calls of a sample, and
-/// only its incoming gradient advances.
+/// Runs the ops of a profile's points on a device, with operands placed as in a training step. The previous
+/// op's result is always at one address. Weights, kept activations and results lie in memory larger than the
+/// caches, through which successive calls advance. Attention's gradient is the exception: the results of one
+/// forward pass (qkv, the output and lse) and the gradient that it writes (dqkv) stay in place for all calls
+/// of a sample; only its incoming gradient advances.
 class DeviceProbe {
  public:
   /// Allocates twice `bytes` on the device. kDevice when there is not enough.
@@ -19,21 +19,21 @@ class DeviceProbe {
 
   /// Whether the point's operands fit: four times its largest matrix, in fp32, within `bytes`.
   bool holds(const ProfilePoint&) const;
-  /// The point with the cost that its op states; does not run the op.
+  /// The point with flops and bytes set to the cost that its op states; does not run the op.
   ProfilePoint priced(const ProfilePoint&);
   /// Seconds of `times` successive calls, until the device has finished all of them.
   double seconds_of(const ProfilePoint&, int64_t times);
 
  private:
   ConstView input(Shape);     // random values of the dtype
-  ConstView made(Shape);      // such values in one place: the previous op's result
+  ConstView made(Shape);      // random values at one address: the previous op's result
   View output(DType, Shape);  // with its previous contents
   using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Gelu, GeluGrad, Attention, AttentionGrad>;
   Op op_of(const ProfilePoint&);  // on the next operands
   Op product(const ProfilePoint&);
   Op memory_op(const ProfilePoint&);
   Attention attention(const ProfilePoint&);
-  AttentionGrad gradient(const Attention& of);  // which has run
+  AttentionGrad gradient(const Attention& of);  // `of` must have run
   void call(const Op&);
 
   Stream stream_;

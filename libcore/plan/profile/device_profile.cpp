@@ -40,8 +40,8 @@ template <class... Parts>
        ", wanted ", wanted..., "; measure the device again");
 }
 
-/// The valid values of a member beyond its type: a number from `low`, or with `above` greater than it, and
-/// less than `end`; or one of a few words that this version writes.
+/// The valid values of a member, in addition to its type: numbers of at least `low` (above `low` if `above`)
+/// and less than `end`; or the words that this version writes.
 struct Rule {
   double low = 0, end = 0;
   bool above = false;
@@ -53,7 +53,7 @@ Rule from(double low, double end) {
 Rule above_zero(double end) {
   return {.end = end, .above = true};
 }
-constexpr double kMostSize = 2147483648;  // its square does not overflow
+constexpr double kMostSize = 2147483648;  // the square of a size does not overflow
 
 [[noreturn]] void refuse_other_words(const Json& value, std::span<const std::string_view> known) {
   refuse(value, "one of ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
@@ -87,7 +87,8 @@ void read(const Json& value, ProfiledKind& out, const Rule&) {
   refuse_other_words(value, known);
 }
 
-/// Visitors for the members of a point and a profile, which are listed once for both.
+/// Visitors that write and read the members of a point or a profile. The members are listed once for both
+/// visitors.
 struct Writer {
   Json& object;
   template <class T>
@@ -120,7 +121,7 @@ void visit_point(Point& point, const auto& v) {
   v("samples", point.samples, from(kLeastSamples, kMostSize));
 }
 
-/// `points`: how many there are.
+/// `points`: the number of points.
 template <class Profile>
 void visit_profile(Profile& profile, size_t points, const auto& v) {
   static constexpr std::string_view kBackends[] = {"cpu", "cuda"}, kDTypes[] = {"fp32", "bf16", "fp16"};
@@ -136,8 +137,8 @@ void visit_profile(Profile& profile, size_t points, const auto& v) {
   v("grid", profile.grid, from(static_cast<double>(points), kMostSize));
 }
 
-/// Refuses two points of one op and size: such a file was put together from several, and a fit would overrate
-/// it.
+/// Refuses two points of one op and size: the file was then put together from several profiles, and the fit
+/// would give that point too much weight.
 void check_points(const std::vector<ProfilePoint>& points, const std::string& path) {
   const auto products = std::count_if(points.begin(), points.end(),
                                       [](const auto& point) { return point.kind == ProfiledKind::kProduct; });

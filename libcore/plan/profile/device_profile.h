@@ -41,11 +41,13 @@ struct ProfilePoint {
 };
 constexpr int64_t kLeastSamples = 3;
 
-/// The ops that a point of the kind can have; for a product its forms.
+/// The valid values of ProfilePoint::op for the kind; for a product these are its forms: forward, and one for
+/// each gradient.
 std::span<const std::string_view> ops_of(ProfiledKind);
 
 /// What a point's time depends on in the planner's model: its kind and sizes, but not the form of a product
-/// or which memory-bound op it is; for a start the op. Points with equal keys tell a fit the same.
+/// or which memory-bound op it is; for a start the op. Points with equal keys give a fit the same
+/// information.
 using PointKey = std::tuple<ProfiledKind, std::string, std::vector<int64_t>>;
 PointKey key_of(const ProfilePoint&);
 
@@ -67,10 +69,10 @@ Json to_json(const DeviceProfile&);
 
 /// Whether the text is a profile, of this or another version.
 bool is_device_profile(std::string_view text);
-/// kData with the file, the member and what was wanted when the text is not a profile of this version, a word
-/// is not one that this version writes, a number is not an integer or outside the range of a measurement, two
-/// points have one op and one size, or there are fewer than kLeastProducts products or more than kMostPoints
-/// points.
+/// Reads a profile. kData, with the file, the member and the expected value, when the text is not a profile
+/// of this version, a word is not one that this version writes, a number is not an integer or outside the
+/// range of a measurement, two points have one op and one size, or there are fewer than kLeastProducts
+/// products or more than kMostPoints points.
 DeviceProfile parse_device_profile(std::string_view text, const std::string& path);
 constexpr int kLeastProducts = 4;
 constexpr size_t kMostPoints = 2000;  // six times the whole grid

@@ -10,14 +10,14 @@ namespace megalith {
 namespace {
 
 constexpr double kSampleSeconds = 2e-3;  // long compared with the clock's resolution and a synchronisation
-constexpr double kFirstShare = 0.4;      // of the time: points not started by then are left out
-constexpr double kLargestShare = 0.005;  // of the time, for one call
-constexpr double kDoubt = 3;             // the measurements so far may be slower than the rest by this factor
+constexpr double kFirstShare = 0.4;      // share of the time after which no further point is started
+constexpr double kLargestShare = 0.005;  // largest share of the time for one call
+constexpr double kDoubt = 3;             // factor by which the calls measured so far may be too slow
 constexpr double kSteady = 0.01;         // sufficient error of a median
-constexpr double kLeastLargest = 0.05;   // seconds that any call may take, since calls on a busy machine do
+constexpr double kLeastLargest = 0.05;   // seconds that any call may take: a busy machine slows all calls
 constexpr size_t kFewestOfSteady = 5;
 constexpr size_t kMostSamples = 50;
-constexpr size_t kKinds = 5;  // of points
+constexpr size_t kKinds = 5;  // number of ProfiledKind's values
 
 void add_products(int64_t tokens, int64_t out, int64_t in, std::vector<ProfilePoint>& list) {
   const auto add = [&](const char* form, int64_t rows, int64_t columns, int64_t depth) {
@@ -53,7 +53,7 @@ std::vector<ProfilePoint> attentions(int64_t heads, bool forward) {
       point.sequence = sequence;
       point.heads = heads;
       point.head = head;
-      // Two products over the pairs that a causal mask leaves; the gradient has five.
+      // Two products over the pairs of positions that a causal mask leaves; the gradient has five.
       const double pairs = 0.5 * static_cast<double>(sequence) * static_cast<double>(sequence + 1);
       point.flops = (forward ? 4 : 10) * pairs * static_cast<double>(heads * head);
       list.push_back(point);
@@ -111,7 +111,7 @@ class Measuring {
   bool first_is_over() const { return begun_ >= kLeastPoints && with_.clock() >= kFirstShare * seconds_; }
   bool over() const { return with_.clock() >= seconds_; }
 
-  /// Warms up and takes the first sample; none if the point is too large for the time.
+  /// Warms up and takes the first sample; takes none if a call of the point would be too long.
   void begin(Probe& probe) {
     const auto kind = static_cast<size_t>(probe.point.kind);
     const double most = std::max(kLargestShare * seconds_, kLeastLargest);
@@ -132,7 +132,7 @@ class Measuring {
   }
 
  private:
-  double seconds_, sample_;  // in total, and the length of a sample, for which a short op is repeated
+  double seconds_, sample_;  // for all points, and for a sample: short ops are repeated to fill it
   const Probing& with_;
   double best_rate_[kKinds] = {};  // work per second, by kind
   size_t begun_ = 0;
@@ -161,7 +161,7 @@ std::vector<ProfilePoint> profile_grid(int64_t heads) {
   const auto add = [&](std::vector<ProfilePoint> list) {
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return work_of(a) < work_of(b); });
-    // Kinds with fewer points come sooner: a coarse grid has some of each.
+    // Kinds with fewer points come sooner, so that a coarse grid has points of each kind.
     const double step = 1 / std::sqrt(static_cast<double>(list.size()));
     double at = 0;
     for (const size_t i : spread_order(list.size())) {
@@ -185,11 +185,11 @@ std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, do
   std::vector<Probe> probes;
   for (const ProfilePoint& point : grid) probes.push_back({.point = point});
   Measuring measuring(seconds, grid.size(), with);
-  for (int pass = 0; pass < 2; ++pass)  // the second pass no longer has the rates of small points
+  for (int pass = 0; pass < 2; ++pass)  // the second pass judges by better rates than those of small points
     for (Probe& probe : probes)
       if (!probe.tried && !measuring.first_is_over()) measuring.begin(probe);
   bool unsteady = true;
-  for (int64_t samples = 1; unsteady; ++samples) {  // taken of each point
+  for (int64_t samples = 1; unsteady; ++samples) {  // number taken of each point
     unsteady = false;
     for (Probe& probe : probes) {
       if (probe.samples.empty() || probe.steady()) continue;

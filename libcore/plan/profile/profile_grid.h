@@ -7,13 +7,14 @@
 
 namespace megalith {
 
-/// What to measure, without times: products of the layers that planning meets (tokens by widths, in their
-/// forward and both backward forms), attention by head size and sequence, memory-bound ops, and a start. The
-/// order is such that every beginning is a coarser grid over the same range, with each kind's smallest point
-/// first. `heads` of attention: enough to give every core or multiprocessor work.
+/// The points to measure, without times: products of the layers that planning meets (tokens by widths, in
+/// their forward and both backward forms), attention by head size and sequence, memory-bound ops, and a
+/// start. Every beginning of the list is a coarser grid over the same range, and each kind's smallest point
+/// comes first. `heads`: heads of attention, enough to give every core or multiprocessor work.
 std::vector<ProfilePoint> profile_grid(int64_t heads);
 
-/// The indices 0 to count - 1 with their bits reversed: each beginning is spread evenly.
+/// The indices 0 to count - 1 in bit-reversed order: every beginning of the list is spread evenly over the
+/// range.
 std::vector<size_t> spread_order(size_t count);
 
 /// How the points are timed.
@@ -24,13 +25,13 @@ struct Probing {
   std::function<void(double elapsed, size_t measured)> progress;
 };
 
-/// Measures the points in order. First takes a warm-up and a sample of each, for two fifths of the time;
-/// then, round after round, another sample of those whose median is not steady, so that a temporary
-/// disturbance affects one sample of many points. Ends when all are steady or `seconds` have passed. However
-/// late it is, every point that was begun gets its minimum number of samples, and the minimum number of
-/// points is begun: a busy machine's profile is coarse, not empty. Leaves out points for which the time is
-/// too short, or a call of which would take more than a two-hundredth of it and more than 50 ms. Returns them
-/// in the grid's order.
+/// Measures the points in order. In the first two fifths of the time it takes a warm-up and one sample of
+/// each point. Then each round takes another sample of every point whose median is not steady, so that a
+/// temporary disturbance affects one sample of many points rather than many samples of one. Ends when all are
+/// steady or `seconds` have passed. However late it is, every point that was begun gets its minimum number of
+/// samples, and the minimum number of points is begun: a busy machine's profile is coarse, not empty. Leaves
+/// out points that were not reached in the first two fifths, and points of which one call takes more than
+/// 1/200 of `seconds` and more than 50 ms. Returns them in the grid's order.
 std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, double seconds, const Probing&);
 constexpr size_t kLeastPoints = 16;
 

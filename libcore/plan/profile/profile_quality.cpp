@@ -8,7 +8,7 @@
 namespace megalith {
 
 std::string unsteadiness(const DeviceProfile& profile) {
-  constexpr double kSteady = 0.1;  // of the median
+  constexpr double kSteady = 0.1;  // spread relative to the median
   std::vector<double> spreads;
   for (const ProfilePoint& point : profile.points) spreads.push_back(point.spread);
   std::sort(spreads.begin(), spreads.end());

@@ -9,10 +9,10 @@ namespace megalith {
 namespace {
 
 constexpr double kHuber = 0.15;   // beyond this error a point pulls with constant force
-constexpr double kPull = 1e-4;    // of a rate towards its previous value
-constexpr double kFinest = 1e-3;  // step of a rate's logarithm at which the search ends
+constexpr double kPull = 1e-4;    // weight of the pull of a rate towards its previous value
+constexpr double kFinest = 1e-3;  // smallest step of a rate's logarithm: the search ends there
 constexpr double kCoarsest = 0.4;
-constexpr double kNeighbour = 0.05;  // first step when a fit to nearly the same points is known
+constexpr double kNeighbour = 0.05;  // first step from a fit to nearly the same points
 
 double huber(double error) {
   const double size = std::abs(error);
@@ -32,7 +32,7 @@ FittedRate coefficient_rate(double Coefficients::*member, bool firm_low = false)
 }
 
 std::vector<FittedRate> processor_rates(const DeviceRates& before, bool half) {
-  constexpr double kFaster = 10, kSlower = 100;  // other load may slow the measurement by any factor
+  constexpr double kFaster = 10, kSlower = 100;  // the first measurement may have been slowed by other load
   const auto around = [&](const char* name, const char* unit, double Accelerator::*member) {
     const double now = before.device.*member;
     return FittedRate{.name = name,
@@ -63,7 +63,7 @@ FittedRate clock_rate(const DeviceRates& before) {
   return rate;
 }
 
-/// The fold of each point; fits leave out one fold at a time.
+/// The fold of each point, which is the same for points with equal keys. Fits leave out one fold at a time.
 std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   std::map<PointKey, size_t> numbers;
   std::vector<size_t> folds;
@@ -72,7 +72,8 @@ std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   return folds;
 }
 
-/// Minimises the loss over the rates' logarithms by trying steps along each; the steps halve when none helps.
+/// Minimises the loss over the rates' logarithms: tries steps along each logarithm and halves them when none
+/// helps.
 class Search {
  public:
   Search(std::span<const ProfilePoint> points, const DeviceRates& before, std::span<const FittedRate> rates,
@@ -89,7 +90,7 @@ class Search {
   static constexpr size_t kAll = kMostFits;
   const std::vector<size_t>& folds() const { return folds_; }
 
-  /// `without`: the fold whose points do not count; kAll: none.
+  /// `without`: the fold whose points are left out; kAll: no fold.
   DeviceRates from(const DeviceRates& start, double step, size_t without) {
     DeviceRates best = start;
     double min_loss = loss(best, without);
@@ -112,7 +113,7 @@ class Search {
   }
 
  private:
-  /// The logarithm of a rate that may be 0 is taken with a small offset.
+  /// The offset added before taking the logarithm of a rate that may be 0.
   static double shift(const FittedRate& rate) { return rate.low > 0 ? 0 : rate.high / 50; }
   static double place(const FittedRate& rate, const DeviceRates& at) {
     return std::log(rate.of(at) + shift(rate));

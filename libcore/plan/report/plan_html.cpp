@@ -26,8 +26,8 @@ void legend(std::ostream& out, const PlanProblem& p) {
   out << "</p>\n";
 }
 
-/// The stages shown in a picture of at most `most` rows: all, or as many at equal distances, including the
-/// ends.
+/// The stages shown in a picture of at most `most` rows: all stages if they fit, otherwise stages at equal
+/// distances, including both ends.
 std::vector<int> shown_stages(int pipeline, int most) {
   const int rows = std::min(pipeline, std::max(most, 2));
   std::vector<int> out;
@@ -36,7 +36,7 @@ std::vector<int> shown_stages(int pipeline, int most) {
   return out;
 }
 
-/// A line above a picture that leaves stages out.
+/// The line above a picture that leaves stages out; empty if it shows all.
 std::string stages_text(size_t shown, int pipeline) {
   return static_cast<int>(shown) == pipeline ? "" : concat(shown, " of ", pipeline, " stages are drawn; ");
 }
@@ -76,7 +76,8 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
       << " class=r fill=\"#c00\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
 }
 
-/// One path for all steps of a colour, with a box for each: an element for each takes three times the bytes.
+/// One path with a box for each step of one colour: a separate element for each step takes three times the
+/// bytes.
 std::string boxes(const std::vector<PlayedStep>& played, const std::vector<int>& stages, const Step& like,
                   double scale, int height) {
   std::ostringstream out;
@@ -168,7 +169,7 @@ constexpr const char* kStyle =
     "space:nowrap}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
 
-/// The bars' colours, by the part's position in the table.
+/// The style sheet's colours of the bars: class mN is for part N of kMemoryParts.
 std::string part_colors() {
   std::string out;
   for (size_t i = 0; i < std::size(kMemoryParts); ++i)

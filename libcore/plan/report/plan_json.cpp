@@ -12,7 +12,7 @@ void append(Json::Object& object, Json::Object members) {
   for (Json::Member& member : members) object.push_back(std::move(member));
 }
 
-/// Applies `make` to each.
+/// The results of `make` for the elements of `list`.
 Json::Array array_of(const auto& list, const auto& make) {
   Json::Array out;
   for (const auto& one : list) out.push_back(make(one));
@@ -46,7 +46,7 @@ Json::Object expert_members(const PlanProblem& p, const Candidate& c) {
           {"step_seconds_of_imbalance", ends_of(ends.low, ends.high)}};
 }
 
-/// How plan 1 is started with Megatron-LM's program and, if our program can run it, with ours.
+/// How plan 1 is started: with Megatron-LM's program and, if our trainer runs the plan, with ours.
 Json launch_object(const Report& r) {
   Json::Object out;
   for (const bool ours : {false, true}) {

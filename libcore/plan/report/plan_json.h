@@ -10,7 +10,7 @@ namespace megalith {
 /// The contents of plan_text(), as one JSON object.
 std::string plan_json(const Report&);
 
-/// One plan in it.
+/// One plan as an object of plan_json().
 Json::Object plan_object(const PlanProblem&, const Plan&);
 
 /// A figure with nine digits, for JSON: rounding makes it the same on every machine, whatever mathematical

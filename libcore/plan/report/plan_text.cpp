@@ -23,7 +23,7 @@ std::string layers_text(const PlanProblem& p, const Candidate& c) {
   return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
 }
 
-/// Inserts the ranks of the experts and of each one's matrices after the sizes of every model.
+/// For a model with experts, inserts the columns of their ranks after the columns that every model has.
 void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
                     const std::string& expert_tensor) {
   constexpr std::ptrdiff_t kAfterData = 5;
@@ -184,7 +184,8 @@ void tell_inverse(std::ostream& out, const Report& r) {
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
 }
 
-/// "8", or if links join a different number than a machine has, "4 a machine, 72".
+/// The devices per machine: "8". If links join a different number of devices, also that number: "4 a machine,
+/// 72".
 std::string joined_text(const Machine& machine) {
   const int joined = std::min(machine.domain(), machine.world);
   return joined == machine.local_world ? std::to_string(joined)

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// The ranked table, the memory estimate of the best plan's stages, what was rejected by which rule, and how
-/// to start it. Byte-identical for equal input.
+/// The ranked table of plans, the memory estimate of the best plan's stages, the number of partitions that
+/// each rule rejected, and how to start the best plan. Byte-identical for equal input.
 std::string plan_text(const Report&);
 
 }  // namespace megalith

@@ -27,17 +27,17 @@ template <class... Values>
 TextTable::Row row_of(const Values&... values) {
   return {concat(values)...};
 }
-/// Breaks lines longer than `columns`, commands so that a shell still accepts them; 0: no breaking.
+/// Breaks lines longer than `columns`; a broken command is still valid in a shell. 0: breaks none.
 std::string fitted(const std::string& text, size_t columns);
 
-/// Bytes of a stage, by kind: the parts, and sums of them.
+/// A column of the memory table, in bytes of a stage: one part, or a sum of parts.
 struct EstimateColumn {
   const char* name;
   double (*value)(const MemoryEstimate&);
 };
 std::vector<EstimateColumn> estimate_columns(std::span<const MemoryPart>);
 
-/// Seconds of a step, by kind.
+/// A column of the time table: one part of a step, in seconds.
 struct TimeColumn {
   const char* name;
   double StepTime::*value;

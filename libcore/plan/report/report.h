@@ -13,15 +13,15 @@ namespace megalith {
 struct Report {
   const PlanProblem& problem;
   const SearchResult& result;
-  size_t columns = 0;                       // to fit lines into; 0: unlimited
+  size_t columns = 0;                       // width to which lines are broken; 0: unlimited
   double gpu_hour = 0;                      // price of a device per hour; 0: unknown
-  std::vector<TrainerAnswer> trainer = {};  // for each plan
+  std::vector<TrainerAnswer> trainer = {};  // one for each plan
   std::vector<Sensitivity> sensitivities = {};
   std::vector<Plan> front = {};  // empty: not requested
   std::optional<Inverse> inverse = {};
   std::optional<Goal> goal = {};
-  Scaling scaling = {};               // for the goal
-  std::optional<Remedy> remedy = {};  // for the search's missed or closest plan
+  Scaling scaling = {};               // the answer to the goal
+  std::optional<Remedy> remedy = {};  // the change that makes the search's missed or closest plan fit
 };
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// A simulated world's plan at the simulated speed.
+/// Tokens per second and utilisation of a simulated world's plan, from its simulated step.
 struct SimulatedSpeed {
   double tokens, utilisation;
   SimulatedSpeed(const PlanProblem& problem, const SimulatedWorld& world)

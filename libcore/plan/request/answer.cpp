@@ -35,7 +35,8 @@ PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
           some};
 }
 
-/// The number of tokens to train on: given, or that of the run's steps.
+/// The goal of the command, if it gives one. Its tokens are those of --train-tokens, or of the run's samples
+/// or steps.
 std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   const PlanOptions& plan = command.plan;
   if (!plan.train_tokens && !plan.deadline_days && !plan.budget) return std::nullopt;
@@ -54,8 +55,8 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
-/// The job of the fastest plan; for this machine's processor, where only our trainer runs, of the fastest
-/// plan that it supports.
+/// The job of the fastest plan. For this machine's processor, where only our trainer runs: of the fastest
+/// plan that our trainer supports.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
   if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
@@ -65,7 +66,7 @@ std::string job_of(const Report& report, JobKind kind) {
        " best plans for this machine's processor; the first: ", report.trainer.front().refusal);
 }
 
-/// The search, and everything that the command asks about it.
+/// The report of a search, with everything that the command asks about it.
 Report report_of(const PlanRequest& request, const PlanProblem& problem, const SearchResult& result) {
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// One line. It is checked even if the command line overrides it, and then has no value.
+/// One line of the file. A line that the command line overrides is still checked, but has no value.
 class Line {
  public:
   Line(const FileOption& line, bool taken) : line_(line), taken_(taken) {}

@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// What Megatron's selective recomputation covers: the core attention, or the modules that are priced
-/// together.
+/// The kind of Megatron's selective recomputation: core attention, or norms and activation functions, which
+/// are priced together.
 Recomputed selected(const PlanCommand& command) {
   const std::vector<std::string>& modules = command.plan.recompute_modules;
   const auto among = [&](const char* name) {
@@ -22,7 +22,7 @@ Recomputed selected(const PlanCommand& command) {
        " is not planned; give core_attn, or layernorm mlp_act");
 }
 
-/// Checks R1, and refuses what is not priced.
+/// Checks rule R1, and refuses options of recomputation that are not priced.
 void check_recompute(const PlanCommand& command) {
   const TrainConfig& train = command.train;
   const bool full = train.recompute == Recompute::kFull;
@@ -51,7 +51,7 @@ void fix_recompute(const PlanCommand& command, Fixed& fixed) {
     fixed.recompute_layers = block ? train.recompute_layers.value_or(0) : 0;
 }
 
-/// Megatron FSDP shards what its strategy says; nothing where it is not used.
+/// The sharding of Megatron FSDP's strategy; nothing if FSDP is not used.
 std::optional<Sharding> fsdp_sharding(const PlanCommand& command) {
   const std::string& strategy = command.plan.sharding_strategy;
   if (!command.plan.megatron_fsdp) {

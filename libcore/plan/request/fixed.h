@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// The values that the command fixes for sizes, recomputation and sharding. kUsage when they contradict each
-/// other, or are not priced.
+/// The sizes, recomputation and sharding that the command fixes. kUsage when they contradict each other or
+/// are not priced.
 Fixed fixed_by(const PlanCommand&);
 
 }  // namespace megalith

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// An output that may be requested besides ranked plans, and the other modes that also produce it.
+/// An output that may be requested with ranked plans, and which other modes also produce it.
 struct Output {
   const char* option;
   bool (*asked)(const PlanCommand&);
@@ -35,7 +35,8 @@ constexpr Output kOutputs[] = {
     {.option = "--simulate", .asked = [](const PlanCommand& c) { return !c.plan.simulate.empty(); }},
 };
 
-/// Refuses requested outputs that the mode named by `mode` does not produce (`made`).
+/// Refuses requested outputs that a mode does not produce. `mode` names the mode in the message; `made` is
+/// its member of Output.
 void refuse_others(const PlanCommand& command, const std::string& mode, bool Output::*made) {
   std::string others;
   for (const Output& output : kOutputs)

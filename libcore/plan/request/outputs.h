@@ -4,8 +4,9 @@
 
 namespace megalith {
 
-/// kUsage when the command requests outputs that its mode (the first given of --verify-log, --simulate and
-/// --emit) does not produce, listing each, or when an output is an input, the other output, or not a file.
+/// Checks the outputs that the command requests. kUsage, with a list, for those that its mode (the first
+/// given of --verify-log, --simulate and --emit) does not produce. kUsage for an output that is also an input
+/// or the other output, or is not a file.
 void check_outputs(const PlanCommand&);
 
 }  // namespace megalith

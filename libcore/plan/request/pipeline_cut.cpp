@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// --pipeline-layers: "7,8,8,7", in one word or several.
+/// The layers of --pipeline-layers: "7,8,8,7", in one word or in several.
 std::vector<int> stages_of_list(const PlanCommand& command) {
   std::vector<int> stages;
   for (const std::string& word : split(join(command.parallel.pipeline_layers, ","), ',')) {
@@ -20,7 +20,7 @@ std::vector<int> stages_of_list(const PlanCommand& command) {
   return stages;
 }
 
-/// The table of all stages; empty: there is none.
+/// The layers of all stages, if the command has such a table; empty: it has none.
 std::vector<int> table_of(const PlanCommand& command) {
   const bool list = !command.parallel.pipeline_layers.empty();
   const std::string& layout = command.plan.pipeline_layout;
@@ -50,14 +50,14 @@ void fix_stages(PlanRequest& request) {
          "the first and the last");
 }
 
-/// The layers named for a stage; a model has at least that many.
+/// The layers that an option gives for a stage. kUsage if the model has fewer.
 std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
   if (named && *named > layers)
     fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
   return named;
 }
 
-/// Fixes whether embedding and head count as a layer each; `layers` includes them (L2).
+/// Fixes whether the embedding and the head count as a layer each (L2); `layers` includes those that do.
 void fix_counted_ends(PlanRequest& request, int layers) {
   const PlanOptions& plan = request.command.plan;
   Fixed& fixed = request.fixed;

@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// The stages of the pipeline as far as the command gives them: tables, first and last ones, chunks. kUsage
-/// when they contradict each other or the model.
+/// Fixes what the command gives of the pipeline: the table of all stages, the layers of the first and last
+/// stage, the chunks. kUsage when they contradict each other or the model.
 void fix_pipeline(PlanRequest&);
 
 }  // namespace megalith

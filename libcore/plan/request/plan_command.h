@@ -20,14 +20,15 @@
 
 namespace megalith {
 
-/// Which options a command gives, from any source: sizes among them are kept, the others searched.
+/// The names of the options that a command gives, from any source. Sizes that are given are fixed; the other
+/// sizes are searched.
 struct GivenOptions {
   using Names = std::set<std::string, std::less<>>;
   Names anywhere = {}, on_command_line = {};
   std::string config_file = {};  // the file of --config
-  RunWords words = {};           // of those that no plan changes
+  RunWords words = {};           // the given options that no plan changes
 
-  /// Adds those of `fields` that were given to `options`, which has them all.
+  /// Adds the names of those `fields` that were given; `options` must contain all of them.
   void add(const std::vector<Field>& fields, const Options& options);
 };
 
@@ -45,8 +46,9 @@ struct PlanCommand {
   bool counts_servers = false;  // the environment's WORLD_SIZE counts servers, as on PAI's DLC (--task-type)
   size_t columns = 0;           // width of the terminal for the answer; 0: unlimited lines
 
-  /// What a program whose command line has other names for it sets between read() and check(): a model whose
-  /// shape is planned, and a number of data-parallel ranks with the option that gives it (0: none).
+  /// Set between read() and check() by a program whose command line has other options for these values: the
+  /// folder of the model whose shape is planned, and the number of data-parallel ranks with the name of the
+  /// option that gives it (0: not given).
   std::string model_folder;
   std::pair<const char*, int> data_ranks = {"", 0};
 
@@ -55,7 +57,7 @@ struct PlanCommand {
 
   void add_to(Options&);
   /// Call after Options::read(): takes the shape of --hf, and completes what a plan depends on. `groups`: the
-  /// program's own groups that matter. kUsage with every complaint.
+  /// program's own groups of options that are checked too. kUsage with every complaint.
   void check(Options&, std::vector<std::string> groups = {});
 };
 

@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-/// The number of ids of the tokenizer if its files are on this machine; a plan is often made elsewhere, then
-/// GPT-2's.
+/// The number of ids of the tokenizer. If its files are not on this machine, as a plan is often made
+/// elsewhere, GPT-2's number.
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
   if (!file.empty() && file_exists(file)) return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
@@ -38,7 +38,7 @@ void refuse_unplanned(const PlanCommand& command) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   const bool half = command.train.bf16 || command.train.fp16 || command.plan.local();
-  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer itself reports on its runs
+  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer reports this itself
     fail(
         ErrorKind::kUsage,
         "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "
@@ -62,7 +62,7 @@ void refuse_unplanned(const PlanCommand& command) {
          "--rampup-batch-size: a plan is for one global batch; give --global-batch-size alone");
 }
 
-/// The batch that --gradient-accumulation-steps makes, once all sizes are known.
+/// The global batch that follows from --gradient-accumulation-steps. kUsage when sizes are missing.
 int64_t accumulated_batch(const PlanRequest& request) {
   const PlanCommand& command = request.command;
   const Fixed& fixed = request.fixed;
@@ -76,7 +76,7 @@ int64_t accumulated_batch(const PlanRequest& request) {
   return steps * *fixed.micro_batch * data;
 }
 
-/// A given batch is fixed; --max-global-batch-size then only limits it.
+/// A given global batch is fixed; --max-global-batch-size is then only its upper limit.
 void set_batch(PlanRequest& request) {
   const PlanCommand& command = request.command;
   PlanProblem& p = request.problem;

@@ -4,14 +4,14 @@
 
 namespace megalith {
 
-/// A problem, and what is given of its answer.
+/// A problem, and the parts of its answer that the command fixes.
 struct PlanRequest {
   PlanCommand command;  // includes the lines of --cluster
   PlanProblem problem = {};
   Fixed fixed = {};
 };
 /// The request of a command after check(). kUsage when it contradicts itself or requests something that is
-/// not planned; kDevice when "local" cannot be measured.
+/// not planned; kDevice when this machine's processor (--gpu local) cannot be measured.
 PlanRequest plan_request(PlanCommand);
 
 }  // namespace megalith

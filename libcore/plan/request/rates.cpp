@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// The precision of the plan, in the words of a profile.
+/// The precision of the plan, as a profile spells it.
 std::string dtype_of(const PlanProblem& p, const std::string& path) {
   if (p.precision == Precision::kFloat32) return "fp32";
   if (p.precision != Precision::kHalf)
@@ -21,7 +21,7 @@ std::string dtype_of(const PlanProblem& p, const std::string& path) {
   return p.fp16 ? "fp16" : "bf16";
 }
 
-/// A rank's share of the rates of a device that was measured as a whole.
+/// The rates calibrated by a profile. A profile measures the whole device; the result is one rank's share.
 DeviceRates profiled_rates(const PlanCommand& command, PlanProblem p, const std::string& text,
                            const std::string& path) {
   const int threads = command.train.threads, ranks = p.machine.local_world;
@@ -70,7 +70,7 @@ DeviceRates rates_of(const PlanRequest& request) {
   if (runs.size() > 1)
     fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
          " are logs of several runs; give one");
-  for (const std::string& path : runs) {  // after the links: their share of the run's time is then known
+  for (const std::string& path : runs) {  // after the logs of links, whose rates are part of the run's time
     const MegatronLog log = read_run_log(path);
     own = anchored(log, logged_run(log, problem, path));
   }

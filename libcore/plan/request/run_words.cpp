@@ -10,13 +10,13 @@
 namespace megalith {
 namespace {
 
-/// What a plan decides, or writes itself.
+/// Options that a plan decides or writes itself.
 constexpr std::string_view kPlanned =
     "micro-batch-size global-batch-size gradient-accumulation-steps rampup-batch-size fp16 bf16 "
     "recompute-activations recompute trace recompute-method recompute-granularity "
     "recompute-num-layers";
 
-/// Those of the rest that megatron/training/arguments.py knows by the same name.
+/// The other options that megatron/training/arguments.py has under the same name.
 constexpr std::string_view kMegatron =
     "adam-beta1 adam-beta2 adam-eps async-save clip-grad data-cache-path data-path dataloader-type "
     "eod-mask-loss eval-interval eval-iters exit-duration-in-mins exit-interval "
@@ -28,16 +28,16 @@ constexpr std::string_view kMegatron =
     "save-optim seed split tensorboard-dir test-data-path tiktoken-num-special-tokens "
     "tiktoken-pattern tokenizer-model tokenizer-type train-data-path train-iters train-samples "
     "use-checkpoint-args use-checkpoint-opt_param-scheduler valid-data-path vocab-file weight-decay";
-/// Those that Megatron has only as --no-NAME; it has its other flags only as --NAME.
+/// Flags that Megatron has only as --no-NAME; it has all other flags only as --NAME.
 constexpr std::string_view kMegatronsNegatives = "load-optim load-rng save-optim";
 
-/// Whether a name is among those in a list separated by blanks.
+/// Whether `name` is one of `names`, which are separated by blanks.
 bool among(std::string_view name, std::string_view names) {
   const std::vector<std::string> all = split(names, ' ');
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 
-/// "--no-load-optim" belongs to load-optim.
+/// The name of an option without dashes and "no-": load-optim for "--no-load-optim".
 std::string_view name_of(std::string_view option) {
   option.remove_prefix(2);
   if (option.starts_with("no-")) option.remove_prefix(3);

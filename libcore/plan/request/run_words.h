@@ -7,13 +7,14 @@
 namespace megalith {
 
 /// Options of a training command that a plan does not change: its schedule, data, checkpoints and tokenizer.
-/// Each begins with a blank, and is quoted for a shell.
+/// Each option begins with a blank and is quoted for a shell.
 struct RunWords {
   std::string ours;      // for megalith-pretrain
-  std::string megatron;  // those that Megatron-LM's pretrain_gpt.py has, in its words
+  std::string megatron;  // those that Megatron-LM's pretrain_gpt.py has, as it spells them
 };
 
-/// The given options of the groups Training, Data, Checkpoint and Tokenizer, without what a plan decides.
+/// The given options of the groups Training, Data, Checkpoint and Tokenizer, except those that a plan
+/// decides.
 RunWords run_words(const Options& given);
 
 }  // namespace megalith

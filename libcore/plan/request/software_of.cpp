@@ -6,8 +6,8 @@
 namespace megalith {
 namespace {
 
-/// --attention-backend, or its value according to the older options of Megatron and PaddleNLP; kUsage where
-/// they contradict each other.
+/// The value of --attention-backend, or the value that the older options of Megatron and PaddleNLP imply;
+/// kUsage when these options contradict each other.
 std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   const std::string& backend = plan.attention_backend;
   const bool flash = plan.flash_attention.value_or(false), local = plan.transformer_impl == "local";

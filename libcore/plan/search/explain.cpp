@@ -15,7 +15,7 @@ std::string gigabytes(double bytes) {
   return format_fixed(bytes / 1e9, 2) + " GB";
 }
 
-/// Prices `c` if it is legal and fits.
+/// The plan of `c`; nothing if `c` is not legal or does not fit.
 std::optional<Plan> fitting(const PlanProblem& p, Candidate c) {
   if (complete(p, c)) return std::nullopt;
   const Plan plan = make_plan(p, c);
@@ -40,7 +40,7 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
     add("recompute attention", [](Candidate& x) { x.recompute = Recomputed::kAttention; });
   int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : 0;
   while (again < layers) {
-    again = std::min(again + c.chunks, layers);  // R1: equally many more in each chunk
+    again = std::min(again + c.chunks, layers);  // R1: one more layer in each chunk
     add(concat("recompute ", again, " of ", layers, " layers"), [&](Candidate& x) {
       x.recompute = Recomputed::kFull;
       x.recompute_layers = again == layers ? 0 : again;
@@ -96,7 +96,7 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
     const auto rate = entry.second;
     const auto look = [&](double factor, double& seconds, int& winner) {
       PlanProblem changed = with(p, rate, factor);
-      if (rate == &Accelerator::half_flops) {  // the power limit does not change
+      if (rate == &Accelerator::half_flops) {  // the watts per FLOP/s stay the same
         changed.machine.device.watts *= factor;
         changed.machine.device.fp8_flops *= factor;
         changed.machine.device.fp4_flops *= factor;
@@ -121,7 +121,7 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
 
 std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
   constexpr size_t kMax = 12;
-  constexpr double kStep = 0.97;  // a plan that frees less is not an alternative
+  constexpr double kStep = 0.97;  // the next plan must need less than this share of the memory
   std::vector<Plan> out;
   PlanProblem less = p;
   while (out.size() < kMax) {

@@ -8,14 +8,14 @@
 
 namespace megalith {
 
-/// One change to a plan that does not fit, after which it does.
+/// One change that makes a plan fit, and the changed plan.
 struct Remedy {
   Plan plan;
   std::string words;  // "recompute 4 of 12 layers: frees 3.61 GB, costs 2.2 % of time"
 };
 /// The change of one choice (layers recomputed, attention recomputed, one more stage of ZeRO, sequence
-/// parallelism, half the micro-batch, twice the pipeline or tensor size) that fits and costs the least time;
-/// nothing when no single one is enough.
+/// parallelism, half the micro-batch, twice the pipeline or tensor size) that makes the plan fit and costs
+/// the least time; nothing when no single change is enough.
 std::optional<Remedy> smallest_change(const PlanProblem&, const Plan&);
 
 /// How ten per cent more or less of a rate changes the best plan, and whether another of the plans is then
@@ -27,11 +27,12 @@ struct Sensitivity {
 };
 std::vector<Sensitivity> sensitivity(const PlanProblem&, const std::vector<Plan>&);
 
-/// Plans that no other beats in both time and free memory, fastest first: the best for ever less memory.
+/// Plans that no other plan beats in both time and free memory, fastest first: each needs less memory than
+/// the one before it.
 std::vector<Plan> pareto_front(const PlanProblem&, const Fixed&);
 
-/// The inverse question: the least or the most with which a plan exists. Sizes are tried by doubling, devices
-/// up to all of them; 0: none.
+/// The inverse question: the fewest devices, the longest sequence and the most layers for which a plan
+/// exists; 0: there is none. Each size is tried by doubling; devices up to the problem's world.
 struct Inverse {
   int least_devices = 0;
   int longest_sequence = 0;

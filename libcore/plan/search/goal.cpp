@@ -10,17 +10,17 @@
 namespace megalith {
 namespace {
 
-constexpr int kAll = 64;             // up to this many whole machines between two sizes are all tried
-constexpr int kSteps = 32;           // otherwise this many: a search of 405 billion parameters takes 15 ms
-constexpr int kFarther = 4;          // from a quarter of a number of devices to four times
-constexpr int kRounds = 3;           // searches for a better number, each from the previous result
-constexpr double kWorthwhile = 0.9;  // of the time with half the devices: less gain is not worthwhile
+constexpr int kAll = 64;     // up to this many numbers of whole machines are all tried
+constexpr int kSteps = 32;   // otherwise at most this many: one search for 405 billion parameters takes 15 ms
+constexpr int kFarther = 4;  // tries from a quarter to four times a number of devices
+constexpr int kRounds = 3;   // rounds of search, each from the previous result
+constexpr double kWorthwhile = 0.9;  // twice the devices should take at most this share of the time
 
 bool meets(const Goal& goal, const Scale& scale) {
   return (!goal.days || scale.days <= *goal.days) && (!goal.budget || scale.cost <= *goal.budget);
 }
 
-/// The run on `devices` devices, in whole machines.
+/// The run on `devices` devices in whole machines; nothing if no plan fits.
 std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Goal& goal, int devices) {
   PlanProblem scaled = with_devices(p, devices);
   const SearchResult found = search_beside_saves(scaled, fixed, 1);
@@ -29,8 +29,8 @@ std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Go
   return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};
 }
 
-/// Whether data ranks can divide the batch and the others split heads, layers and sequence evenly: among many
-/// numbers of devices these are worth a search.
+/// Whether data ranks can divide the batch evenly, and the other ranks the heads, the layers and, by a power
+/// of two, the sequence. Among many numbers of devices, only these are worth a search.
 bool divides_evenly(const PlanProblem& p, int64_t devices) {
   int64_t rest = devices;
   for (const int64_t size : {p.global_batch, int64_t{p.model.heads}, int64_t{p.model.layers}})
@@ -38,8 +38,8 @@ bool divides_evenly(const PlanProblem& p, int64_t devices) {
   return std::has_single_bit(static_cast<uint64_t>(rest));
 }
 
-/// The whole machines between two numbers of devices; if there are more than kAll, at most kSteps of those
-/// that divide evenly: multiples of twice, four times, eight times … the machine.
+/// The numbers of devices in whole machines between `low` and `high`. If there are more than kAll, at most
+/// kSteps of those that divide evenly: multiples of two, four, eight … machines.
 std::vector<int> between(const PlanProblem& p, int low, int high) {
   std::vector<int> out;
   const int machine = std::min(p.machine.local_world, high);
@@ -52,7 +52,7 @@ std::vector<int> between(const PlanProblem& p, int low, int high) {
   return out;
 }
 
-/// The numbers of devices tried so far, and queries about them.
+/// The numbers of devices tried so far with their results, and queries about them.
 class Tries {
  public:
   Tries(const PlanProblem& p, const Fixed& fixed, const Goal& goal) : p_(p), fixed_(fixed), goal_(goal) {}
@@ -62,8 +62,8 @@ class Tries {
     if (added) place->second = scale_to(p_, fixed_, goal_, devices);
     return place->second;
   }
-  /// Doubles machines, and tries the midpoints, until more of them end hardly sooner and the goal demands no
-  /// more. Returns the doubled ones that have a plan.
+  /// Doubles the devices, and tries the midpoints, until the run hardly ends sooner and the goal demands no
+  /// more. Returns the results of the doubled numbers that have a plan.
   std::vector<Scale> doubled() {
     std::vector<Scale> out;
     for (int64_t devices = 1; devices <= ParallelConfig::kMaxRanks; devices = next(devices)) {
@@ -78,7 +78,7 @@ class Tries {
     }
     return out;
   }
-  /// The fewest devices that meet the goal.
+  /// The result with the fewest devices that meets the goal.
   std::optional<Scale> fewest() {
     if (!bounded()) return std::nullopt;
     std::optional<Scale> best = fewest_tried();
@@ -86,7 +86,8 @@ class Tries {
       try_beside_soonest();
       best = fewest_tried();
     }
-    // Fewer devices may well be faster: those that share the batch evenly idle less than more that do not.
+    // Fewer devices may be faster: if they share the batch evenly, they idle less than more devices that do
+    // not.
     for (int round = 0; best && round < kRounds; ++round) {
       const int devices = best->devices;
       best = first_meeting(devices / kFarther, *best);
@@ -94,7 +95,7 @@ class Tries {
     }
     return best ? first_meeting(tried_below(best->devices), *best) : best;
   }
-  /// The devices that end soonest within the goal.
+  /// The result that meets the goal and ends first.
   std::optional<Scale> soonest() {
     try_beside_soonest();
     const std::optional<int> devices = soonest_devices(true);
@@ -104,7 +105,7 @@ class Tries {
  private:
   bool bounded() const { return goal_.days || goal_.budget; }
   int machine(int devices) const { return std::min(p_.machine.local_world, devices); }
-  /// Twice as many, in whole machines.
+  /// Twice `devices`, and a whole machine before several machines.
   int64_t next(int64_t devices) const {
     const int64_t local = p_.machine.local_world;
     return devices < local ? std::min(2 * devices, local) : 2 * devices;
@@ -115,7 +116,7 @@ class Tries {
     });
     return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
   }
-  /// The number that ends first among those tried that meet the goal, or among all tried.
+  /// The tried number of devices that ends first; `meeting`: among those that meet the goal.
   std::optional<int> soonest_devices(bool meeting) const {
     std::optional<int> out;
     double min_days = 0;
@@ -126,20 +127,20 @@ class Tries {
     }
     return out;
   }
-  /// The fewest among those tried that meet the goal.
+  /// The result with the fewest devices among the tried ones that meet the goal.
   std::optional<Scale> fewest_tried() const {
     const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
       return entry.second && meets(goal_, *entry.second);
     });
     return found == tried_.end() ? std::nullopt : found->second;
   }
-  /// The smallest number from `fewer` devices to `meeting` that meets the goal.
+  /// The result with the fewest devices, from `fewer` up to those of `meeting`, that meets the goal.
   Scale first_meeting(int fewer, const Scale& meeting) {
     for (const int devices : between(p_, fewer, meeting.devices))
       if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return *scale;
     return meeting;
   }
-  /// The next number of devices that was tried; 0 below the smallest, `devices` above the largest.
+  /// The nearest tried numbers below and above `devices`. If none was tried there: 0 below, `devices` above.
   int tried_below(int devices) const {
     const auto place = tried_.lower_bound(devices);
     return place == tried_.begin() ? 0 : std::prev(place)->first;
@@ -148,13 +149,14 @@ class Tries {
     const auto place = tried_.upper_bound(devices);
     return place == tried_.end() ? devices : place->first;
   }
-  /// The number that ends soonest within the goal, otherwise of all, otherwise the requested number.
+  /// The tried number of devices that ends first and meets the goal; if none meets it, the one that ends
+  /// first; if none has a plan, the problem's world.
   int best_devices() const {
     const std::optional<int> meeting = soonest_devices(true);
     return meeting ? *meeting : soonest_devices(false).value_or(p_.machine.world);
   }
-  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, distant ones, and the
-  /// neighbours of the one that is then first.
+  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, distant ones, and
+  /// then the neighbours of the new first.
   void try_beside_soonest() {
     try_neighbours();
     int best = 0;
@@ -173,7 +175,7 @@ class Tries {
   const PlanProblem& p_;
   const Fixed& fixed_;
   const Goal& goal_;
-  std::map<int, std::optional<Scale>> tried_;  // by devices; nothing: no plan
+  std::map<int, std::optional<Scale>> tried_;  // by number of devices; nothing: no plan fits
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
-constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven partition that is still tried
-constexpr double kDoubt = 1.5;  // closed forms of memory are closer to the trainer's count than this factor
+constexpr double kMaxIdle = 1.125;  // largest slowest over mean stage of uneven partitions that are tried
+constexpr double kDoubt = 1.5;      // factor by which the closed forms of memory may be wrong
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -34,8 +34,8 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> all) {
   return fixed ? std::vector<T>{*fixed} : std::move(all);
 }
 
-/// A plan's position in the order: seconds per sample, bytes, then the sizes themselves, so that no two are
-/// equal.
+/// A plan's position in the order: by seconds per sample, then bytes, then the sizes, so that no two plans
+/// are equal.
 struct Rank {
   double seconds_of_sample, bytes;
   Candidate candidate;
@@ -49,7 +49,7 @@ struct Rank {
   bool operator<(const Rank& other) const { return key() < other.key(); }
 };
 
-/// The best so far, with the worst of them on top.
+/// A heap of the best plans so far, with the worst of these on top.
 class Best {
  public:
   explicit Best(size_t size) : size_(size) {}
@@ -61,7 +61,7 @@ class Best {
     std::pop_heap(ranks_.begin(), ranks_.end());
     ranks_.pop_back();
   }
-  /// Seconds per sample that a plan must not exceed to be one of them.
+  /// The seconds per sample that a plan must not exceed to enter the heap.
   double limit() const {
     return ranks_.size() < size_ ? std::numeric_limits<double>::infinity() : ranks_.front().seconds_of_sample;
   }
@@ -78,7 +78,7 @@ class Best {
 /// A legal partition; recomputation and sharding are still open.
 struct Family {
   Candidate candidate;
-  size_t price;                // index of its LayerPrice
+  size_t price;                // index of its LayerPrice in prices_
   double least_of_sample = 0;  // a lower bound of its candidates' seconds per sample
 };
 
@@ -102,7 +102,7 @@ class Search {
     }
     for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
     if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
-    for (const auto& [seconds, rank] : misses_)  // the last faster one is the one that lacks least
+    for (const auto& [seconds, rank] : misses_)  // the slower, the less a plan lacks: the last match counts
       if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
     return std::move(result_);
   }
@@ -118,7 +118,7 @@ class Search {
   }
 
   std::vector<bool> sequences(int tensor) const {
-    if (tensor == 1) return {false};  // S1: turned off
+    if (tensor == 1) return {false};  // S1: one tensor rank turns it off
     if (fixed_.sequence) return {*fixed_.sequence};
     return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
   }
@@ -146,7 +146,8 @@ class Search {
     }
   }
 
-  /// Even, or uneven with little idle time: 126 layers over 16 stages, not 96 over 64.
+  /// Whether the layers divide evenly, or unevenly with little idle time: 126 layers over 16 stages, but not
+  /// 96 over 64.
   bool worth_cutting(int pipeline) const {
     if (p_.model.layers % pipeline == 0 || !p_.stage_layers.empty() || fixed_.first_layers ||
         fixed_.last_layers)
@@ -156,8 +157,8 @@ class Search {
     return slowest <= kMaxIdle * mean;
   }
 
-  /// Numbers of chunks that divide the layers evenly, or, with the embedding and the head counted as a layer
-  /// each, the sum.
+  /// Numbers of chunks that divide the layers evenly. If the stages do not, numbers that divide the layers
+  /// plus one each for the embedding and the head.
   std::vector<int> chunk_choices(int pipeline) const {
     if (fixed_.chunks) return {*fixed_.chunks};
     if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
@@ -233,7 +234,8 @@ class Search {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
-  /// What a single rank holds is not sharded.
+  /// The ways to shard that are tried: only the first if a single rank holds each parameter, since nothing is
+  /// then shared.
   std::span<const Sharding> shardings_of(const Candidate& c) const {
     const std::span<const Sharding> all(shardings_);
     return holders(p_, c) == 1 ? all.first(1) : all;
@@ -247,9 +249,9 @@ class Search {
         static_cast<double>(family.candidate.global_batch);
   }
 
-  /// Bytes that a device must have. For this machine's trainer the exact number costs a third of a
-  /// millisecond per plan, so it is computed only for plans that may be among the best, or for which the
-  /// closed forms are uncertain.
+  /// Bytes that a device must have. For a plan that our trainer runs here, the exact number takes a third of
+  /// a millisecond, so it is computed only if the closed forms do not settle whether the plan fits or is
+  /// among the best.
   double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
     const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
     const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
@@ -269,7 +271,7 @@ class Search {
         c.sharding = sharding;
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
-        // R1: the next multiple of the chunks is the same run, and is tried itself.
+        // R1: other numbers count as the next multiple of the chunks, which is tried itself.
         const bool listed = c.recompute_layers % c.chunks == 0;
         if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
         const double bytes = needed(c, price, layout, seconds);
@@ -307,7 +309,7 @@ class Search {
   std::map<double, Rank> misses_;  // by seconds per sample
   std::vector<LayerPrice> prices_;
   std::vector<Family> families_;
-  std::vector<std::vector<Choice>> choices_;  // by the largest number of layers of a stage
+  std::vector<std::vector<Choice>> choices_;  // indexed by the most layers of a stage
   SearchResult result_;
 };
 

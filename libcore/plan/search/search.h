@@ -15,7 +15,7 @@ struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {};
-  bool counts_embedding = false, counts_head = false;  // in first_layers and last_layers
+  bool counts_embedding = false, counts_head = false;  // see Candidate
   std::optional<int> recompute_layers = {};            // of each chunk, as Megatron counts (R1)
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
@@ -36,12 +36,12 @@ struct SearchResult {
   std::vector<Plan>
       plans;  // the best that fit, fastest first (tokens per second; ties: less memory, then sizes)
   std::optional<Plan> closest;  // when none fits: the one that lacks the least memory
-  std::optional<Plan> missed;   // faster than the plans but does not fit: the one that lacks the least
+  std::optional<Plan> missed;   // of the faster ones that do not fit: the one that lacks the least
   int64_t families =
       0;  // partitions (tensor, pipeline, context, experts, micro-batch, chunks, sequence) examined
-  int64_t candidates = 0;               // legal ways to recompute and shard in them
-  int64_t priced = 0;                   // of those; the others were proven slower than the plans
-  std::optional<int64_t> fitting = {};  // of those that were priced; known when memory is computed for all
+  int64_t candidates = 0;                      // legal choices of recomputation and sharding in them
+  int64_t priced = 0;                          // candidates priced; the others were proven worse
+  std::optional<int64_t> fitting = {};         // priced ones that fit, if memory was computed for all
   std::map<std::string, int64_t> rejected;     // families by rule id
   std::map<std::string, std::string> example;  // one reason by rule id
 };
@@ -53,7 +53,7 @@ struct SearchResult {
 /// stage; ZeRO 0 to 3. For a model with experts every number of expert ranks that divides the experts, and
 /// each expert's matrices over any number of ranks that divides the tensor size.
 enum class SearchMode {
-  kBounded,     // leaves out what a lower bound of its time, or of its memory, proves worse than `top` plans
+  kBounded,     // leaves out candidates that a lower bound of time or memory proves worse than `top` plans
   kExhaustive,  // prices every candidate
 };
 
@@ -61,9 +61,9 @@ enum class SearchMode {
 SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
                           SearchMode = SearchMode::kBounded);
 
-/// The same; if nothing fits in addition to the copy for a save, and the problem does not require it, without
-/// that copy: saves then wait for the disk, as in a run (chosen_save_copy). `problem` tells which of the two
-/// applies.
+/// search_plans(). If no plan fits together with the copy for an asynchronous save, and the problem does not
+/// require that copy, searches again without it: saves then wait for the disk, as in a run
+/// (chosen_save_copy). Sets problem.save_copy to kNone in that case.
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
                                  SearchMode = SearchMode::kBounded);
 

@@ -15,7 +15,7 @@ std::vector<int> split_layers(int layers, std::span<const StageLimit> stages) {
       return slowest != other.slowest ? slowest < other.slowest : squares < other.squares;
     }
   };
-  // best[i][l]: stages i and later share l layers.
+  // best[i][l]: the best split of l layers over the stages from i on.
   std::vector<std::vector<Cell>> best(stages.size() + 1, std::vector<Cell>(width));
   best[stages.size()][0].slowest = 0;
   for (size_t i = stages.size(); i-- > 0;) {

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// The parts around the experts, read as a model of the family that they come from.
+/// The shape without the experts, read as a dense model of `family`.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
   Json plain = Json::object();
   for (const auto& [key, value] : json.as_object())
@@ -41,7 +41,8 @@ int number_from_zero(const Settings& s, const char* key, int most, int otherwise
   return static_cast<int>(found->as_int());
 }
 
-/// "([0]*3+[1]*58)" for layers without experts (0) and with some (1); "1" when all have some.
+/// The pattern of layers without experts (0) and with experts (1): "([0]*3+[1]*58)"; "1" if all layers have
+/// experts.
 std::string layer_pattern(std::span<const int> has_experts) {
   std::string out;
   for (size_t i = 0; i < has_experts.size();) {
@@ -53,8 +54,8 @@ std::string layer_pattern(std::span<const int> has_experts) {
   return out.find("[0]") == std::string::npos ? "1" : '(' + out + ')';
 }
 
-/// `each`: experts per token if the file does not give it, as in the family's configuration class in
-/// transformers; 0: there is no default.
+/// `each`: experts per token if the file does not give the number, which is the default of the family's
+/// configuration class in transformers; 0: there is no default.
 void set_experts(ModelShape& m, const Settings& s, const char* count, int each) {
   m.experts = s.count(count);
   const bool older = s.find("experts_per_token") && !s.find("num_experts_per_tok");  // gpt-oss's first files
@@ -62,7 +63,8 @@ void set_experts(ModelShape& m, const Settings& s, const char* count, int each) 
   m.router_topk = each > 0 ? s.count(key, each) : s.count(key);
 }
 
-/// Qwen's: dense are the layers whose number is not a multiple of a step, and those that are named.
+/// Qwen's dense layers: those whose number, counted from 1, is not a multiple of decoder_sparse_step, and
+/// those that mlp_only_layers lists.
 void set_sparse_layers(ModelShape& m, const Settings& s) {
   const int step = s.count("decoder_sparse_step", 1);
   std::vector<int> has(static_cast<size_t>(m.layers), 0);
@@ -113,7 +115,7 @@ ModelShape qwen3_moe_shape(const Json& json, const std::string& where, const Set
 
 ModelShape gpt_oss_shape(const Json& json, const std::string& where, const Settings& s) {
   Json with_biases = json;
-  with_biases.set("mlp_bias", true);  // of the router and the experts
+  with_biases.set("mlp_bias", true);  // the router and the experts have biases
   with_biases.set("attention_bias", true);
   ModelShape m = as_family(with_biases, where, "llama");
   set_experts(m, s, s.find("num_local_experts") ? "num_local_experts" : "num_experts", 4);
@@ -133,8 +135,8 @@ int shared_width(const Settings& s, int each, int otherwise) {
   return static_cast<int>(experts * each);
 }
 
-/// Groups of experts, some of which a token chooses from; DeepseekV3Config has 8 and 4 where the file gives
-/// none.
+/// Groups of experts, some of which a token chooses from; DeepseekV3Config's defaults are 8 groups, of which
+/// 4 are chosen.
 void set_groups(ModelShape& m, const Settings& s) {
   const bool third = s.text("model_type", "") == "deepseek_v3";
   const int groups = s.count("n_group", third ? 8 : 1), chosen = s.count("topk_group", third ? 4 : 1);
@@ -149,7 +151,7 @@ ModelShape deepseek_shape(const Json& json, const std::string& where, const Sett
   plain.set("num_key_value_heads", s.count("num_attention_heads"));
   ModelShape m = as_family(plain, where, "llama");
   m.latent_attention = true;
-  // A missing key has the default of transformers' classes; null means that there is none.
+  // A missing key has the default of transformers' classes; null means 0: the model lacks the feature.
   const auto unless_null = [&](const char* key, int value) { return json.find(key) ? 0 : value; };
   m.query_rank = number_from_zero(s, "q_lora_rank", ModelShape::kWidest, unless_null("q_lora_rank", 1536));
   m.key_rank = s.count("kv_lora_rank");

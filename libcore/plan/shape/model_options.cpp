@@ -9,8 +9,8 @@
 namespace megalith {
 namespace {
 
-/// Writes a number that differs from the usual one: for some options Megatron accepts only integers, never
-/// 1e+06.
+/// Writes a number unless it is the usual one. Whole numbers are written as integers: for some options
+/// Megatron does not accept 1e+06.
 void number(std::ostream& out, const char* option, double value, double usual) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (value == usual) return;
@@ -69,7 +69,7 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (m.rope_scaling) out << " --use-rope-scaling";
   number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)
-    return;  // Megatron has LLaMA's own numbers here, and a window that holds a sample changes nothing
+    return;  // Megatron has LLaMA's numbers built in, and a window that holds a whole sample changes nothing
   number(out, "rope-scaling-low-freq-factor", m.rope_low_freq, usual.rope_low_freq);
   number(out, "rope-scaling-high-freq-factor", m.rope_high_freq, usual.rope_high_freq);
   number(out, "rope-scaling-original-positions", m.rope_original_positions, usual.rope_original_positions);

@@ -20,7 +20,7 @@ class PatternReader {
  public:
   explicit PatternReader(std::string_view text) : rest_(text) {}
 
-  /// Empty when the text has another form.
+  /// The pattern; empty if the text does not have this form.
   std::vector<int> read() {
     std::vector<int> out = sum();
     return good_ && rest_.empty() ? out : std::vector<int>{};
@@ -138,7 +138,8 @@ void check_experts(const ModelShape& m, Problems& problems) {
                  ' ', experts);
 }
 
-/// Complains about a size that has a meaning only together with something else that is missing.
+/// For a missing `what`: complains if `option`, which needs it, has a value other than its default
+/// `otherwise`.
 void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
   if (value != otherwise) problems.add(Opt{option}, ' ', value, " needs ", Opt{what});
 }
@@ -195,7 +196,7 @@ std::string plain_layer_pattern(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < inside.size(); ++i) {
     if (inside[i] == ' ') {
-      const size_t next = inside.find_first_not_of(' ', i);  // there is one: nothing ends in a space
+      const size_t next = inside.find_first_not_of(' ', i);  // found: trimmed text does not end in a space
       if (is_sign(out.back()) || is_sign(inside[next])) continue;
     }
     out += inside[i];
@@ -230,7 +231,7 @@ void ModelShape::finish() {
 }
 
 void ModelShape::validate(Problems& problems) const {
-  ModelConfig dense = trained();  // obeys the rules for a trained model, except what is only planned
+  ModelConfig dense = trained();  // checked as a trained model, without features that are only planned
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);
@@ -247,7 +248,7 @@ int ModelShape::plain_layers(int count) const {
   const int length = static_cast<int>(with_experts_.size()) - 1;
   const auto among = [&](int first) { return with_experts_[static_cast<size_t>(first)]; };
   if (every_) return count - count / length * among(length) - among(count % length);
-  const int listed = std::min(count, length);  // a deeper model continues as the pattern ends
+  const int listed = std::min(count, length);  // further layers are like the pattern's last one
   return listed - among(listed) + (count - listed) * (1 - among(length) + among(length - 1));
 }
 

@@ -21,7 +21,7 @@ inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
           {"flex", Dispatcher::kFlex}};
 }
 
-/// The tokens of the busiest expert over the mean of all: a run is expected between these bounds.
+/// The busiest expert's tokens divided by the mean over all experts: bounds of the ratio expected in a run.
 struct TokenImbalance {
   double low = 1, high = 1;
   double at(double point) const { return low + point * (high - low); }
@@ -36,11 +36,11 @@ struct ModelShape : ModelConfig {
   int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
   int shared_ffn = 0;                // total width of all shared experts; 0: none
   bool shared_gate = false;          // a sigmoid gate on the shared experts
-  std::string layer_freq = "1";      // which layers have experts, see LayerPattern
+  std::string layer_freq = "1";      // which layers have experts: parse_layer_pattern()
   std::optional<double> capacity{};  // the most tokens of an expert, relative to the mean; others are dropped
   bool forced_balance = false, expert_bias = false;
   std::vector<std::string> balance = {};             // how the router is balanced; empty: an auxiliary loss
-  std::vector<std::string> loss_coeffs{};            // for each of them
+  std::vector<std::string> loss_coeffs{};            // one for each of `balance`
   std::optional<std::string> score_function{};       // of the router; unset: sigmoid with
                                                      // expert_bias, otherwise softmax
   std::optional<int> router_groups{}, group_topk{};  // number of groups of experts, and of
@@ -50,14 +50,14 @@ struct ModelShape : ModelConfig {
   bool shared_overlap = false;  // shared experts work while tokens travel to the others
   bool latent_attention = false;
   int query_rank = 0;  // width to which queries are compressed; 0: not compressed
-  int key_rank = 512;  // the same for keys and values
-  int key_channels = 128, key_rotated = 64, value_channels = 128;  // per head; keys have the first two
-  int predicted = 0;  // tokens predicted in addition to the next one: a layer and a head each
+  int key_rank = 512;  // width to which keys and values are compressed
+  int key_channels = 128, key_rotated = 64, value_channels = 128;  // per head; keys: sum of the first two
+  int predicted = 0;  // tokens predicted after the next one; each needs a layer and a head
 
   ModelShape() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): what can be trained can be planned
   ModelShape(const ModelConfig& trained) : ModelConfig(trained) {}
-  /// The part of it that is trained here.
+  /// The part of the shape that our trainer has options for.
   const ModelConfig& trained() const { return *this; }
 
   template <class V>
@@ -114,19 +114,19 @@ struct ModelShape : ModelConfig {
 
   int expert_count() const { return experts.value_or(0); }
   bool has_experts() const { return expert_count() > 0; }
-  /// Layers among the first `count` without experts, in a model that has some; 0 for a dense one.
+  /// Layers without experts among the first `count`; 0 for a dense model.
   int plain_layers(int count) const;
-  /// The same for layers from `begin` up to `end`.
+  /// Layers without experts from `begin` up to, but not including, `end`.
   int plain_layers(int begin, int end) const { return plain_layers(end) - plain_layers(begin); }
 
   /// Whether an auxiliary loss keeps the experts balanced.
   bool has_balance_loss() const;
-  /// For the busiest expert: 1 with forced balance, otherwise up to 1.72 with an auxiliary loss and 1.04 with
-  /// the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
-  /// parameters, quoted from memory), and at most the capacity.
+  /// The imbalance of the busiest expert: 1 with forced balance, otherwise up to 1.72 with an auxiliary loss
+  /// and 1.04 with the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1
+  /// billion parameters, quoted from memory), and at most the capacity.
   TokenImbalance expert_imbalance() const;
-  /// For the busiest of `ranks` ranks with equally many experts: the loads of experts vary independently and
-  /// even out on a rank, by the standard deviation of a draw without replacement.
+  /// The imbalance of the busiest of `ranks` ranks with equally many experts each. The loads of a rank's
+  /// experts partly even out: their mean varies like that of a random draw of experts without replacement.
   TokenImbalance rank_imbalance(int ranks) const;
 
   // Channels per head, and of all heads together.
@@ -136,18 +136,19 @@ struct ModelShape : ModelConfig {
   double output_width() const { return static_cast<double>(heads) * output_channels(); }
 
  private:
-  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: layers with experts, up to each layer
-  bool every_ = true;                       // repeats from its beginning
+  std::vector<int> with_experts_ = {0, 1};  // [i]: layers with experts among the pattern's first i
+  bool every_ = true;                       // the pattern repeats
   int unused_channels_ = 0;  // a --kv-channels given with latent attention, which has its own sizes
 };
 
 /// --moe-layer-freq without surrounding quotes and without spaces around the signs of a list.
 std::string plain_layer_pattern(const std::string& text);
-/// The layers of --moe-layer-freq: "2" is every second from the first, a list has 1 for each layer with
-/// experts: "[0]*3+[1]*58", also in parentheses or one pair of quotes. Empty for any other text.
+/// The pattern of --moe-layer-freq, 1 for a layer with experts and 0 for one without. "2" means every second
+/// layer from the first; a list such as "[0]*3+[1]*58" names each layer, also in parentheses or one pair of
+/// quotes. Empty for any other text.
 std::vector<int> parse_layer_pattern(const std::string& text);
 
-/// The first feature of a model that only Megatron-LM trains, by its option; empty: none.
+/// Names the model's first feature that only Megatron-LM trains, with its option; empty: there is none.
 std::string beyond_our_trainer(const ModelShape&);
 
 }  // namespace megalith

@@ -5,12 +5,13 @@
 namespace megalith {
 namespace {
 
-/// A norm over `width` channels; a model's norms have one or two parameters per channel.
+/// Parameters of a norm over `width` channels: one per channel, with LayerNorm two.
 double norm_of(const ModelConfig& m, double width) {
   return (m.norm == Normalization::kLayerNorm ? 2.0 : 1.0) * width;
 }
 
-/// Down to the ranks, which every tensor rank computes whole, up to its heads, and the norms of both.
+/// Parameters of latent attention's projections: down to the ranks, which each tensor rank has whole, up to
+/// the rank's heads, and the norms of the compressed tensors.
 double latent_inputs(const ModelShape& m, double tensor) {
   const double h = m.hidden, queries = m.query_width() / tensor;
   const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / tensor;
@@ -30,15 +31,15 @@ double attention(const ModelShape& m, int tensor) {
          (m.qk_layernorm ? 2 * norm_of(m, m.kv_channels) : 0);
 }
 
-/// A feed-forward block or expert of `width`, of which a rank has one part in `ranks`.
+/// One rank's parameters of a feed-forward block or expert of `width` that `ranks` ranks share.
 double feed_forward(const ModelConfig& m, double width, double ranks) {
   if (width == 0) return 0;
   const double h = m.hidden, part = width / ranks;
   return (gates(m) + 1) * h * part + (m.linear_bias ? gates(m) * part + h : 0);
 }
 
-/// What every token passes in the feed-forward part of a layer with experts: the router and the shared
-/// experts.
+/// Parameters that every token uses in the feed-forward part of a layer with experts: the router and the
+/// shared experts.
 double around_experts(const ModelShape& m, int tensor) {
   const double router = static_cast<double>(m.expert_count()) * (m.hidden + (m.linear_bias ? 1 : 0));
   return router + feed_forward(m, m.shared_ffn, tensor) + (m.shared_gate ? m.hidden : 0);
@@ -69,8 +70,8 @@ ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks
   count.embedding = table;
   if (m.position == PositionEmbedding::kLearned) count.embedding += static_cast<double>(m.max_positions) * h;
   count.head = norm_width(m) + (m.untied_head ? table : 0);
-  // The layer of a predicted token takes the previous token and an embedding, each through a norm, side by
-  // side.
+  // The layer of a further predicted token joins the previous token's state and an embedding, each after a
+  // norm.
   count.head += m.predicted * (count.block + 2 * h * h / ranks.tensor + 3 * norm_width(m));
   count.head_experts = m.predicted * count.experts;
   count.head_copy = m.untied_head ? 0 : table;

@@ -7,15 +7,16 @@ namespace megalith {
 /// Numbers of parameters, of the whole model or of one rank.
 struct ParameterCount {
   double block = 0;         // one transformer layer, without the experts that tokens are routed to
-  double experts = 0;       // those, in one layer
-  double plain_block = 0;   // a layer without experts, in a model that has some
+  double experts = 0;       // the experts of one layer that tokens are routed to
+  double plain_block = 0;   // a layer without experts; 0 in a dense model
   double embedding = 0;     // word and position embeddings
   double head = 0;          // an untied LM head, final norm, and layers of further predicted tokens
-  double head_experts = 0;  // experts of the latter
+  double head_experts = 0;  // experts in the layers of further predicted tokens
   double head_copy = 0;     // the last stage's copy of tied word embeddings when the first stage is elsewhere
 };
 
-/// Numbers of ranks that share parameters: a layer's matrices, the experts, and the matrices of an expert.
+/// Numbers of ranks that share a layer's matrices (tensor), its experts (expert), and each expert's matrices
+/// (expert_tensor).
 struct ParameterShare {
   int tensor = 1, expert = 1, expert_tensor = 1;
 };
@@ -26,17 +27,18 @@ inline ParameterCount count_parameters(const ModelShape& m, int tensor) {
 
 /// Parameters of the model; tied ones count once.
 double total_parameters(const ModelShape&);
-/// The parameters that a token uses: of the routed experts only as many as the router chooses.
+/// The parameters that one token uses: of the routed experts, only those that the router chooses.
 double active_parameters(const ModelShape&);
 
-/// Parameters of the matrices that a token uses in a layer, with or without experts: half of its forward
-/// operations, not counting those of the scores.
+/// Parameters of the matrices that a token uses in a layer, with or without experts: half of the token's
+/// forward operations, without those of the attention scores.
 double matrix_parameters(const ModelShape&, bool experts);
 
 // Widths of one tensor rank's part of a layer.
 double norm_width(const ModelConfig&);  // parameters of one norm over the hidden size
 double gates(const ModelConfig&);       // matrices before the activation: 2 with SwiGLU
-/// Width of keys or values; with fewer groups than ranks a group's projections are repeated.
+/// Width of keys or values; with fewer query groups than ranks, several ranks have a copy of a group's
+/// projections.
 double local_key_width(const ModelConfig&, int tensor);
 
 }  // namespace megalith

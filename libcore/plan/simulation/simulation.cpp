@@ -20,8 +20,8 @@
 namespace megalith {
 namespace {
 
-/// What the simulated ranks tell each other: when messages arrive, and when all have met. When one fails, all
-/// do.
+/// Times that the simulated ranks exchange: when messages arrive, and when all ranks have met. When one rank
+/// fails, all do.
 class Exchange {
  public:
   explicit Exchange(int ranks) : ranks_(ranks) {}
@@ -40,7 +40,7 @@ class Exchange {
     arrivals_[route].push_back(free + latency);
     changed_.notify_all();
   }
-  /// The time at which the oldest message arrives.
+  /// Waits for the oldest message on the route and returns the time at which it arrives.
   double receive(const Route& route) {
     std::unique_lock lock(mutex_);
     std::deque<double>& arrivals = arrivals_[route];
@@ -50,7 +50,7 @@ class Exchange {
     arrivals.pop_front();
     return arrival;
   }
-  /// The latest of all ranks' clocks.
+  /// Waits until all ranks have come and returns the latest of their clocks.
   double meet(double now) {
     std::unique_lock lock(mutex_);
     const int64_t meeting = meeting_;
@@ -87,7 +87,7 @@ class Exchange {
   bool failed_ = false;
 };
 
-/// One simulated rank and its step so far.
+/// One simulated rank, and its times in the step so far.
 struct SimulatedRank {
   const PlanProblem& problem;
   const Candidate& cut;
@@ -96,7 +96,8 @@ struct SimulatedRank {
   SimulatedStep step = {};
 };
 
-/// A group of ranks, of which the simulation runs one, or one per stage: calls take as long as the link says.
+/// A group of ranks. The simulation runs only one of them, or one per pipeline stage; a call takes the time
+/// that the link gives.
 class SimulatedComm final : public Communicator {
  public:
   struct Place {
@@ -159,7 +160,7 @@ SimulatedComm::Place place_at_ends(const SimulatedRank& self, const Link& link) 
   return {size == 2 && self.stage > 0 ? 1 : 0, size, link};
 }
 
-/// The groups that parallel/groups.h requests.
+/// The place of `self` in a group that parallel/groups.h requests.
 SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) {
   const Candidate& c = self.cut;
   const PlanProblem& p = self.problem;
@@ -189,14 +190,14 @@ std::unique_ptr<Communicator> SimulatedComm::split(const GroupName& name, int, i
   return std::make_unique<SimulatedComm>(self_, name, place_of(self_, name));
 }
 
-/// Its contents are never read.
+/// Fills a sample; the dry backend never reads its contents.
 void any_sample(int64_t, const SampleView& out) {
   std::fill(out.tokens.begin(), out.tokens.end(), 0);
   std::fill(out.labels.begin(), out.labels.end(), 0);
   std::fill(out.loss_mask.begin(), out.loss_mask.end(), 1.0F);
 }
 
-/// A step of one stage's rank; its clock starts with the step.
+/// Runs one training step of a stage's rank; its times count from the beginning of the step.
 void run_rank(SimulatedRank& self, const RunShape& run) {
   const PlanProblem& p = self.problem;
   const auto backend = make_timed_backend([&](std::string_view op, const Cost& cost) {
@@ -210,7 +211,7 @@ void run_rank(SimulatedRank& self, const RunShape& run) {
   Trainer trainer(run, *backend, world);
   const double begun = stream_clock(trainer.stream());
   self.step = {};
-  constexpr double kAnyRate = 1e-4;  // learning rate: nothing is computed
+  constexpr double kAnyRate = 1e-4;  // any learning rate: nothing is computed
   trainer.step(any_sample, 0, kAnyRate);
   self.step.seconds = stream_clock(trainer.stream()) - begun;
 }
@@ -270,7 +271,7 @@ std::vector<int> simulated_worlds(const std::string& list) {
 
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fixed& fixed,
                                             const std::vector<int>& worlds) {
-  constexpr size_t kPlans = 50;  // the trainer runs one of the best, or none at all
+  constexpr size_t kPlans = 50;  // if the trainer runs none of the best plans, it runs none at all
   std::vector<SimulatedWorld> out;
   for (const int devices : worlds) {
     PlanProblem p = with_devices(problem, devices);

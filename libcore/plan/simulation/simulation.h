@@ -8,11 +8,11 @@
 
 namespace megalith {
 
-/// One training step of this version's trainer on devices that are not present, in seconds; its parts are
-/// those of the pipeline stage that works longest.
+/// One training step of this version's trainer on devices that are not present, in seconds. The parts are
+/// those of the pipeline stage with the most work.
 struct SimulatedStep {
   double seconds = 0;
-  double work = 0;      // ops
+  double work = 0;      // time in ops
   double tensor = 0;    // communication of tensor and context ranks
   double pipeline = 0;  // waiting for other stages, and messages
   /// Reductions of gradients that the backward pass does not hide, the gather of parameters, the agreement on
@@ -23,7 +23,7 @@ struct SimulatedStep {
 /// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
 /// simulated clock: one rank for each pipeline stage, on a dry backend whose ops take op_seconds(), with
 /// communicators that move nothing and take what group_link() says. Ranks along the other axes do the same at
-/// the same time. kUsage when the trainer does not run such a partition.
+/// the same time. kUsage when the trainer does not run the partition.
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
 
 /// The numbers of devices of --simulate: "64,1024". kUsage when one is not a number of devices.
@@ -32,11 +32,11 @@ std::vector<int> simulated_worlds(const std::string& list);
 /// A number of devices, the best plan for it that the trainer runs, and that plan's step.
 struct SimulatedWorld {
   int devices = 0;
-  std::optional<Plan> plan = {};  // nothing: `lacking` says why
+  std::optional<Plan> plan = {};  // unset: `lacking` says why
   SimulatedStep step = {};
   std::string lacking = {};
 };
-/// One for each of `worlds`, with machines like the problem's.
+/// One result for each of `worlds`, on machines like the problem's.
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem&, const Fixed&, const std::vector<int>& worlds);
 
 }  // namespace megalith

@@ -12,12 +12,12 @@ namespace megalith {
 struct PlayedStep {
   int stage = 0;
   Step step;
-  double begin = 0, end = 0;  // seconds since the beginning of the step
+  double begin = 0, end = 0;  // seconds since the training step began
 };
 
-/// A step of `plan` played through its pipeline: 1F1B or its interleaving in the trainer's order
-/// (train/schedules/schedule.h), with each step as long as the time model says, waiting for its input from
-/// the neighbours; at most `microbatches` microbatches.
+/// Plays a training step of `plan` through its pipeline, with at most `microbatches` microbatches. The order
+/// is the trainer's, 1F1B or interleaved 1F1B (train/schedules/schedule.h). Each forward or backward step
+/// takes the time model's time and begins when its input from the neighbour is there.
 std::vector<PlayedStep> play_pipeline(const PlanProblem&, const Plan&, int64_t microbatches);
 
 /// For chrome://tracing and Perfetto: one complete event per step, stages as threads.

@@ -71,7 +71,7 @@ std::optional<AddedTokens::Found> AddedTokens::find(std::string_view utf8, size_
 
 const AddedToken* AddedTokens::longest(std::string_view utf8) const {
   const AddedToken* found = nullptr;
-  auto first = tokens_.begin(), last = tokens_.end();  // those that begin like utf8, up to `at`
+  auto first = tokens_.begin(), last = tokens_.end();  // tokens that begin with the first `at` bytes of utf8
   for (size_t at = 0; first != last; ++at) {
     if (first->text.size() == at) {
       found = &*first;

@@ -17,12 +17,12 @@ struct AddedToken {
   int32_t id = 0;
   bool takes_space_before = false;  // "lstrip": white space before it belongs to it
   bool takes_space_after = false;   // "rstrip"
-  bool only_alone = false;          // "single_word": not beside a letter, a digit or the like
+  bool only_alone = false;          // "single_word": not next to a letter, digit or other word character
 };
 
 /// Finds added tokens in a text: the leftmost first, and of those that start at one place the longest. As in
-/// Hugging Face tokenizers, a token that may not be used at its place still hides others that begin inside
-/// it.
+/// Hugging Face tokenizers, a token that is rejected at its place (`only_alone`) still hides others that
+/// begin inside it.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -46,7 +46,7 @@ class AddedTokens {
     if (from < utf8.size()) plain(utf8.substr(from));
   }
 
-  /// Adds everything that decides what is found.
+  /// Adds to `hash` everything that decides which tokens are found.
   void add_to(IdentityHash& hash) const;
 
  private:
@@ -66,8 +66,8 @@ class AddedTokens {
   static bool alone(std::string_view utf8, const Found& found);
 
   std::vector<AddedToken> tokens_;  // sorted by text
-  std::array<bool, 256> starts_{};  // bytes with which one begins
-  std::optional<char> only_start_;  // when all begin with the same byte
+  std::array<bool, 256> starts_{};  // bytes with which a token begins
+  std::optional<char> only_start_;  // set if all tokens begin with this byte
 };
 
 }  // namespace megalith

@@ -14,7 +14,7 @@ uint32_t byte_to_code_point(uint8_t byte);
 
 /// "Ġhello" for " hello".
 std::string to_byte_alphabet(std::string_view bytes);
-/// " hello" for "Ġhello"; nothing if a character is not one of the 256.
+/// " hello" for "Ġhello"; nothing if a character is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view utf8);
 
 }  // namespace megalith

@@ -14,8 +14,8 @@ namespace megalith {
 
 namespace {
 
-/// Whether an id can stand for the rank of its merge, which saves a table: later merges must have greater
-/// ids.
+/// Whether the id that a merge makes can serve as its rank, which saves a table: later merges must make
+/// greater ids.
 bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   const auto other = std::adjacent_find(merges.begin(), merges.end(),
                                         [](const auto& a, const auto& b) { return a.merged >= b.merged; });
@@ -139,9 +139,9 @@ void BytePairEncoder::each_slot(const Take& take) const {
       if (slot != MergeTables::kFree) take(slot & (kNoRank - 1), slot >> MergeTables::kRankBits);
 }
 
-/// A counting sort by rank: other threads may wait for the result. Few pairs share a rank.
+/// A counting sort by rank, since other threads may wait for the result. Few pairs share a rank.
 std::vector<TokenMerge> BytePairEncoder::merges() const {
-  std::vector<uint32_t> ends(1);  // of each rank's pairs; at first where they begin
+  std::vector<uint32_t> ends(1);  // where each rank's pairs end; at first, where they begin
   each_slot([&](uint64_t rank, uint64_t) {
     if (ends.size() < rank + 2) ends.resize(rank + 2);
     ++ends[rank + 1];

@@ -19,7 +19,7 @@
 namespace megalith {
 
 /// What makes one merge come before another: its position in the list (merges.txt), or the id of the token
-/// that it makes, so that all ways to make one token rank alike (tiktoken).
+/// that it makes, so that all merges that make one token have the same rank (tiktoken).
 enum class MergeRanks : uint8_t { kOrder, kToken };
 
 /// Byte-pair encoding of one pretoken. Starts with one id per byte, then repeatedly joins the pair of
@@ -30,12 +30,12 @@ class BytePairEncoder {
   using Merge = TokenMerge;
   static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged together
   /// `merges` in the order of their rank; if a pair appears twice, the later one counts, as in Hugging Face
-  /// tokenizers. Throws kData when an id or the number of merges exceeds what fits (2^21, 2^22).
+  /// tokenizers. Throws kData if an id (2^21) or the number of merges (2^22) exceeds its limit.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
                   std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
 
-  /// The merges in the form that the encoder uses.
+  /// The merges as the tables in which the encoder looks them up.
   using Bucket = MergeTables::Bucket;
   struct Arrays {
     SharedArray<Bucket> buckets;       // a full one is continued in the next
@@ -45,7 +45,8 @@ class BytePairEncoder {
   const Arrays& arrays() const { return arrays_; }
   /// Reuses another instance's arrays, such as those of a mapped cache file; it must have the same byte_ids.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
-  /// Whether these arrays can be used: all their ids are below `ids`, so that none leads beyond a table.
+  /// Whether these arrays can be used: all their ids are below `ids`, so that none is an index beyond the end
+  /// of a table.
   static bool fit(const Arrays& arrays, size_t ids);
 
   ~BytePairEncoder();
@@ -57,12 +58,13 @@ class BytePairEncoder {
   /// Replaces `ids` with those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
 
-  /// Hands over the ids of `bytes` in order, a part at a time, so that memory stays that of a few windows
-  /// whatever the length (see LongMerge; more only if a token is made of more than 4096 ids).
+  /// Passes the ids of `bytes` to `take` in order, a part at a time. However long `bytes` is, this needs
+  /// memory for a few windows only (see LongMerge), unless a token is made of more than 4096 ids.
   using TakeIds = LongMerge::TakeIds;
   void encode_long(std::string_view bytes, const TakeIds& take, size_t window = kWindow) const;
 
-  /// Fills out[i] with the ids of keys[i], each the key of a short piece. Much faster than one by one.
+  /// Fills out[i] with the ids of keys[i], each the key of a short piece. Much faster than calling encode()
+  /// for each.
   void encode_short(std::span<const PieceKey> keys, MergedPiece* out) const;
 
  private:
@@ -89,7 +91,7 @@ class BytePairEncoder {
   Arrays arrays_;
   int shift_;
   MergePieces merge_pieces_;  // the one for this processor
-  struct Lazy;                // what only long pieces need
+  struct Lazy;                // computed when the first long piece needs it
   std::unique_ptr<Lazy> lazy_;
 };
 

@@ -49,7 +49,7 @@ void CharacterIds::start(std::string_view utf8, std::vector<int32_t>& ids) const
 }
 
 // An unknown token is written only when the next unknown or known character arrives, since several unknown
-// characters may be one token (fuse_unk). Tokens of bytes may come before it.
+// characters may be one token (fuse_unk). Byte tokens may be written before it.
 void CharacterIds::append(std::string_view utf8, State& state, std::vector<int32_t>& ids) const {
   while (!utf8.empty()) {
     const CodePoint c = code_point_at(utf8);

@@ -9,15 +9,16 @@
 
 namespace megalith {
 
-/// The ids that a pretoken starts with if the vocabulary is one of characters (SentencePiece's way): the
-/// character's own, else those of its bytes, else the unknown token, else none. Same as Hugging Face
-/// tokenizers' BPE with "byte_fallback" and "unk_token".
+/// The ids that a pretoken starts with if the vocabulary holds characters instead of bytes, as
+/// SentencePiece's do. A character becomes its own id; if it has none, the ids of its bytes; if they have
+/// none, the unknown token; without such a token, nothing. Same as Hugging Face tokenizers' BPE with
+/// "byte_fallback" and "unk_token".
 class CharacterIds {
  public:
   struct Unknown {
     std::optional<int32_t> id;   // "unk_token"; without one, unknown characters are left out
-    bool fuse = false;           // one for several unknown characters in a row
-    bool byte_fallback = false;  // the tokens "<0x00>" to "<0xFF>" are tried before it
+    bool fuse = false;           // one unknown token for a run of unknown characters
+    bool byte_fallback = false;  // "<0x00>" to "<0xFF>" are tried before the unknown token
   };
   /// `tokens`: the text of each id.
   CharacterIds(const std::vector<std::string>& tokens, Unknown unknown);
@@ -26,10 +27,10 @@ class CharacterIds {
   struct State {
     bool pending = false;  // an unknown token is to be written before the next known character
   };
-  /// Appends the ids of the next characters, `utf8` (valid, whole characters). `state` is new at the first
-  /// call.
+  /// Appends the ids of `utf8` (valid, whole characters), the next part of a pretoken. For the first part,
+  /// `state` is a new State.
   void append(std::string_view utf8, State& state, std::vector<int32_t>& ids) const;
-  /// Appends what is left to be written at the end.
+  /// Ends the pretoken: appends the unknown token if one is pending.
   void finish(State& state, std::vector<int32_t>& ids) const;
 
   /// Replaces `ids` with those of `utf8` (valid) as a whole.
@@ -37,7 +38,7 @@ class CharacterIds {
 
  private:
   int32_t id_of(uint32_t code_point) const;
-  /// Appends the ids of the bytes if all have one; returns whether they have.
+  /// Appends the ids of the character's bytes if all of them have one, and returns whether they do.
   bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
 
   std::vector<int32_t> of_character_;  // by code point; -1: none

@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 constexpr uint32_t kLongestToken = 1 << 12;
-/// How much larger a window may become where looking ahead is expensive.
+/// How many times larger a window may become where looking ahead is expensive.
 constexpr size_t kWidening = 16;
 
 /// The smallest of a fixed number of steps, in four chains of four lanes: GCC does not vectorize a plain
@@ -69,7 +69,7 @@ void WindowMerge::start(std::span<const int32_t> ids) {
 
 /// Each level is padded with steps that stand for no pair, so that min_of() sees whole groups.
 void WindowMerge::resize_levels() {
-  size_t count = symbols_.size();  // one step more, which has no pair
+  size_t count = symbols_.size();  // one step more than there are pairs
   for (height_ = 0; height_ == 0 || count > 1; ++height_) {
     const size_t groups = (count + kFan - 1) / kFan;
     if (height_ == levels_.size()) levels_.emplace_back();
@@ -166,7 +166,7 @@ void LongMerge::finish() {
   hand_over(static_cast<uint32_t>(tokens_.size()));
 }
 
-/// How many of the tokens are certain whatever follows, so that they can be handed over.
+/// How many of tokens_ stay as they are whatever follows, so that they can be handed over.
 uint32_t LongMerge::final_tokens() {
   const auto end = static_cast<uint32_t>(ids_.size());
   auto settled = static_cast<uint32_t>(tokens_.size());
@@ -179,15 +179,15 @@ uint32_t LongMerge::final_tokens() {
   return settled;
 }
 
-/// The first `tokens` tokens are all those that end at `end` or before. How many of them also begin the
-/// tokens of the ids up to `end` alone.
+/// `tokens` is the number of tokens that end at `end` or before. Returns how many of these, from the first
+/// on, remain tokens if the ids up to `end` are merged alone.
 uint32_t LongMerge::in_common(uint32_t tokens, uint32_t end) {
   if (begin_of(tokens) == end) return tokens;
   for (uint32_t back = 1; tokens > 0; back *= 4) {
     const uint32_t first = tokens - std::min(tokens, back), from = begin_of(first);
     merge_.run(std::span(ids_).subspan(from, end - from), part_);
     checked_ += end - from;
-    // Looks for the last token that is the same in both.
+    // Looks for the last token that tokens_ and part_ share.
     size_t i = tokens, j = part_.size();
     while (i > first && j > 0) {
       const uint32_t ours = tokens_[i - 1].end, theirs = from + part_[j - 1].end;

@@ -16,12 +16,12 @@ struct TokenMerge {
 };
 
 /// Joins the pair of neighbours with the lowest rank, the leftmost of equal ones, until no pair has a rank.
-/// Needs 17 bytes of working memory an id. For one thread at a time.
+/// Needs 17 bytes of working memory per id. For one thread at a time.
 class WindowMerge {
  public:
   struct Token {
     int32_t id;
-    uint32_t end;  // among the ids that it is made of: after its last one
+    uint32_t end;  // index in `ids` (see run()) after the last id that the token is made of
   };
   explicit WindowMerge(const MergeTables& tables) : tables_(tables) {}
 
@@ -36,8 +36,8 @@ class WindowMerge {
     int32_t id;
     uint32_t previous, next;
   };
-  /// The minimum of each kFan steps of the level below, so that the next merge is found in a few looks. A
-  /// step is a rank in the high bits and a place among the kFan in the low ones.
+  /// The minimum of each kFan steps of the level below, so that the next merge is found with a few reads. A
+  /// step holds a rank in the high bits and a place among the kFan in the low ones.
   struct Level {
     std::vector<int32_t> steps;
     std::vector<uint8_t> min_places;  // for each step, the place in the level below that it comes from
@@ -54,20 +54,20 @@ class WindowMerge {
 
   const MergeTables tables_;
   std::vector<Symbol> symbols_;  // a ring, with kNobody between its ends
-  std::vector<Level> levels_;    // from that of the symbols' pairs to one of kFan steps
+  std::vector<Level> levels_;    // from a step for each pair of symbols up to kFan steps
   size_t height_ = 0;            // levels in use
 };
 
-/// How many ids tokens are made of.
+/// For each id, the length of the longest token that begins with it. Lengths are numbers of ids.
 class TokenReach {
  public:
   /// `merges`: all merges; fast if they are in the order of their ranks.
   explicit TokenReach(std::span<const TokenMerge> merges);
 
-  /// Whether of() is valid. It is not if a token has more than 2^12 ids or is part of itself: no window would
-  /// be long enough.
+  /// Whether of() is valid. It is not if a token has more than 2^12 ids or is part of itself, since no window
+  /// would be long enough.
   bool bounded() const { return bounded_; }
-  /// No token that begins with `id` is made of more ids.
+  /// The number of ids in the longest token that begins with `id`.
   uint32_t of(int32_t id) const {
     return static_cast<size_t>(id) < reach_.size() ? reach_[static_cast<size_t>(id)] : 1;
   }
@@ -82,17 +82,17 @@ class TokenReach {
 /// Merges a piece of any length in little memory, window by window. Each window begins where a token
 /// certainly begins, whatever follows the window.
 ///
-/// Why this is correct. What merging makes of a piece, it also makes of any run of the piece's tokens alone:
-/// no merge reached across the run's ends, and those within came in the same order. Conversely, if merging
-/// any two neighbouring tokens alone gives just these two, merging all gives all of them: the first merge
-/// across a border would also have been the first for its two neighbours. So if a second text starts inside
-/// the first and goes beyond its end, and both have one token in common, the tokens of the whole are the
-/// first text's up to that token and the second's after it.
+/// Why this is correct. A run of the tokens that merging makes of a piece stays the same if its bytes are
+/// merged alone: no merge reached across the run's ends, and the merges within come in the same order.
+/// Conversely, if merging any two neighbouring tokens alone gives just these two, merging all gives all of
+/// them: the first merge across a border would also have been the first for its two neighbours. So if a
+/// second text starts inside the first and goes beyond its end, and the results of both share one token, the
+/// tokens of the whole are those of the first text up to the shared token and those of the second after it.
 ///
 /// However the piece continues after a window, there is a last border inside the window or at its end, at
 /// most as far from the end as the longest token that begins there reaches. For each place where it may be,
-/// the tokens before that place are found (only as far back as needed to have one in common with the
-/// window's). What all of them have in common is final.
+/// the tokens before that place are computed, only as far back as needed to share one with the window's
+/// tokens. Tokens that all these results have in common are final.
 class LongMerge {
  public:
   using TakeIds = std::function<void(std::span<const int32_t>)>;
@@ -105,7 +105,8 @@ class LongMerge {
   /// `take` receives the tokens in order, some at a time.
   LongMerge(const Rules& rules, TakeIds take);
 
-  /// Append the next ids of the piece. Settled ids vanish from the front, so that memory stays bounded.
+  /// The caller appends the next ids of the piece here. Settled ids are removed from the front, so that
+  /// memory stays bounded.
   std::vector<int32_t>& ids() { return ids_; }
   /// Merges once there are enough ids.
   void advance();
@@ -126,7 +127,7 @@ class LongMerge {
   TakeIds take_;
   std::vector<int32_t> ids_, out_;
   std::vector<Token> tokens_;  // of ids_
-  std::vector<Token> part_;    // of some of them
+  std::vector<Token> part_;    // of a part of ids_
   size_t checked_ = 0;         // ids that were merged only to look ahead
 };
 

@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kLeads = 64;  // bytes that begin a character outside ASCII, and more
+constexpr size_t kLeads = 64;  // bytes from 0xC0 on: all that begin a character outside ASCII
 
 size_t lead_number(char c) {
   return static_cast<uint8_t>(c) % kLeads;

@@ -11,16 +11,16 @@
 
 namespace megalith {
 
-/// Knows where no merge can join what is on both sides, so that the sides can be encoded separately with the
-/// same result. A run of Chinese is one pretoken that hardly ever recurs, but its parts do.
+/// Finds borders: places in a piece that no merge can join across, so that encoding both sides separately
+/// gives the same ids. A run of Chinese is one pretoken that hardly ever recurs, but its parts do.
 class MergeBorders {
  public:
   /// `tokens`: bytes by id.
   MergeBorders(const TokenTexts& tokens, std::span<const BytePairEncoder::Merge> merges);
 
-  /// The arrays that it works with.
+  /// The tables in which parts() and joins() look up.
   struct Arrays {
-    SharedArray<uint16_t> ways;   // by the bytes on both sides: which ways exist
+    SharedArray<uint16_t> ways;   // index: the bytes next to the border; bits: the ways that exist
     SharedArray<uint64_t> known;  // a bit for the hash of each merge's bytes
     SharedArray<uint8_t> doubts;  // see doubts()
   };
@@ -30,7 +30,7 @@ class MergeBorders {
   static bool fit(const Arrays& arrays);
 
   /// Whether byte `at` of `piece` (not the first) begins a character outside ASCII that no merge can join to
-  /// what precedes it. May be false although none can: merges are known by a hash of a few bytes.
+  /// what precedes it. May be false even if no merge can: merges are recognized by a hash of a few bytes.
   bool parts(std::string_view piece, size_t at) const {
     return static_cast<uint8_t>(piece[at]) >= 0xC0 && !joins(piece, at);
   }
@@ -42,8 +42,8 @@ class MergeBorders {
   std::span<const uint8_t, 256> doubts() const { return arrays_.doubts.span().first<256>(); }
 
  private:
-  // A merge is known by the last bytes of its left token and the first of its right one, up to kBytes each. A
-  // "way" is a pair of such byte counts.
+  // A merge is recognized by the last bytes of its left token and the first of its right one, up to kBytes
+  // each. A "way" is a pair of such byte counts.
   static constexpr size_t kBytes = 3;
   static constexpr size_t kWays = kBytes * kBytes;
   /// The bytes nearest to a place, the nearest in the lowest bits: the low 24 bits hold those after it, the

@@ -41,7 +41,7 @@ class PieceMerger {
       : tables_(tables), keys_(keys), count_(count), out_(out) {}
 
   /// The tables are larger than the caches that other work leaves for them. So every lane first prefetches
-  /// what it will need, and only then do they read in turn: all waits overlap.
+  /// what it will need, and only then the lanes read in turn: all waits overlap.
   void run() {
     size_t active = 0;
     while (active < kLanes && next_ < count_) start(lanes_[active++]);
@@ -83,7 +83,7 @@ class PieceMerger {
     lane.around[n + 1] = MergeTables::kNobody;
   }
 
-  /// Joins the next pair; false when there is none.
+  /// Joins the next pair; returns false if there is none.
   bool join(Lane& lane) {
     const int32_t best = Simd::min_step(lane.steps);
     if (best >= kNoStep) return false;
@@ -94,7 +94,7 @@ class PieceMerger {
     const auto gone = static_cast<uint32_t>(__builtin_ctz(after));
     lane.alive ^= 1U << gone;
     const uint32_t rest = after & (after - 1), before = lane.alive & ((1U << at) - 1);
-    // The places of absent neighbours are -1 and the piece's end; `rest` without a bit leads to the latter.
+    // The places of absent neighbours are -1 and the piece's end. The end is found if `rest` has no bit.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
     const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
     symbols[at] = id;
@@ -108,7 +108,7 @@ class PieceMerger {
     return true;
   }
 
-  /// The ranks of the pairs that join() made.
+  /// Looks up the ranks of the pairs that join() made.
   void look_up(Lane& lane) {
     const uint32_t left = Simd::rank(tables_, lane.left), right = Simd::rank(tables_, lane.right);
     lane.steps[lane.at] = step_of(right, lane.at);

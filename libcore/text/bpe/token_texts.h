@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-/// The text of each id, end to end in one block of memory, so that a mapped file can be used as it is. An
-/// empty text: no token has the id.
+/// The text of each id, end to end in one block of memory, so that a mapped file can be used as it is. If no
+/// token has an id, its text is empty.
 class TokenTexts {
  public:
   TokenTexts() = default;
@@ -25,7 +25,7 @@ class TokenTexts {
   static bool fit(const SharedArray<char>& bytes, const SharedArray<uint32_t>& ends);
 
   size_t size() const { return ends_.size(); }
-  /// Valid as long as any copy, or until change() of the id.
+  /// Valid while any copy of this object exists, or until change() of the id.
   std::string_view operator[](size_t id) const {
     if (!changed_.empty())
       if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;
@@ -34,7 +34,7 @@ class TokenTexts {
   }
   void change(size_t id, std::string text) { changed_[id] = std::move(text); }
 
-  /// The arrays that it was made with.
+  /// The arrays given to the constructor, without changes.
   const SharedArray<char>& bytes() const { return bytes_; }
   const SharedArray<uint32_t>& ends() const { return ends_; }
 

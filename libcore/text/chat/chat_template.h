@@ -7,30 +7,31 @@
 
 namespace megalith {
 
-/// A chat template: the part of Jinja in which published models' templates are written, read strictly and
-/// rendered as transformers does (trim_blocks, lstrip_blocks). Blocks: for (several variables, if, else,
-/// break, continue; loop.index, index0, first, last, length, revindex, revindex0, previtem, nextitem, depth,
-/// depth0), if/elif/else, set (of a variable, of namespace.member, and a block), generation, comments; no
-/// macros. Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
+/// A chat template. Supports the part of Jinja that the templates of published models use, and renders as
+/// transformers does (trim_blocks, lstrip_blocks). Blocks: for (several variables, if, else, break, continue;
+/// loop.index, index0, first, last, length, revindex, revindex0, previtem, nextitem, depth, depth0),
+/// if/elif/else, set (of a variable, of namespace.member, and a block), generation, comments; no macros.
+/// Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
 /// comparisons, in, and/or/not, x if c else y. Filters: trim, length, count, upper, lower, capitalize, title,
 /// tojson, default, d, join, first, last, string, list, items, replace, int. Tests: defined, undefined, none,
 /// string, mapping, iterable, sequence, number, integer, boolean, true, false, odd, even. Methods: strip,
 /// lstrip, rstrip, startswith, endswith, upper, lower, title, capitalize, split, replace, join, get, items,
 /// keys, values. Functions: raise_exception, namespace, range, strftime_now. Their arguments are listed in
 /// jinja_signatures.cpp. Anything else, including other arguments, is kData with its name and line. Letters
-/// beyond ASCII can be lowered but not raised; collections can be printed only through tojson or join.
+/// outside ASCII can be made lower case but not upper case; collections can be printed only through tojson or
+/// join.
 class ChatTemplate {
  public:
-  /// `name` begins messages. kUsage if `source` is empty: the model has no template.
+  /// `name` begins messages. kUsage if `source` is empty, which means that the model has no template.
   ChatTemplate(const std::string& source, const std::string& name);
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
 
-  /// Renders the template with these variables. kData with the template's own words if it raises an
-  /// exception, and for operations that a value does not have.
+  /// Renders the template with these variables. Throws kData if the template raises an exception (with its
+  /// message) or applies an operation to a value that does not support it.
   std::string render(const Json::Object& variables) const;
 
-  struct Program;  // of chat_template.cpp
+  struct Program;  // defined in chat_template.cpp
 
  private:
   std::unique_ptr<Program> program_;

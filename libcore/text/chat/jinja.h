@@ -15,22 +15,21 @@ struct Expr {
     kName,        // text
     kMember,      // children[0].text
     kItem,        // children[0][children[1]]
-    kSlice,       // children[0][children[1]:children[2]:children[3]], absent parts are kAbsent
-    kAbsent,      //
+    kSlice,       // children[0][children[1]:children[2]:children[3]], kAbsent for a part not given
+    kAbsent,      // nothing
     kList,        // children; also a tuple
     kDict,        // children: key, value, key, value, …
     kNot,         // children[0]
-    kNegative,    //
+    kNegative,    // children[0]
     kAnd,         // children[0], children[1]
-    kOr,          //
+    kOr,          // children[0], children[1]
     kBinary,      // children[0] text children[1]
-    kComparison,  // children[0]; then each of `named` is an operator and the next operand, as in Python: a <
-                  // b < c
+    kComparison,  // children[0]; each of `named` is an operator and its right operand (a < b < c)
     kCondition,   // children[0] if children[1] else children[2] (or kAbsent)
     kFilter,      // children[0] | text(children[1…]), one child for each parameter, kAbsent if not given
     kTest,        // children[0] is text
-    kMethod,      // children[0].text(children[1…]), likewise
-    kCall,        // text(children…), likewise
+    kMethod,      // children[0].text(children[1…]), children as in kFilter
+    kCall,        // text(children…), children as in kFilter
   };
   Kind kind = kAbsent;
   int line = 0;
@@ -44,9 +43,9 @@ struct Node {
   enum Kind {
     kText,      // text
     kOutput,    // exprs[0]
-    kSet,       // names[0] (and .names[1]) = exprs[0]
+    kSet,       // names[0] = exprs[0], or names[0].names[1] = exprs[0]
     kSetBlock,  // names[0] = body
-    kIf,        // exprs[i] is the condition of bodies[i]; an additional body is the else
+    kIf,        // exprs[i] is the condition of bodies[i]; one more body is the else branch
     kFor,       // names in exprs[0] (if exprs[1]): bodies[0]; else bodies[1]
     kBreak,
     kContinue,
@@ -60,7 +59,7 @@ struct Node {
   std::vector<std::vector<Node>> bodies = {};
 };
 
-/// kData, with `name` and the line, for what is not Jinja, or not in the supported part.
+/// Throws kData, with `name` and the line, for a syntax error or an unsupported construct.
 std::vector<Node> parse(const std::string& source, const std::string& name);
 
 /// The text of a template with these variables. kData as in ChatTemplate::render().

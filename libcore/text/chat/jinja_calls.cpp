@@ -111,7 +111,7 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
   return Json(dump_json(*json, style));  // eval() refuses text that was cut
 }
 
-/// The number that int(), or else float(), reads in a text, if there is one.
+/// The number that Python's int() reads in a text, or else float(); nothing if neither can.
 std::optional<Json> Renderer::number_in(const std::string& given, int line) const {
   std::string text = strip(given, std::nullopt, Side::kBoth);
   if (!is_ascii(text) || text.find('_') != std::string::npos)
@@ -123,7 +123,7 @@ std::optional<Json> Renderer::number_in(const std::string& given, int line) cons
   return Json(*number);
 }
 
-/// int(), else int(float()), else the argument.
+/// The filter "int": int(), or else int(float()), or else the filter's argument.
 Value Renderer::to_integer(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"int\" of ", kind_of(value)));
@@ -166,7 +166,7 @@ Value Renderer::text_operation(const Expr& expr, const Json& value) {
   if (name == "replace") return replace_text(expr, text);
   if (name == "lower") return Json(lower(text));
   if (name == "upper" || name == "title" || name == "capitalize") {
-    if (!is_ascii(text))  // templates do this to roles
+    if (!is_ascii(text))  // enough for templates, which do this to roles
       refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
     if (name == "upper") return Json(upper(text));
     if (name == "capitalize") return Json(capitalized(text));
@@ -208,7 +208,7 @@ bool Renderer::test(const Expr& expr) {
   if (t == "defined") return !is_undefined(value);
   if (t == "undefined") return is_undefined(value);
   const Test is = kTests.at(t);                     // the parser knows the same names
-  if (is_undefined(value)) return is == kIterable;  // it is empty
+  if (is_undefined(value)) return is == kIterable;  // an undefined value is an empty list
   const Json* json = json_of(value);
   return json != nullptr && is(*json);
 }

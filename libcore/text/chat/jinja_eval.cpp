@@ -95,7 +95,8 @@ Value Renderer::item(const Value& value, const Value& index, int line) {
   return Json(std::string(all.character(at)));
 }
 
-/// The indices that a slice of `size` entries takes: each `step` from `begin` on, before `end`.
+/// The indices that a slice of a sequence of `size` entries takes: begin, begin + step, and so on, before
+/// `end`.
 Renderer::Places Renderer::places_of(const Expr& slice, int64_t size) {
   const auto part = [&](size_t i) -> std::optional<int64_t> {
     if (slice.children[i].kind == Expr::kAbsent) return std::nullopt;
@@ -187,7 +188,8 @@ Json Renderer::json(const Expr& expr) {
   refuse(expr.line, concat(kind_of(value), " is not allowed here"));
 }
 
-/// Returns `value` as an entry of a collection whose other entries take `bytes`.
+/// Returns `value`, a new entry of a collection whose entries take `bytes` so far, and adds its size to
+/// `bytes`.
 Json Renderer::add_to(size_t& bytes, Json value, int line) const {
   bytes += measure(&value, line);
   if (bytes > Extent::kMaxBytes) refuse_size(line);
@@ -280,8 +282,8 @@ void Renderer::refuse_operands(const std::string& sign, const Value& left, const
 
 namespace {
 
-/// What an operator makes of two integers (false: the result is too large; null: the result is not an
-/// integer), and of other numbers.
+/// An operator: `integers` computes it for two integers and returns false if the result is too large (null if
+/// the result is not an integer); `numbers` computes it for other numbers.
 struct Operation {
   std::string_view sign;
   bool (*integers)(int64_t a, int64_t b, int64_t& out);

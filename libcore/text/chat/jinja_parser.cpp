@@ -13,7 +13,7 @@ namespace megalith::jinja {
 namespace {
 
 constexpr int kDeepest = 100;         // nesting of expressions and of blocks
-constexpr size_t kLongestTag = 2000;  // tokens; a chain of operators is as deep as it is long
+constexpr size_t kLongestTag = 2000;  // tokens; a chain of n operators is nested n deep
 
 /// A word, number, string or operator inside a tag, or a whole piece of text.
 struct Token {
@@ -204,7 +204,7 @@ class Lexer {
   }
   static bool is_octal(char c) { return c >= '0' && c <= '7'; }
 
-  /// The character whose number is at at_.
+  /// Appends the character whose number is written at at_.
   void add_code(std::string& text, size_t digits, int base) {
     uint32_t code = 0;
     for (size_t i = 0; i < digits; ++i) {
@@ -272,8 +272,8 @@ class Parser {
 
   // ---- blocks
 
-  /// The nodes up to a block whose name is one of `ends`: its name is then in closing_, and its tag is half
-  /// read. Without such a block, the nodes up to the end of the template, with closing_ empty.
+  /// The nodes up to a block whose name is one of `ends`: its name is then in closing_, and its tag is read
+  /// up to the name. Without such a block, the nodes up to the end of the template; closing_ is then empty.
   std::vector<Node> nodes(const std::vector<std::string_view>& ends) {
     if (++depth_ > kDeepest) refuse(name_, line(), "blocks nested too deeply");
     std::vector<Node> out;
@@ -389,7 +389,7 @@ class Parser {
 
   // ---- expressions, from the loosest binding to the tightest
 
-  /// The parts are moved, never copied: copying would take a chain of n operators n times.
+  /// The parts are moved, never copied: copying would copy a chain of n operators n times.
   template <class... Parts>
   Expr make(Expr::Kind kind, std::string text, Parts... parts) const {
     Expr out{.kind = kind, .line = line(), .text = std::move(text)};
@@ -556,7 +556,7 @@ class Parser {
     for (const auto& [name, value] : space.named)
       if (name.starts_with('_')) refuse_member(name);
   }
-  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers refuses it
+  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers refuses such members
     refuse(name_, line(), concat("a namespace with the member ", quote(name)));
   }
 

@@ -8,8 +8,8 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr size_t kMaxSteps = 2'000'000;          // for a template that never ends
-constexpr size_t kBytesAStep = size_t{4} << 10;  // copying this many takes about as long as a step
+constexpr size_t kMaxSteps = 2'000'000;          // stops a template that would never end
+constexpr size_t kBytesAStep = size_t{4} << 10;  // copying this many bytes takes about as long as a step
 constexpr size_t kMaxKept = 4 * kMaxText;        // bytes of all variables and open blocks
 
 }  // namespace

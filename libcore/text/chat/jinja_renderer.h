@@ -7,7 +7,7 @@
 
 namespace megalith::jinja {
 
-/// One rendering. What is not supported fails with kData, the template's name and the line.
+/// Renders a template once. Throws kData, with the template's name and the line, for anything unsupported.
 class Renderer {
  public:
   Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
@@ -26,8 +26,9 @@ class Renderer {
   const std::string& text_of(const Value& value, int line, const std::string& what) const;
   int64_t integer_of(const Value& value, int line, const std::string& what) const;
   [[noreturn]] void refuse_size(int line) const;
-  /// About how many bytes a value takes. Refuses a value larger than any prompt needs. nullptr counts as
-  /// nothing: the members of a namespace were counted when they were set.
+  /// About how many bytes a value takes. Refuses a value larger than any prompt needs. nullptr, for a
+  /// namespace or an undefined value, counts as 0 bytes: the members of a namespace were counted when they
+  /// were set.
   size_t measure(const Json* json, int line) const;
   /// Counts a step that copied or made `bytes` bytes.
   void count_step(int line, size_t bytes = 0);
@@ -44,14 +45,14 @@ class Renderer {
   Flow capture(const Node& node);
   Flow choose(const Node& node);
   void bind(const Node& node, const Json& entry);
-  /// What the loop iterates over, without what its condition excludes.
+  /// The elements that the loop iterates over, without those that its condition excludes.
   Json::Array loop_entries(const Node& node);
   Flow loop(const Node& node);
 
   // Values (jinja_eval.cpp).
   Value look_up(const std::string& name) const;
   std::string printed(const Value& value, int line) const;
-  /// What a loop over a value iterates over.
+  /// The elements that a loop over `value` iterates over.
   Json::Array entries(const Value& value, int line);
   /// Counts an operation that visits a text character by character, so that a template cannot run forever.
   void count_characters(const Json& text, int line);
@@ -60,8 +61,8 @@ class Renderer {
   enum class Access { kAttribute, kMember };
   Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line);
-  /// A list, or a text by its characters. The beginnings of the characters are found once, so that each
-  /// access costs the same. Refers to the value that it was made from.
+  /// A list, or a text as a sequence of characters. The beginnings of the characters are found once, so that
+  /// each access costs the same. Refers to the value that it was made from.
   struct Sequence {
     std::string_view character(int64_t at) const {
       const auto i = static_cast<size_t>(at);
@@ -76,9 +77,10 @@ class Renderer {
     int64_t begin, end, step;
   };
   Places places_of(const Expr& slice, int64_t size);
-  /// Python's slices.
+  /// A slice, as in Python.
   Value slice(const Expr& expr);
-  /// Refuses values that are too large, so that whatever is done with a value is bounded.
+  /// The value of `expr`. Refuses one that is too large, so that the cost of any operation on a value is
+  /// bounded.
   Value eval(const Expr& expr);
   Value value_of(const Expr& expr);
   Json json(const Expr& expr);
@@ -94,8 +96,9 @@ class Renderer {
                                     int line) const;
   Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
 
-  // Filters, tests, methods and functions (jinja_calls.cpp). The arguments of a call (see arrange_arguments),
-  // if they are given; text_argument and integer_argument also accept None.
+  // Filters, tests, methods and functions (jinja_calls.cpp). argument(), text_argument() and
+  // integer_argument() return child `i` of a call (see arrange_arguments), or nothing if that argument is not
+  // given; the last two treat None as not given.
   std::optional<Value> argument(const Expr& expr, size_t i);
   std::optional<std::string> text_argument(const Expr& expr, size_t i);
   std::optional<int64_t> integer_argument(const Expr& expr, size_t i);

@@ -15,13 +15,14 @@ struct Signature {
   bool by_name = true;                              // whether parameters may also be given by name
 };
 
-/// nullptr if it is not supported.
+/// nullptr if the name is not supported.
 const Signature* find_filter(std::string_view name);
 const Signature* find_method(std::string_view name);
 const Signature* find_function(std::string_view name);
 bool is_test(std::string_view name);
 
-/// Whether Python's value has an attribute of that name: a template gets it if there is no such member.
+/// Whether the value has an attribute of that name in Python. Jinja returns the attribute for value.name, and
+/// for value["name"] if there is no such member.
 bool is_python_attribute(const Json& value, std::string_view name);
 
 /// Puts the arguments of a call (call.children from `first` on, and call.named) into the order of the

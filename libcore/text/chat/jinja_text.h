@@ -21,7 +21,7 @@ struct JsonStyle {
 };
 constexpr int64_t kMaxIndent = 1000;
 constexpr size_t kMaxText = size_t{64} << 20;  // bytes of a text that a template makes
-/// The result is cut somewhere after kMaxText bytes.
+/// json.dumps(). A result of more than kMaxText bytes is cut somewhere after them.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
@@ -33,14 +33,14 @@ enum class Side { kLeft, kRight, kBoth };
 std::vector<uint32_t> character_begins(std::string_view text);
 /// str.strip() and its variants; without `characters`, strips white space.
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
-/// str.split(); without `separator` (which must not be empty), splits at runs of white space. At most `max`
-/// cuts; below 0: all.
+/// str.split(); without `separator` (which must not be empty), splits at runs of white space. Cuts at most
+/// `max` times; `max` below 0: no limit.
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
                                int64_t max);
 /// Where `part` begins in `text`, or npos. Takes at most time proportional to the sum of both lengths.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(); at most `max` times, below 0: all. The result is cut somewhere after kMaxText bytes: the
-/// renderer refuses such a text anyway.
+/// str.replace(), at most `max` times; `max` below 0: no limit. The result is cut somewhere after kMaxText
+/// bytes: the renderer refuses such a text anyway.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);
@@ -49,6 +49,6 @@ std::string lower(std::string_view text);  // str.lower()
 std::string upper(std::string_view text);            // str.upper()
 std::string capitalized(std::string_view text);      // str.capitalize()
 std::string titled(std::string_view text);           // str.title()
-std::string titled_as_jinja(std::string_view text);  // the filter: what follows an apostrophe is lower case
+std::string titled_as_jinja(std::string_view text);  // the filter: a letter after an apostrophe is lower case
 
 }  // namespace megalith::jinja

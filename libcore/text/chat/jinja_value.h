@@ -14,7 +14,7 @@ namespace megalith::jinja {
 
 struct Undefined {};
 using Namespace =
-    std::shared_ptr<std::map<std::string, Json>>;  // shared: all names of a namespace see what is set in it
+    std::shared_ptr<std::map<std::string, Json>>;  // shared: all variables that hold it see its changes
 
 /// Undefined, a namespace, or a JSON value (None is null).
 using Value = std::variant<Undefined, Json, Namespace>;
@@ -23,22 +23,22 @@ bool is_undefined(const Value& value);
 /// nullptr if the value is undefined or a namespace.
 const Json* json_of(const Value& value);
 bool is_text(const Value& value);
-/// As Python's bool().
+/// The result of Python's bool().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
 /// About how many bytes a value takes and how deeply it is nested, so that a template cannot exhaust memory
 /// or the stack. Counting stops once either exceeds kMaxBytes or kDeepest.
 struct Extent {
   static constexpr size_t kMaxBytes = kMaxText;
-  static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may have
+  static constexpr int kDeepest = 1200;  // somewhat deeper than a JSON file may be nested
   size_t bytes = 0;
   int depth = 0;
   bool too_much() const { return bytes > kMaxBytes || depth > kDeepest; }
 };
 Extent extent_of(const Json& json);
-/// "a list", for messages.
+/// The kind of a value for messages, such as "a list".
 std::string kind_of(const Value& value);
-/// The characters of a text, as Python's indices and loops see them.
+/// The characters of a text, one for each index in Python.
 std::vector<std::string> characters_of(std::string_view text);
 
 }  // namespace megalith::jinja

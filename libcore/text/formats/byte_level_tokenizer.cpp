@@ -11,8 +11,8 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
-constexpr size_t kEnds = 2048;                 // pretokens found at once
+constexpr size_t kPieceIds = size_t{1} << 16;  // ids handed over at a time
+constexpr size_t kEnds = 2048;                 // pretokens found at a time
 /// About how many bytes are encoded at once; a longer pretoken is a giant.
 constexpr size_t kLongText = size_t{1} << 16;
 
@@ -33,14 +33,14 @@ struct ByteLevelTokenizer::Scratch {
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
 
-  /// Frees what an unusually long text took.
+  /// Frees memory that an unusually long text took.
   void trim() {
     ids.clear();
     encoder.trim();
   }
 };
 
-/// A Scratch for the duration of one call.
+/// Lends a Scratch to one call.
 class ByteLevelTokenizer::Lease {
  public:
   explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
@@ -100,14 +100,14 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       eod_(model.eod),
       rule_names_(std::move(model.rules)),
       hash_(model.tables ? std::move(model.tables->hash) : "") {
-  // Without a normalizer both groups mean the same, and two groups would need two searches.
+  // Without a normalizer both groups are found in the same text; one group needs only one search.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) {
     rule_names_ += "; whole tokens first";
     for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
       rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-    // Not in parts: the table has the ids of such a token as a whole pretoken, which differ from those as a
-    // part.
+    // The cache holds the ids of such a token as a whole pretoken; as a part of a pretoken it has other ids.
+    // So pretokens are not cut in parts.
     if (!rules_.whole.empty()) rules_.cut_in_parts = false;
   }
   seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
@@ -231,8 +231,8 @@ void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, S
   }
 }
 
-/// For texts whose few pretokens are long: encodes the text in parts, which it cuts off `ends`, so that ids
-/// are handed over before they become many.
+/// For texts with few but long pretokens: encodes some pretokens at a time and removes them from `ends`, so
+/// that ids are handed over before they become many.
 void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, std::span<uint32_t> ends,
                                      Sink sink) const {
   while (!ends.empty()) {
@@ -250,8 +250,8 @@ void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, st
   }
 }
 
-/// Encodes a giant in parts between borders, whose pieces may be known. A giant without borders is merged in
-/// windows.
+/// Encodes a giant in parts between borders: the cache may know their pieces. A giant without borders is
+/// merged in windows.
 void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoken, Sink sink) const {
   const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
   if (const auto found = rules_.whole.find(pretoken); found != rules_.whole.end())

@@ -22,36 +22,36 @@ struct ByteLevelTables {
   TokenTexts tokens;
   BytePairEncoder::Arrays merges;
   MergeBorders::Arrays borders;
-  SharedArray<PieceSeed> seeds;   // see seeds()
-  std::vector<int32_t> unmerged;  // see unmerged()
+  SharedArray<PieceSeed> seeds;   // the result of seeds()
+  std::vector<int32_t> unmerged;  // the result of unmerged()
   std::string hash;               // the result of hash()
 };
 
-/// Everything a byte-level BPE tokenizer is made of. Filled by the readers of the file formats (gpt2_files.h,
-/// hf_json.h).
+/// Everything that a byte-level BPE tokenizer is made from. Filled by the readers of the file formats
+/// (gpt2_files.h, hf_json.h).
 struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
-  std::array<int32_t, 256> byte_ids{};     // that a pretoken starts with
+  std::array<int32_t, 256> byte_ids{};     // ids of the bytes; a pretoken starts with these
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
   bool ignore_merges = false;  // a pretoken that is a token becomes that token, whatever merging would give
-  std::vector<bool> literal;   // tokens that are not written in the byte alphabet and so match no pretoken;
+  std::vector<bool> literal;   // ids whose tokens are not in the byte alphabet, so they match no pretoken;
                                // empty: there are none
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
   std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
   std::vector<AddedToken> raw_added;         // looked for first, in the original text
   std::vector<AddedToken> normalized_added;  // looked for in the rest, after the normalizer
   int32_t eod = -1;                          // -1: the files do not name one
-  // What another tokenizer computed from the same model and kept, so that tokens, characters, merges, ranks
-  // and literal need not be looked at.
+  // Tables that another tokenizer computed from the same model. If they are given, tokens, characters,
+  // merges, ranks and literal are not used.
   std::optional<ByteLevelTables> tables;
 };
 
-/// GPT-2's way: added tokens are cut out, the rest is split into pretokens, and each pretoken is merged by
-/// rank (see pretokenizer.h and byte_pair_encoder.h). Gives the same ids as Hugging Face tokenizers' BPE with
-/// the ByteLevel pre-tokenizer without prefix space.
+/// A tokenizer that works as GPT-2's: added tokens are cut out, the rest is split into pretokens, and each
+/// pretoken is merged by rank (see pretokenizer.h and byte_pair_encoder.h). Gives the same ids as Hugging
+/// Face tokenizers' BPE with the ByteLevel pre-tokenizer without prefix space.
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
@@ -69,13 +69,13 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name() const override { return name_; }
   std::string hash() const override;
 
-  /// A pretoken that arrives in parts and is not one of the tokens that are taken whole.
+  /// Encodes a pretoken that arrives in parts. It must not be one of unmerged().
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
   /// The short pieces that the token cache holds from the start: tokens whose text encodes to just their own
   /// id, which is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
-  /// If merges are ignored for whole tokens: the tokens that merging would not give, in ascending order. They
+  /// With ignore_merges: the tokens that merging would not give, in ascending order. Otherwise empty. They
   /// are few, so looking for them costs little.
   std::vector<int32_t> unmerged() const;
 
@@ -115,7 +115,7 @@ class ByteLevelTokenizer : public Tokenizer {
     std::atomic<Scratch*> scratch;
   };
   mutable std::array<Idle, kIdle> idle_{};
-  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or soon will have
+  mutable std::atomic<size_t> seeded_{0};  // seeds that threads have added to memory_ or are adding
 };
 
 }  // namespace megalith

@@ -20,8 +20,8 @@ struct Gpt2Settings {
 /// the file and line.
 ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges, const Gpt2Settings& = {});
 
-/// The tokenizer of these files. What is computed from large files is kept, so that later runs start at once
-/// (io/cache/build_cache.h).
+/// The tokenizer of these files. The tables computed from large files are cached (io/cache/build_cache.h), so
+/// that later runs start at once.
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
                                                         const Gpt2Settings& = {});
 

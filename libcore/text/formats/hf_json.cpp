@@ -110,8 +110,8 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
   return out;
 }
 
-/// Whether no merge joins another character with a mark after it, so that a text may be cut before each run
-/// of marks.
+/// Whether no merge joins another character to a mark that follows it, so that a text may be cut before each
+/// run of marks.
 bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
   const std::string mark = kMark;
   if (model.ignore_merges || std::find(texts.begin(), texts.end(), mark) == texts.end()) return false;
@@ -127,12 +127,12 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_
   std::vector<SplitPattern> patterns = pretokenizer.patterns;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
     patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
-  // Not a rule of the file, but allowed: merging gives the same ids for the parts.
+  // The file does not ask for this cut, but it changes no ids: merging gives the same ids for the parts.
   if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// The same for a model of characters, which only marks can cut.
+/// Where pretokens begin for a model of characters: only at marks. Nothing if the file has patterns.
 std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
   if (!pretokenizer.patterns.empty()) return std::nullopt;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
@@ -162,7 +162,7 @@ HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, 
 struct Source {
   std::string path;  // of tokenizer.json
   const HfSettings& settings;
-  bool in_folder;  // the folder was named, so nobody would write to a FIFO at this path
+  bool in_folder;  // the user named the folder, so nobody would write to a FIFO at this path
 
   std::string text() const { return in_folder ? read_own_file(path) : read_file(path); }
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
@@ -201,7 +201,7 @@ void read_model(const Source& source, const JsonCursor& root, const HfPretokeniz
   parts.texts = TokenTexts(texts);
 }
 
-/// Whether a ByteLevelTokenizer alone does everything, GPT-2's way.
+/// Whether a ByteLevelTokenizer alone does everything that the file asks for.
 bool needs_only_its_model(const HfParts& parts) {
   const auto& steps = parts.decoder.steps();
   return parts.normalizer.empty() && !parts.metaspace && parts.around.before.empty() &&
@@ -225,8 +225,8 @@ Made make(HfParts parts) {
   return {std::move(tokenizer), core};
 }
 
-// What is kept of a byte-level tokenizer.json, so that later runs need not parse it: everything but the model
-// as JSON, the texts of the tokens, and the model.
+// What is stored of a byte-level tokenizer.json, so that later runs need not parse it: the stages around the
+// model as JSON, the texts of the tokens, and the model.
 
 std::string pack_parts(const Json& root, const HfParts& parts) {
   Json stages = Json::object();

@@ -9,11 +9,11 @@
 namespace megalith {
 
 struct HfSettings {
-  bool around = true;  // include what the post-processor puts around a text
+  bool around = true;  // add the ids that the post-processor puts around a text
   /// Special tokens in addition to those of the file, found as text. Those that have no ids yet get the next
   /// free ones.
   std::vector<std::string> special = {};
-  std::string eod = {};  // the token that ends documents; empty: the one that the files name
+  std::string eod = {};  // the token that ends documents; empty: the token that the files name
 };
 
 /// Reads a Hugging Face tokenizer.json (`path` is the file or the folder that holds it) with a BPE model of

@@ -210,7 +210,7 @@ TokenDecoder read_hf_decoder(const JsonCursor& root) {
   std::vector<TokenDecoder::Step> steps;
   for (const JsonCursor& stage : stages(root, "decoder", "decoders"))
     steps.push_back(read_decoder_step(stage));
-  // An empty sequence needs a step: it joins tokens by nothing, unlike a missing decoder.
+  // An empty sequence needs a step: it joins tokens directly; a missing decoder joins them with blanks.
   if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
   return TokenDecoder(std::move(steps));
 }

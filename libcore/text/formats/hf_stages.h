@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-/// The Metaspace pre-tokenizer: blanks become `mark`, and one is put before a text that does not begin with
-/// one.
+/// The Metaspace pre-tokenizer: blanks become `mark`, and a mark is put before a text that does not begin
+/// with one.
 struct Metaspace {
   enum class Prepend : uint8_t {
     kNever,
@@ -37,7 +37,7 @@ struct HfTemplate {
 };
 
 // The stages around the model in a tokenizer.json. Each function reads one member of the file's object and
-// throws kData, with its cursor, for what is not supported.
+// throws kData, with the path of the value, for anything unsupported.
 Normalizer read_hf_normalizer(const JsonCursor& root);
 HfPretokenizer read_hf_pretokenizer(const JsonCursor& root);
 HfTemplate read_hf_post_processor(const JsonCursor& root);

@@ -27,7 +27,7 @@ std::vector<AddedToken> added_for(const HfParts& parts, const std::vector<AddedT
   return model_finds_added(parts) ? std::vector<AddedToken>{} : tokens;
 }
 
-/// Added tokens that are looked for in normalized text are normalized themselves, and decoded in that form.
+/// Normalizes the added tokens that are looked for in normalized text; decode() writes them in that form too.
 HfParts with_normal_tokens(HfParts parts) {
   Normalizer::Scratch scratch;
   for (AddedToken& token : parts.model.normalized_added) {
@@ -37,8 +37,8 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
-/// The normalizer for the rest of a text whose beginning went through `all`. Nothing if it depends on what
-/// precedes, so that such a text must be normalized as a whole.
+/// The normalizer for the rest of a text whose beginning went through `all`. Nothing if the result depends on
+/// the text before, so that the text must be normalized as a whole.
 std::optional<Normalizer> continued(const Normalizer& all) {
   std::vector<Normalizer::Step> steps;
   for (const Normalizer::Step& step : all.steps()) {
@@ -137,14 +137,14 @@ class HfTokenizer::Stream {
     if (cuts_.each) return true;
     return at == 0 ? !after_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
   }
-  /// Where a pretoken begins in held_, which continues a giant; its size if none does.
+  /// While held_ continues a giant: where the next pretoken begins in it, or held_.size().
   size_t first_cut() const {
     if (cuts_.mark.empty()) return held_.size();
     size_t at = held_.find(cuts_.mark);
     while (at != std::string::npos && !begins(at)) at = held_.find(cuts_.mark, at + cuts_.mark.size());
     return std::min(at, held_.size());
   }
-  /// Where the last pretoken of held_ begins, if not at the start.
+  /// Where the last pretoken of held_ begins; 0 if there is only one.
   size_t last_cut() const {
     if (cuts_.mark.empty()) return 0;
     size_t at = held_.rfind(cuts_.mark);
@@ -156,8 +156,8 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  /// Not encoded yet, since its end is not known: part of one giant, or text from the beginning of a pretoken
-  /// on.
+  /// Text that is not encoded yet, since the end of its last pretoken is not known. It continues a giant, or
+  /// begins where a pretoken begins.
   std::string held_;
   bool after_mark_ = false;
   std::optional<LongPiece> giant_;
@@ -254,7 +254,7 @@ void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
 }  // namespace
 
 std::string HfTokenizer::hash() const {
-  // The decoder does not change ids. If nothing else is around the model, neither does this class.
+  // The decoder does not change ids. If there is nothing else around the model, all ids are those of core_.
   if (normalizer_.empty() && !metaspace_ && around_.before.empty() && around_.after.empty())
     return core_.hash();
   IdentityHash hash;

@@ -13,8 +13,8 @@
 
 namespace megalith {
 
-/// Where the pretokens of a text begin: at its start, and at each `mark` or each run of marks. Without a mark
-/// the text is one pretoken.
+/// Where the pretokens of a text begin: at its start, and at each `mark` if `each` is set, otherwise at each
+/// run of marks. If `mark` is empty, the text is one pretoken.
 struct MarkCuts {
   std::string mark;
   bool each = false;
@@ -25,10 +25,10 @@ struct HfParts {
   ByteLevelModel model;  // with its added tokens
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
-  std::optional<MarkCuts> cuts;  // empty: pretokens begin elsewhere, or some are taken whole
+  std::optional<MarkCuts> cuts;  // empty: pretokens follow other rules, or some are taken whole
   HfTemplate around;
   TokenDecoder decoder;
-  TokenTexts texts;  // as the file writes them
+  TokenTexts texts;  // the tokens as the file writes them
 };
 
 /// Encodes a text as Hugging Face does: added tokens are cut out, the rest is normalized, "normalized" added
@@ -57,22 +57,22 @@ class HfTokenizer : public Tokenizer {
 
   class Stream;
 
-  /// Calls `text` for each normalized piece that the model encodes, and `ids` with the ids that are made
-  /// here.
+  /// Calls `text` with each normalized piece that the model must encode, and `ids` with ids that are found
+  /// without it.
   template <class Text, class Ids>
   void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
   template <class Text, class Ids>
   void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
-    bool begins;  // whether it is the beginning of a piece
-    bool first;   // and that piece is the first of the whole text
+    bool begins;  // at the beginning of a piece
+    bool first;   // in the first piece of the whole text
   };
   std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
 
   AddedTokens raw_added_, normalized_added_;
   ByteLevelTokenizer core_;  // with the added tokens if nothing is normalized
   Normalizer normalizer_;
-  std::optional<Normalizer> continued_;  // for a text whose beginning is normalized; empty: not possible
+  std::optional<Normalizer> continued_;  // for the later parts of a text; empty: texts are normalized whole
   std::optional<Metaspace> metaspace_;
   std::optional<MarkCuts> cuts_;
   HfTemplate around_;

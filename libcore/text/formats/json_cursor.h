@@ -11,8 +11,8 @@
 namespace megalith {
 
 /// A value in a tokenizer.json and its path ("pre_tokenizer.pretokenizers[0].pattern"). The path begins every
-/// complaint about it, so that a user finds the place in a file of megabytes. Refers to the document and the
-/// file's name.
+/// error message about the value, so that a user finds the place in a file of megabytes. Refers to the
+/// document and the file's name.
 class JsonCursor {
  public:
   JsonCursor(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
@@ -20,10 +20,10 @@ class JsonCursor {
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
 
-  /// kData: the value is unsupported or wrong.
+  /// Throws kData: the value is unsupported or wrong; `wanted` says what is expected.
   [[noreturn]] void refuse(const std::string& wanted) const;
 
-  /// A member that must exist; and one that may be absent or null.
+  /// at(): a member that must exist. find(): a member that may be absent or null.
   JsonCursor at(const char* key) const;
   std::optional<JsonCursor> find(const char* key) const;
   std::vector<JsonCursor> list() const;  // the elements of an array
@@ -36,7 +36,7 @@ class JsonCursor {
   std::string text(const char* key, const char* absent) const;
   /// Refuses an object with members other than these: a misspelt one would otherwise change ids silently.
   void only(std::span<const char* const> known) const;
-  /// "type"; empty if this is not an object or has no type.
+  /// The member "type"; empty if this is not an object or has no such member.
   std::string type() const;
 
  private:

@@ -12,17 +12,17 @@
 namespace megalith {
 namespace {
 
-/// The version of the kept files. It must go up whenever their format changes, or the hash or another value
-/// in them does: otherwise older files would be read as new ones.
+/// The version of the stored files. It must go up whenever their format changes or the way that the hash or
+/// another stored value is computed: otherwise older files would be read as new ones.
 constexpr int kPackedVersion = 6;
 
 struct PackedAdded {
-  uint32_t bytes;  // of its text
+  uint32_t bytes;  // of the token's text
   int32_t id;
   uint32_t flags;  // lstrip, rstrip, single_word
 };
 
-/// Cuts `bytes` into texts of these sizes; nothing if they do not add up to all of it.
+/// Cuts `bytes` into texts of these sizes; nothing if the sizes do not add up to all of `bytes`.
 std::optional<std::vector<std::string>> cut(std::string_view bytes, std::span<const uint32_t> sizes) {
   if (std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}) != bytes.size()) return std::nullopt;
   std::vector<std::string> texts;

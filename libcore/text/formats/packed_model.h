@@ -17,7 +17,7 @@
 
 namespace megalith {
 
-/// Stores arrays of plain numbers one after the other, each after its number of elements and at a multiple of
+/// Stores arrays of plain numbers one after the other, each preceded by its number of elements and aligned to
 /// kAlignment, so that a later run can use them in the mapped file. Rebuilding a tokenizer's tables took 4
 /// ms; verifying the file's hash takes 0.3.
 class Packer {
@@ -34,7 +34,7 @@ class Packer {
   void add(std::string_view text) { add(std::span<const char>(text)); }
   std::string take() { return std::move(out_); }
 
-  /// Zeros before an array's number of elements.
+  /// How many zero bytes precede an array's number of elements.
   static size_t padding(size_t bytes_before) {
     return (2 * kAlignment - (bytes_before + sizeof(uint64_t)) % kAlignment) % kAlignment;
   }
@@ -68,7 +68,7 @@ class Unpacker {
   /// Valid as long as the packed bytes.
   std::string_view text() { return take(1); }
 
-  /// Whether everything was there and nothing is left.
+  /// Whether every array that was read was complete and no bytes are left.
   bool whole() const { return whole_ && rest_.empty(); }
 
  private:
@@ -82,23 +82,24 @@ class Unpacker {
 };
 
 void pack(const TokenTexts& texts, Packer& out);
-/// Nothing if they are damaged.
+/// Nothing if the texts are damaged.
 std::optional<TokenTexts> unpack_texts(Unpacker& in);
 
-/// Packs a model with `tables`, except for `find_pretokens`: a function cannot be kept. kInternal if it has
-/// no tables.
+/// Packs a model that has `tables`, without its `find_pretokens`: a function cannot be stored. kInternal if
+/// it has no tables.
 void pack(const ByteLevelModel& model, Packer& out);
-/// Nothing if the parts do not fit together.
+/// Nothing if parts are damaged or contradict each other.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
-/// The file that keeps what is computed from `files` under `settings`; their contents decide its name.
-/// Nothing if they are small (reading them is as fast) or not regular files (which can be read only once).
-/// Throws kNoInput, kIo. `kind` says which reader makes it ("gpt2"); the version is appended.
+/// The cache file for the model computed from `files` with `settings`; the contents of `files` and the
+/// settings decide its name. Nothing if `files` are small (reading them is as fast) or not regular files
+/// (which can be read only once). Throws kNoInput, kIo. `kind` names the reader that makes the model
+/// ("gpt2"); the version is appended.
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
                                     std::span<const std::string> settings);
 
-/// The tokenizer of the kept model, or else of what `read` reads, which is then kept for later runs. A kept
-/// model is given `find`.
+/// The tokenizer of the model in the file `kept`. Without such a model, the tokenizer of the model that
+/// `read` returns, which is then stored for later runs. A stored model gets `find` as its find_pretokens.
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
                                                    const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read);

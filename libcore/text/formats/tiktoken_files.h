@@ -13,7 +13,8 @@ struct TikTokenSettings {
   // How many ids precede those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
   int special_tokens = 1000;
   int vocab_size = 0;  // special tokens included; 0: Megatron's 131072, or all of a base64 file
-  /// The first special tokens, in order; the seven must be among them. Empty: just the seven.
+  /// The first special tokens, in order; <unk> to <sep>, the seven above, must be among them. Empty: just
+  /// these seven.
   std::vector<std::string> special = {};
 };
 
@@ -23,8 +24,8 @@ struct TikTokenSettings {
 /// rules: docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
 
-/// The tokenizer of such a file. What is computed from a large one is kept, so that later runs start at once
-/// (io/cache/build_cache.h).
+/// The tokenizer of such a file. The tables computed from a large file are cached (io/cache/build_cache.h),
+/// so that later runs start at once.
 std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
                                                             const TikTokenSettings& settings);
 

@@ -17,7 +17,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-// By value as their overloads: std::apply() would fit a reference better.
+// `tokens` is passed by value in all overloads: for a reference, std::apply() would be the better match.
 // NOLINTBEGIN(performance-unnecessary-value-param)
 Tokens apply(const TokenDecoder::ByteLevel&, Tokens tokens) {
   std::string bytes;

@@ -11,12 +11,12 @@ namespace megalith {
 class TokenDecoder {
  public:
   struct ByteLevel {};     // GPT-2's byte alphabet, applied to all tokens at once
-  struct ByteFallback {};  // runs of "<0x41>" become the text of these bytes, or one U+FFFD for each
-  struct Fuse {};          // joins all tokens to one
-  struct Replace {         // in each token
+  struct ByteFallback {};  // a run of "<0x41>" becomes its text; not UTF-8: a U+FFFD for each byte
+  struct Fuse {};          // joins all tokens into one
+  struct Replace {         // every `from` in each token
     std::string from, to;
   };
-  struct Strip {  // of each token, up to `start` characters `content` in front and `stop` at the end
+  struct Strip {  // removes up to `start` times `content` from a token's front, `stop` times from its end
     std::string content;
     size_t start = 0, stop = 0;
   };

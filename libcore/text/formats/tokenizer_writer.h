@@ -12,8 +12,8 @@ namespace megalith {
 /// (transformers). The first special token ends a document.
 std::map<std::string, std::string> tokenizer_texts(const TrainedBpe& trained);
 
-/// Writes them to a folder that appears only when complete. An existing folder that holds nothing else is
-/// replaced. Throws kUsage if it holds other files; kIo.
+/// Writes the files of tokenizer_texts() to a folder that appears only when complete. An existing folder that
+/// holds nothing else is replaced. Throws kUsage if the folder holds other files; kIo.
 void write_tokenizer(const std::string& folder, const TrainedBpe& trained);
 
 }  // namespace megalith

@@ -87,7 +87,7 @@ int32_t AddedTokenList::add(AddedToken token, bool normalized) {
   token.id = known.value_or(static_cast<int32_t>(next_));
   next_ = std::max(next_, int64_t{token.id} + 1);
   if (const auto old = listed_.find(token.id); old != listed_.end()) {
-    const auto [group, at] = old->second;  // their order does not matter
+    const auto [group, at] = old->second;  // the order within a group does not matter
     listed_[group->back().id].at = at;
     std::swap((*group)[at], group->back());
     group->pop_back();

@@ -32,8 +32,8 @@ class Vocabulary {
   /// The merge of `left` and `right`. kData with `where` if either or the joined token is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
 
-  /// The text of each id up to the largest; empty if no token has it. Throws kData if there are more than any
-  /// model has.
+  /// The text of each id up to the largest; empty if no token has the id. Throws kData if an id is larger
+  /// than that of any model.
   std::vector<std::string> texts() const;
 
   /// Fills tokens, literal and byte_ids of `model`. Throws kData as texts() does, or if one of the 256 bytes
@@ -54,8 +54,8 @@ class AddedTokenList {
   AddedTokenList(Vocabulary& vocabulary, ByteLevelModel& model)
       : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
 
-  /// Adds `token` and returns its id, which it also fills in: that of the vocabulary, else the next free one.
-  /// If two tokens have one id, the later one counts. kData if another token has that id.
+  /// Adds `token` with its id, which is returned: that of the vocabulary, else the next free one. A token
+  /// that is added twice counts as it was added last. kData if another token has the next free id.
   int32_t add(AddedToken token, bool normalized);
   /// Adds a token that is found in the original text.
   void add_special(const std::string& text) { add({.text = text}, false); }

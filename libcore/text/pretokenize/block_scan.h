@@ -10,8 +10,8 @@
 /// What the kernels that find pretokens in 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
 namespace megalith {
 
-/// What the kernels know of a byte. The class is that of the character that it begins (or is). kScanMixedLead
-/// has no class: characters of more than one class begin with that byte.
+/// What the kernels know of a byte. Its class is that of the character that it begins. A byte with
+/// kScanMixedLead has no class: characters of more than one class begin with it.
 enum BlockFlag : uint8_t {
   kScanLetter = 1,
   kScanNumber = 2,
@@ -23,8 +23,8 @@ enum BlockFlag : uint8_t {
   kScanContinuation = 128  // 0x80 to 0xBF
 };
 
-/// What of_kind() says in addition about the letters of a cased pattern; a letter without flags has no case
-/// and counts as both.
+/// Flags that of_kind() adds for the letters of a cased pattern; a letter without any has no case and counts
+/// as both upper and lower.
 enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
 
 /// Which characters are letters, numbers and spaces for a pattern; all others are signs.
@@ -45,7 +45,7 @@ class BlockClasses {
 /// \p{L}, \p{N} and \s.
 const BlockClasses& plain_classes();
 
-/// What a kernel calls if the first pretoken of a text is too long for its ends to be stored. Throws kData.
+/// Throws kData. A kernel calls it if the first pretoken of a text is too long for its end to be stored.
 [[noreturn]] size_t refuse_endless_piece(std::string_view utf8, std::span<uint32_t> ends);
 
 }  // namespace megalith

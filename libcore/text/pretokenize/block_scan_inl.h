@@ -18,7 +18,7 @@ inline constexpr size_t kBlock = 64;
 struct Block {
   uint64_t letter = 0, number = 0, space = 0;
   uint64_t line_end = 0, blank = 0, apostrophe = 0;
-  uint64_t mixed = 0;         // only while it is read
+  uint64_t mixed = 0;         // set only while the block is read
   uint64_t continuation = 0;  // not the first byte of its character
   uint64_t valid = 0;         // not beyond the end of the text
   // For cased patterns only: letters by their case (only the first byte of letters that have one, all bytes
@@ -33,7 +33,7 @@ struct AsciiCase {
   uint64_t ascii, upper, slash;
 };
 
-/// What precedes each byte: `bits` moved up by one, with `carry` from the block before.
+/// The bytes that follow those in `bits`: `bits` moved up by one, with `carry` from the block before.
 inline uint64_t after(uint64_t bits, uint64_t carry) {
   return bits << 1 | carry;
 }
@@ -152,7 +152,7 @@ class BlockReader {
   Last last_;
 };
 
-/// The first bytes of spaces that a character other than a space follows.
+/// The first byte of each space that is followed by a character other than a space.
 inline uint64_t before_no_space(const Block& block, const Block& next) {
   const auto down = [](uint64_t here, uint64_t then, int n) { return here >> n | then << (64 - n); };
   const uint64_t here = block.valid & ~block.space, then = next.valid & ~next.space;
@@ -165,13 +165,13 @@ inline uint64_t before_no_space(const Block& block, const Block& next) {
   return found;
 }
 
-/// Writes where the pretokens of the text end that `reader` reads, as FindPretokens does; `scan.find(block,
-/// next, at)` says where they begin. If the first pretoken is too long, `endless` is called instead.
+/// Writes where the pretokens of the text of `reader` end, as FindPretokens does; `scan.find(block, next,
+/// at)` says where they begin. If the first pretoken is too long, `endless` is called instead.
 template <class Simd, bool kCased, class Scan>
 size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
-  // The loop ends here, so that there is always room for the starts of two more blocks.
+  // The loop stops beyond this many ends, so that there is always room for the starts of two more blocks.
   const size_t enough = ends.size() - 2 * kBlock;
   size_t count = 0;
   Block block = reader.read(0);

@@ -6,8 +6,9 @@
 
 namespace megalith {
 
-/// GPT-2's pattern (pretokenizer.h) in 64-byte blocks. For valid UTF-8 all of these find what gpt2_pretoken
-/// finds; otherwise every byte still belongs to one pretoken.
+/// Kernels for GPT-2's pattern (pretokenizer.h); the vector kernels read a text in 64-byte blocks. For valid
+/// UTF-8 all of them find the pretokens that gpt2_pretoken finds; otherwise every byte still belongs to one
+/// pretoken.
 size_t find_gpt2_generic(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx2(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);

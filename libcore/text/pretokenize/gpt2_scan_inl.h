@@ -23,9 +23,9 @@ class Gpt2Starts {
     const uint64_t other = block.sign();
     const uint64_t same = (block.letter & (block.letter << 1 | letter_)) |
                           (block.number & (block.number << 1 | number_)) | (other & (other << 1 | other_));
-    // A word, or a U+0020 and a word.
+    // Words; a U+0020 before a word begins its pretoken.
     uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
-    // A run of spaces. Its last space is separate if something follows: \s+(?!\S) leaves it.
+    // Runs of spaces. The last space of a run is separate if something follows: \s+(?!\S) leaves it.
     const uint64_t ends_run = before_no_space(block, next);
     starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
     starts = with_contractions(starts, block.apostrophe, at) & block.valid;
@@ -38,7 +38,7 @@ class Gpt2Starts {
   }
 
  private:
-  /// Contractions ('s, 'll) are separate pretokens where one begins with an apostrophe.
+  /// Where a pretoken begins with an apostrophe, a contraction ('s, 'll) is a pretoken of its own.
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
     TwoBlocks inside{.next = 0}, after{.next = 0};
     inside.here = inside_;

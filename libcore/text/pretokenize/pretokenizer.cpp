@@ -25,7 +25,7 @@ Char char_at(const char* at, const char* end) {
   return {char_traits(c.value).kind(), c.bytes};
 }
 
-/// Those that one alternative of the pattern takes together with `kind`.
+/// The kinds that an alternative of the pattern matches together with `kind`.
 KindSet class_of(CharKind kind) {
   for (const KindSet kinds : {kLetters, kNumbers, kSpaces})
     if (kinds.has(kind)) return kinds;

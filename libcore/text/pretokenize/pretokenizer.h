@@ -21,7 +21,7 @@ enum class PretokenPattern : uint8_t { kGpt2 };
 using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
 constexpr size_t kMinEnds = 256;
 
-/// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/machine/isa.h).
+/// The fastest FindPretokens for the pattern on this processor (see MEGALITH_ISA in base/machine/isa.h).
 FindPretokens pretokenizer(PretokenPattern pattern);
 
 /// Length in bytes of the pretoken at the start of `utf8` (not empty), by GPT-2's pattern
@@ -37,7 +37,7 @@ size_t find_one_by_one(const First& first, std::string_view utf8, std::span<uint
   while (count < ends.size() && at < utf8.size()) {
     const size_t end = at + first(utf8.substr(at));
     if (end > UINT32_MAX) {
-      if (count > 0) break;  // it fits when measured from a new beginning
+      if (count > 0) break;  // the next call measures its end from a later beginning
       fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
            UINT32_MAX, " can be encoded");
     }

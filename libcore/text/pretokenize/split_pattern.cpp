@@ -41,8 +41,8 @@ const char* run_end(const char* at, const Window& text, KindSet kinds, size_t ma
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, max_count);
 }
 
-/// The same for any number of characters of some kinds, with a fast path for ASCII, the usual case. It need
-/// not ask for stops: after ASCII, a window does not stop at ASCII of such a kind.
+/// The end of the characters of these kinds from `at` on, with a fast path for ASCII, the usual case. The
+/// fast path need not check for stops: after ASCII, a window does not stop at ASCII of such a kind.
 const char* run_end(const char* at, const Window& text, KindSet kinds) {
   if (!text.has(at)) return at;
   for (const char* const end = text.end(); at < end; ++at) {
@@ -158,7 +158,7 @@ const char* spaces_end(const char* at, const Window& text) {
     return true;
   });
   if (line_end) return line_end;
-  return text.has(end) && last > begin ? last : end;  // the last one belongs to what follows
+  return text.has(end) && last > begin ? last : end;  // the last space belongs to what follows
 }
 
 constexpr bool is_ascii_letter(uint32_t c) {
@@ -174,7 +174,7 @@ const char* sign_word_end(const char* at, const Window& text) {
   return end > at + 1 ? end : at;
 }
 
-/// One match of the family; `at` if there is none.
+/// The end of the match that begins at `at`, by the pattern with these rules; `at` if there is none.
 const char* match(const Rules& rules, const char* at, const Window& text) {
   if (rules.sign_with_word)
     if (const char* const end = sign_word_end(at, text); end > at) return end;
@@ -201,7 +201,7 @@ constexpr Rules kDeepSeek3 = {
     Contractions::kNone, Words::kWithMarks, kLetters | kSigns, 0, kSigns, false, true};
 
 // DeepSeek-V3 has two patterns, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, before this third
-// one. They split off numbers and runs of Han and Kana, in which the third finds nothing.
+// one. The two split off numbers and runs of Han and Kana, in which the third finds nothing.
 bool is_han_or_kana(uint32_t c) {
   return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
 }
@@ -213,7 +213,7 @@ bool ends_rest(const char* at, const char* end) {
   return kNumbers.has(c.kind()) || is_han_or_kana(c.value);
 }
 
-/// By the three patterns, each within the pieces of the one before.
+/// Length of the first pretoken by the three patterns; each splits the pieces of the one before.
 size_t first_deepseek3_pretoken(std::string_view utf8) {
   const char* const begin = utf8.data();
   const char* const end = begin + utf8.size();
@@ -222,7 +222,7 @@ size_t first_deepseek3_pretoken(std::string_view utf8) {
   if (kNumbers.has(first.kind())) return size(run_end(begin, Window(end, false), kNumbers, 3));
   const Window piece(end, false, is_han_or_kana(first.value) ? ends_han_or_kana : ends_rest);
   if (const char* const matched = match(kDeepSeek3, begin, piece); matched > begin) return size(matched);
-  const char* at = begin + first.bytes;  // what no match holds is one pretoken
+  const char* at = begin + first.bytes;  // the text between matches is a pretoken
   while (piece.has(at) && match(kDeepSeek3, at, piece) == at) at += char_at(at, piece).bytes;
   return size(at);
 }
@@ -250,7 +250,7 @@ struct Known {
   const char* name;
   const char* regex;  // with line ends written as \r and \n
   const char* (*match)(const char*, const Window&);
-  FindPretokens (*find)();  // the fastest on this processor; nullptr: matches do not cover every text
+  FindPretokens (*find)();  // the fastest on this processor; nullptr: the matches leave gaps in texts
 };
 
 FindPretokens find_gpt2() {
@@ -446,7 +446,7 @@ class Cutting {
   }
 
  private:
-  /// Returns false to stop: there is no more room, or what follows is not certain.
+  /// Returns false to stop: there is no more room, or the following ends are not certain.
   bool cut(size_t pattern, const char* at, const Window& text) {
     if (pattern == patterns_.size()) return take(text);
     const char* gap = at;  // where the text since the last match begins

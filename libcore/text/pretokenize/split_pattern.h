@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// A text, or its first part. In the latter case what follows the part is not known, and unsure() says
-/// whether anything asked for it: then a larger part must be tried.
+/// A text, or (`open`) only its first part. What follows an open part is not known. unsure() says whether a
+/// match asked for it: then a larger part must be tried.
 class Window {
  public:
   /// Whether a text is taken to end before the character at `at`.
@@ -25,7 +25,7 @@ class Window {
     return false;
   }
   const char* end() const { return end_; }
-  /// Something asked for what follows the part, so the whole text may give another result.
+  /// Whether something asked for what follows an open part, so that the whole text may give another result.
   bool unsure() const { return open_ && looked_; }
   bool open() const { return open_; }
 
@@ -45,10 +45,10 @@ struct SplitPattern {
   std::function<const char*(const char* at, const Window&)> match;
   /// The first place from `at` on where a match may begin, or the text's end. Optional.
   std::function<const char*(const char* at, const Window&)> skip = {};
-  FindPretokens find = {};  // set if the matches cover every text: the same result, faster
+  FindPretokens find = {};  // set if the matches cover every text: finds the same pretokens, faster
 };
 
-/// The scanner for a regular expression, or nothing if it is not a known one. Known are the patterns of
+/// The scanner for a regular expression, or nothing if the expression is not known. Known are the patterns of
 /// GPT-2, LLaMA-3 (cl100k), Qwen2, Qwen3.5, DeepSeek-V3, GPT-4o (o200k) and tekken, Megatron's two for
 /// tiktoken, and sets of characters as in DeepSeek's other patterns: "[a-z]+", "\s?\p{L}+", "\p{N}{1,3}",
 /// "\s+$".
@@ -56,11 +56,12 @@ std::optional<SplitPattern> split_pattern(std::string_view regex);
 
 SplitPattern gpt2_split_pattern();
 
-/// A pretoken begins at each `mark` (one character, as in Metaspace), or only at the first of several in a
-/// row.
+/// With `each`, a pretoken begins at each `mark` (one character, as in Metaspace); otherwise only at the
+/// first mark of a run.
 SplitPattern mark_pattern(const std::string& mark, bool each);
 
-/// Numbers, each digit alone or as runs (the Digits pre-tokenizer).
+/// Numbers, as the Digits pre-tokenizer splits them off: each digit alone if `individual`, otherwise runs of
+/// digits.
 SplitPattern digits_pattern(bool individual);
 
 /// Splits a text by several patterns: each splits the pieces of the one before it into its matches and what

@@ -21,8 +21,8 @@ struct WordRules {
 /// - spaces: at the first of a run (unless it is such a line end); after the run's last line end; and at the
 ///   last one, if it is no line end and a character other than a space follows.
 /// In a cased pattern a word also begins at upper case after lower case. Two cases depend on more than the
-/// character before: upper case after a letter without case, and a mark after a sign (which may take it). For
-/// these the definition is asked (see settle()).
+/// character before: upper case after a letter without case, and a mark after a sign (which may take the
+/// mark). The definition, first_pretoken_, decides these (see settle()).
 template <class Simd, const WordRules& kRules>
 class WordStarts {
  public:
@@ -59,7 +59,7 @@ class WordStarts {
   }
 
  private:
-  /// What follows the characters that begin at `starts`.
+  /// The byte after each character that begins at `starts`.
   uint64_t leads(uint64_t starts, uint64_t continuation) {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
@@ -98,7 +98,7 @@ class WordStarts {
     // Adding the first bit of a run clears the run: the carry passes through it.
     if constexpr (!kRules.cased) return joins & ~(joins + first);
     uint64_t tail = 0;
-    /// One at a time: a slash inside a tail does not begin another one.
+    /// One at a time: a slash inside a tail does not begin another tail.
     while (first != 0) {
       tail |= joins & ~(joins + (first & (~first + 1)));
       first &= ~tail;
@@ -145,8 +145,8 @@ class WordStarts {
     return (kind & kScanLineEnd) != 0;
   }
 
-  /// The starts in the block at `at`. Asks the definition about the doubtful ones, which depend on more than
-  /// the character before, and joins contractions to the words that end before `apostrophes`.
+  /// The starts in the block at `at`. Asks the definition about those in `doubtful`, which depend on more
+  /// than the character before, and joins contractions to the words that end before `apostrophes`.
   uint64_t settle(uint64_t starts, uint64_t doubtful, uint64_t apostrophes, size_t at) {
     if (settled_ >= at && at > 0) starts = pass(starts, 0, at, at);
     for (uint64_t left = doubtful | apostrophes; left != 0; left &= left - 1) {
@@ -224,7 +224,7 @@ class WordStarts {
   uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
   uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;
-  size_t settled_ = 0;            // a pretoken begins here, and what was found before it is final
+  size_t settled_ = 0;            // a pretoken begins here; starts before it are final
   size_t last_start_ = 0;         // in the blocks before
   uint64_t contraction_end_ = 0;  // bits of ends of contractions that began in the block before
   int digits_ = 0;                // of the number at the end of the block before

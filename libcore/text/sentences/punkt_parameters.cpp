@@ -35,7 +35,7 @@ class ModelFile {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
-  /// The only tab of a line.
+  /// The position of the only tab in `line`; kData if there is not exactly one.
   size_t tab(std::string_view line) const {
     const size_t at = line.find('\t');
     if (at == std::string_view::npos || line.find('\t', at + 1) != std::string_view::npos)
@@ -56,8 +56,8 @@ void read_words(ModelFile file, PunktParameters::Words& words) {
   file.each_line([&](std::string_view line) { words.emplace(line); });
 }
 
-/// Where NLTK looks, in its order. NLTK's third group belongs to the Python that runs it; here the active
-/// environment is taken instead, then the usual places.
+/// Where NLTK looks, in its order. NLTK's third group belongs to the Python that runs it; here, the active
+/// environment takes its place, followed by the usual places.
 std::vector<std::string> data_folders() {
   std::vector<std::string> folders;
   const std::string home = environment("HOME");
@@ -76,7 +76,7 @@ std::vector<std::string> data_folders() {
   return folders;
 }
 
-/// What exists instead of the model, for the message; empty: nothing.
+/// For the error message: what exists instead of the model; empty if there is nothing similar.
 std::string near_miss(const std::string& tokenizers, const std::string& language) {
   for (const std::string& name :
        {std::string("punkt_tab.zip"), "punkt/" + language + ".pickle", "punkt/PY3/" + language + ".pickle"}) {

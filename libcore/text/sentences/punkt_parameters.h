@@ -23,10 +23,11 @@ struct PunktParameters {
   Words sentence_starters;  // words that often begin a sentence
   Words collocations;       // "first\tsecond": words around a period that does not end a sentence
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> contexts;  // see OrthoContext
-  std::string hash;  // SHA-256 of what was read: names the model
+  std::string hash;  // SHA-256 of the files, which identifies the model
 };
 
-/// Where a word occurred in training, and in which case: flags of PunktParameters::contexts.
+/// Where a word occurred in training (begins a sentence, inside one, unknown) and in which case: flags of
+/// PunktParameters::contexts.
 enum OrthoContext : uint32_t {
   kBeginsUpper = 2,
   kInsideUpper = 4,
@@ -39,7 +40,7 @@ enum OrthoContext : uint32_t {
 };
 
 /// Reads collocations.tab, sent_starters.txt, abbrev_types.txt and ortho_context.tab of `folder`. Throws
-/// kNoInput for a missing file, kData for a line that does not have its file's form.
+/// kNoInput for a missing file, kData for a malformed line.
 PunktParameters read_punkt_parameters(const std::string& folder);
 
 /// The folder tokenizers/punkt_tab/LANGUAGE below one of the folders where NLTK looks: those of NLTK_DATA, of

@@ -56,8 +56,8 @@ size_t character_bytes(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/// A text up to its end. Each function gives the length of the one character at a position; 0: it is not of
-/// that kind.
+/// Reads the characters of a text. A function named after a kind of character returns the length in bytes of
+/// the character at `at` if it is of that kind, otherwise 0.
 struct Reader {
   std::string_view text;
 
@@ -119,7 +119,7 @@ bool is_blank_line(std::string_view line) {
 struct Candidate {
   size_t begin = 0,
          end = 0;          // of the pattern's match: ends after the period (and the blanks, if they are kept)
-  size_t context_end = 0;  // end of what was looked at after it
+  size_t context_end = 0;  // end of the text that was looked at, beyond the match
   std::optional<size_t> next = {};  // the next word, if blanks precede it
 };
 
@@ -137,8 +137,8 @@ std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   return std::nullopt;
 }
 
-/// The same with Megatron's CustomLanguageVars: the match is the word up to its last period that something
-/// follows, with the blanks after it.
+/// The next candidate with Megatron's CustomLanguageVars: the match is a word up to its last period that
+/// something follows, with the blanks after it.
 std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
   while (true) {
     const size_t begin = in.skip_blanks(from);
@@ -158,7 +158,7 @@ std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
 /// A word of a context, as Punkt's word tokenizer splits it.
 struct Word {
   std::string_view text;
-  std::string lower;  // its type, unless it is a number
+  std::string lower;  // the word's type, unless it is a number
   bool number = false;
   bool period = false;  // ends with a period
   bool ends_sentence = false, abbreviation = false, ellipsis = false;
@@ -168,7 +168,7 @@ struct Word {
     const std::string_view whole = type();
     return whole.size() > 1 && whole.ends_with('.') ? whole.substr(0, whole.size() - 1) : whole;
   }
-  /// Its type if it may begin a sentence.
+  /// Its type as the word after a possible end of a sentence.
   std::string_view type_as_next() const { return ends_sentence ? type_without_period() : type(); }
   PunktChar first() const { return punkt_char(code_point_at(text).value); }
   bool is_initial() const {
@@ -201,7 +201,7 @@ class WordCutter {
  public:
   explicit WordCutter(std::string_view line) : in_{line} {}
 
-  /// Empty at the end.
+  /// The next word; empty at the end of the line.
   std::string_view next() {
     at_ = in_.skip_blanks(at_);
     if (in_.at_end(at_)) return {};
@@ -273,7 +273,7 @@ class BoundaryClassifier {
   }
 
  private:
-  /// What the word alone says (NLTK's first pass).
+  /// Fills `word` with what the word alone says (NLTK's first pass).
   void look_at(std::string_view text, Word& word) const {
     word.text = text;
     word.number = is_number(text);
@@ -296,7 +296,7 @@ class BoundaryClassifier {
     return dash != std::string_view::npos && parameters_.abbreviations.contains(whole.substr(dash + 1));
   }
 
-  /// What the word and the next one say together (NLTK's second pass).
+  /// Whether a sentence ends between the word and the next one, judged by both (NLTK's second pass).
   bool ends_before_next() {
     if (!word_.period) return word_.ends_sentence;
     const std::string_view type = word_.type_without_period(), next = next_.type_as_next();
@@ -330,7 +330,7 @@ class BoundaryClassifier {
     return found == parameters_.contexts.end() ? 0 : found->second;
   }
 
-  /// Judges by its case, here and in training.
+  /// Whether `word` begins a sentence, judged by its case here and in training.
   Starts starts_sentence(const Word& word) const {
     if (word.text.size() == 1 && std::string_view(";:,.!?").find(word.text[0]) != std::string_view::npos)
       return Starts::kNo;
@@ -346,12 +346,13 @@ class BoundaryClassifier {
 };
 
 /// The candidates, each with the text that decides about it: from the word before it to what follows it.
-/// Where these texts overlap ("!!!"), only the last candidate counts: NLTK takes one of overlapping matches.
+/// Where these texts overlap ("!!!"), only the last candidate counts: NLTK keeps only one of several
+/// overlapping matches.
 class Contexts {
  public:
   Contexts(std::string_view text, SentenceSplitter::Blanks blanks) : in_{text}, blanks_(blanks) {}
 
-  /// Calls take(candidate, context) for each.
+  /// Calls take(candidate, context) for each candidate that counts.
   template <class Take>
   void each(const Take& take) {
     std::optional<Candidate> before;

@@ -12,8 +12,9 @@ namespace megalith {
 /// The rules are Kiss and Strunk's (2006), their details NLTK's. Immutable: several threads may share one.
 class SentenceSplitter {
  public:
-  /// The blanks after a sentence: dropped, or kept with it as Megatron's --keep-newlines does (which uses
-  /// another pattern for where a sentence may end, so the cuts may differ as well).
+  /// The blanks after a sentence. kDrop: they are dropped. kKeep: they are kept with the sentence, as by
+  /// Megatron's --keep-newlines, which uses another pattern for where a sentence may end, so the cuts may
+  /// differ as well.
   enum class Blanks { kDrop, kKeep };
   SentenceSplitter(PunktParameters parameters, Blanks blanks);
 
@@ -21,7 +22,8 @@ class SentenceSplitter {
   /// Passes the sentences of `utf8` (valid) to `take` in order; none is empty. They are views of `utf8`.
   /// Needs time and memory linear in the text, and no memory for the sentences.
   void split(std::string_view utf8, const TakeSentence& take) const;
-  /// The same in parts of a million characters, each split on its own, as Megatron's preprocess_data.py does.
+  /// Like split(), but in parts of a million characters, each split on its own, as Megatron's
+  /// preprocess_data.py does.
   void split_in_parts(std::string_view utf8, const TakeSentence& take) const;
 
   const PunktParameters& parameters() const { return parameters_; }

@@ -4,7 +4,8 @@
 
 namespace megalith {
 
-/// What the patterns of tokenizers distinguish, in terms of general categories of Unicode 16.0.
+/// The kinds of characters that the patterns of tokenizers distinguish, in general categories of Unicode
+/// 16.0.
 enum class CharKind : uint8_t {
   kOther = 0,    // C* (controls, unassigned, private), Z* that are not white space (there are none)
   kSpace,        // \s: White_Space
@@ -35,8 +36,8 @@ class KindSet {
   uint16_t bits_;
 };
 
-/// How NFC treats a code point. As in Hugging Face tokenizers 0.23, whose NFC is that of an old Unicode:
-/// later characters are unchanged.
+/// How NFC treats a code point. As in Hugging Face tokenizers 0.23, whose NFC is that of an old version of
+/// Unicode: characters added later are unchanged.
 enum class Composition : uint8_t {
   kNone = 0,     // neither changes nor takes part in a change
   kMayLead = 1,  // may combine with what follows, or is itself composed of parts
@@ -72,7 +73,7 @@ inline CharTraits char_traits(uint32_t code_point) {
   return CharTraits(kTraits[kTraitBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
 }
 
-/// Python's str.isspace(), and what strip() removes: four separators more than White_Space.
+/// Python's str.isspace(), which is also what strip() removes: White_Space and four separators more.
 inline bool is_python_space(uint32_t code_point) {
   return (code_point >= 0x1C && code_point <= 0x1F) || char_traits(code_point).kind() == CharKind::kSpace;
 }

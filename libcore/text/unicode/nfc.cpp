@@ -31,7 +31,8 @@ size_t find_change(std::string_view utf8, size_t from) {
   return utf8.size();
 }
 
-/// Where the character begins that takes part in the change at `at`: the one before it, if it may.
+/// Where the change at `at` begins: at the character before, if that one may combine with what follows;
+/// otherwise at `at`.
 size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   if (at == from) return at;
   const size_t begin = from + character_begin(utf8.substr(from), at - 1 - from);

@@ -15,8 +15,9 @@ class PunktChar {
   constexpr bool is_letter() const { return bits_ & 2; }  // [^\W\d]: also a mark or an underscore
   constexpr bool is_upper() const { return bits_ & 4; }   // str.isupper()
   constexpr bool is_lower() const { return bits_ & 8; }   // str.islower()
-  /// Whether str.lower() skips it when it looks for a cased letter on both sides of a capital sigma; and
-  /// whether it is such a letter (a sigma with one before it and none after it is a final sigma).
+  /// To lower a capital sigma, str.lower() looks for the nearest cased letter on both sides; a sigma with one
+  /// before and none after becomes a final sigma. Whether that search skips the character; whether it is a
+  /// cased letter.
   constexpr bool is_passed_by_sigma() const { return bits_ & 16; }
   constexpr bool is_cased() const { return bits_ & 32; }
 

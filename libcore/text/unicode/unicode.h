@@ -15,8 +15,8 @@ struct CodePoint {
 };
 CodePoint code_point_at(std::string_view utf8);
 
-/// The characters at the start of `utf8` (valid) that have no more than `max_bytes` bytes together; one at
-/// least, if there is one.
+/// The characters at the start of `utf8` (valid) that have no more than `max_bytes` bytes together; at least
+/// one character, unless `utf8` is empty.
 std::string_view first_characters(std::string_view utf8, size_t max_bytes);
 
 }  // namespace megalith

@@ -34,12 +34,12 @@ struct SampleSource {
       : read(std::move(reader)) {}
 };
 
-/// One split. Size 0: there is none.
+/// One split of the data. Size 0: there is no such split.
 struct DataSet {
   SampleSource read = {};
   int64_t size = 0;   // samples
   int64_t epoch = 0;  // samples of an epoch; 0: unknown
-  /// Each evaluation reads the first samples again instead of the next ones.
+  /// Every evaluation starts at the first sample again, instead of where the previous one ended.
   bool from_the_beginning = false;
 };
 struct DataSets {

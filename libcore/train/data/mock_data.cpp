@@ -7,10 +7,10 @@ namespace {
 
 constexpr uint32_t kLongest = 4096;  // document length, as in Megatron
 
-/// One sample: documents until it is full, and the token after its last.
+/// Fills one sample with documents. Its last label is the token that follows its last token.
 void fill_sample(const SampleView& out, int64_t ids, int32_t eod, std::mt19937& random) {
   const size_t size = out.tokens.size();
-  int32_t token = 0, last = 0;  // position in the document, and the last one
+  int32_t token = 0, last = 0;  // position in the document, and the document's last position
   for (size_t i = 0; i <= size; ++i) {
     if (token == last) {
       token = 0;

@@ -18,9 +18,9 @@ class RunTexts {
 
 /// Reads and tokenizes the texts. Sets the number of steps in `config` if --num-epochs was given.
 using TextOpener = std::unique_ptr<RunTexts> (*)(PretrainConfig& config, const Tokenizer&);
-/// The file that reads texts calls it before main(). Returns true.
+/// Registers the opener. The source file that reads texts calls this before main(). Returns true.
 bool add_text_opener(TextOpener);
-/// Calls the opener that was added. kInternal when none was.
+/// Calls the opener that was added. kInternal when none was added.
 std::unique_ptr<RunTexts> open_texts(PretrainConfig&, const Tokenizer&);
 
 }  // namespace megalith

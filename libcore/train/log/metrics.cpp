@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-// As Python's {:8d} and {:.6E}.
+// Formats as Python's {:8d} and {:.6E} do.
 std::string padded(int64_t value, size_t width) {
   const std::string digits = std::to_string(value);
   return std::string(width - std::min(width, digits.size()), ' ') + digits;
@@ -89,7 +89,8 @@ std::string_view cut_line(std::string_view text) {
 
 namespace {
 
-/// The next line would be appended to it, and neither could be read.
+/// Removes an incomplete last line: the next line would be appended to it, and neither could be read. Returns
+/// `path`.
 std::string without_cut_line(std::string path) {
   constexpr uint64_t kLongest = uint64_t{1} << 20;
   std::error_code error;

@@ -22,7 +22,7 @@ class TrainLine {
   struct About {
     int64_t iterations = 0;
     int ranks = 1;
-    bool throughput = false;   // Megatron's "throughput per GPU", for each rank, and MFU
+    bool throughput = false;   // also print Megatron's "throughput per GPU" (here per rank) and MFU
     double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: unknown, no MFU
     double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
   };
@@ -41,12 +41,12 @@ class TrainLine {
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
 /// on test set".
 std::string evaluation_line(std::string_view where, double loss);
-/// Seven wide, as in lines about checkpoints.
+/// The number, padded to seven columns as in Megatron's lines about checkpoints.
 std::string padded_iteration(int64_t iteration);
 /// exp(loss), at most exp(20) as in Megatron.
 double perplexity(double loss);
 
-/// The incomplete line of ours that a killed run left at the end of `text`; empty if there is none.
+/// The incomplete JSON line that a killed run left at the end of `text`; empty if there is none.
 std::string_view cut_line(std::string_view text);
 
 /// A file of JSON objects, one per line. Appends, so that a resumed run continues the same file; an
@@ -65,7 +65,7 @@ class JsonLines {
 struct RunLogOptions {
   std::string tensorboard = {};                         // folder; empty: none
   std::string json = {};                                // file; empty: none
-  int64_t start = 0;                                    // iterations already done
+  int64_t start = 0;                                    // iterations that earlier runs did
   int64_t flush_interval = 1;                           // steps after which TensorBoard's file is flushed
   double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
 };
@@ -81,7 +81,7 @@ struct RunLogOptions {
 /// "time" (seconds since 1970) is in every line; a figure that is not finite is null.
 /// TensorBoard: Megatron's tags, against the iteration: "lm loss", "learning-rate", "grad-norm",
 /// "loss-scale", "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss
-/// test", …; "tokens-per-second", "tflops" and the text "sample".
+/// test", …; and our own "tokens-per-second", "tflops" and the text "sample".
 class RunLog final : public RunObserver {
  public:
   explicit RunLog(const RunLogOptions&);

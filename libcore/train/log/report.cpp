@@ -25,7 +25,7 @@ struct Sample {
 };
 
 struct LoggedRun {
-  std::vector<Json> starts;  // of this run and of those that it resumed, by iteration
+  std::vector<Json> starts;  // the "start" lines of this run and of the runs that it resumed, by iteration
   Points loss, valid_loss, rate, grad_norm, speed;
   std::vector<Sample> samples;
   std::string end_reason;
@@ -41,7 +41,8 @@ int64_t number_of(const Json& line, const char* name, int64_t otherwise) {
   return value && value->is_int() ? value->as_int() : otherwise;
 }
 
-/// Drops what other runs wrote unless this run resumed them.
+/// Begins a run with its "start" line. Drops what was written beyond the run's first iteration: it belongs to
+/// runs that this one did not resume.
 void begin_run(LoggedRun& run, const Json& line) {
   const int64_t began = number_of(line, "iteration", 0);
   for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
@@ -103,7 +104,8 @@ int64_t log_interval(const Json& start) {
   return args && args->is_object() ? std::max<int64_t>(number_of(*args, "log_interval", 1), 1) : 1;
 }
 
-/// The loss in the log's last line, whichever run printed it; before the first line the last step's.
+/// The loss that the log's last line shows, whichever run printed that line; if no line was printed yet, the
+/// loss of the last step.
 std::string last_loss(const LoggedRun& run) {
   LoggedStretch stretch;
   for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
@@ -151,7 +153,7 @@ std::string samples(const LoggedRun& run) {
   if (run.samples.empty()) return {};
   std::string out = "<h2>Sampled text</h2>\n";
   for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
-    std::string_view text = s->text;  // in files of this version it begins with the prompt
+    std::string_view text = s->text;  // in files of this version the text begins with the prompt
     if (text.starts_with(s->prompt)) text.remove_prefix(s->prompt.size());
     out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape_markup(s->prompt), "</b>",
                   escape_markup(text), "</pre>\n");

@@ -18,7 +18,7 @@ struct StepFigures {
   int64_t consumed_samples = 0;  // after this step
   double loss = 0;               // mean over the global batch's tokens, nats
   double rate = 0;               // the learning rate of this step
-  double next_rate = 0;          // of the next step, which Megatron logs
+  double next_rate = 0;          // the learning rate of the next step, which is the one that Megatron logs
   double grad_norm = 0;          // before clipping; NaN or infinite if the step was skipped
   double loss_scale = 1;         // after this step
   double seconds = 0;
@@ -54,7 +54,7 @@ struct SampleReport {
 struct EndReport {
   int64_t iteration;
   std::string reason;
-  bool lost = false;  // the run fails: its steps are not finite
+  bool lost = false;  // the run fails: loss or gradient stayed non-finite
 };
 
 /// What an observer needs from the run.
@@ -102,27 +102,27 @@ struct ObservedRun {
   const PretrainConfig& config;
   Communicator& world;
   Coord at;             // of this rank
-  int ranks_here;       // of the world, on this machine
-  int64_t start;        // steps of earlier runs
+  int ranks_here;       // ranks of `world` on this machine
+  int64_t start;        // steps done by earlier runs
   int64_t epoch_steps;  // steps of one epoch; 0: unknown
   int64_t parameters;   // of this rank
-  size_t memory;        // of this rank, bytes
+  size_t memory;        // bytes, of this rank
 };
 
 /// How a --log-style counts the steps of a run.
 struct StepNumbering {
   int64_t first_due = 0;    // evaluations and saves are due when first_due + k * interval steps are done
   bool epoch_ends = false;  // saves also at the end of each epoch, in formats with FormatTraits::epoch_ends
-  double StepFigures::*rate = &StepFigures::next_rate;  // that is logged with a step
+  double StepFigures::*rate = &StepFigures::next_rate;  // the rate that is logged with a step
 };
 
-/// Makes the observer that writes the lines of a --log-style, which are added to those of every run.
+/// Makes the observer that writes the lines which a --log-style adds to the log.
 using ObserverMaker = std::unique_ptr<RunObserver> (*)(const ObservedRun&);
-/// A style's file calls it before main(). Returns true.
+/// Registers a style. The style's source file calls this before main(). Returns true.
 bool add_log_style(LogStyle, ObserverMaker, const StepNumbering& = {});
-/// The default, if the style has none of its own.
+/// The numbering registered with the style, or the default numbering.
 StepNumbering step_numbering(LogStyle);
-/// Null: the run's style has no lines of its own.
+/// The observer of the run's --log-style; null: the style adds no lines.
 std::unique_ptr<RunObserver> make_styled_lines(const ObservedRun&);
 
 }  // namespace megalith

@@ -10,11 +10,11 @@
 namespace megalith {
 
 /// The file that keeps a run's figures: --log-json, or a file next to the report, which is drawn from them.
-/// Empty: there is none, as for a report that goes to a device or FIFO.
+/// Empty: there is no such file, for example because the report goes to a device or FIFO.
 std::string metrics_path(const TrainConfig&);
 
 /// What the first rank of a run writes besides checkpoints (figures, report, trace); locked from the run's
-/// beginning to its end. Throws like HeldOutput, and for a report like check_figures().
+/// beginning to its end. Errors are those of HeldOutput and, if there is a report, of check_figures().
 class RunOutputs {
  public:
   explicit RunOutputs(const TrainConfig&);

@@ -9,7 +9,7 @@
 namespace megalith {
 
 /// Serves the purpose of Megatron's --log-straggler: to find the rank that keeps the others waiting. Counts
-/// only the time in a rank's own stages, not the time it waits for others.
+/// only the time in a rank's own stages, not the time in which the rank waits for others.
 class StragglerReport {
  public:
   void add(double seconds) {
@@ -25,7 +25,7 @@ class StragglerReport {
   int64_t steps_ = 0;
 };
 
-/// The same line for given times of each rank, in ms per step.
+/// The line of StragglerReport::text() for these times of the ranks, in ms per step.
 std::string straggler_text(const std::vector<double>& ms);
 
 }  // namespace megalith

@@ -32,7 +32,7 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }
 
-// Protocol buffers, as far as Event needs them: https://protobuf.dev/programming-guides/encoding
+// The part of protocol buffers that Event needs: https://protobuf.dev/programming-guides/encoding
 void put_varint(std::string& out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);

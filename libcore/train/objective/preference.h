@@ -16,23 +16,24 @@ struct PreferenceOptions {
   double smoothing = 0;  // share of the pairs assumed to be swapped (cDPO)
 };
 
-/// How much more strongly a model prefers each chosen answer than the reference does.
+/// The losses of one pair's answers, under the model and under the reference.
 struct PairLosses {
   double chosen, rejected;                      // sums of an answer's token losses, -log p
-  double reference_chosen, reference_rejected;  // of the reference
+  double reference_chosen, reference_rejected;  // the same sums under the reference
 };
 struct PairJudgement {
   double loss, weight;  // weight: d(loss) / d(chosen), and -d(loss) / d(rejected)
 };
-/// -log sigmoid(beta * (log p/p_ref of the chosen - that of the rejected)), smoothed.
+/// -log sigmoid(beta * (log(p / p_ref) of the chosen answer - log(p / p_ref) of the rejected one)), with
+/// label smoothing.
 PairJudgement judge_pair(const PreferenceOptions& options, const PairLosses& losses);
 
-/// A Judge for pairs: their mean loss. Holds the reference's loss of every example.
+/// A Judge for pairs, which minimises their mean loss. Holds the reference's loss of every example.
 class Preference {
  public:
-  /// The losses of a step's samples, beginning with number `first` of a source.
+  /// Returns the losses of one step's samples, which begin with number `first` of the source.
   using LossesOf = std::function<std::vector<double>(const SampleSource&, int64_t first)>;
-  /// The examples that form the pairs, each one sample, in order.
+  /// All examples of the pairs, in order; each example is one sample.
   struct All {
     const SampleSource& examples;
     int64_t count;

@@ -20,7 +20,7 @@ constexpr int kForwardColumns = 1,
               kBackwardColumns = 2;  // a backward pass takes about as long as two forward passes
 constexpr size_t kShownSamples = 4, kShownTokens = 16;
 
-/// Simulates a pipeline in which each pass takes this many columns and sends take no time.
+/// Simulates a pipeline in which passes take kForwardColumns or kBackwardColumns and sends take no time.
 class Player {
  public:
   Player(int ranks, int chunks, int microbatches) : ranks_(ranks), chunks_(chunks) {

@@ -72,7 +72,7 @@ EvaluationReport Evaluations::test(const TrainState& state) const {
           .batches = train_.eval_iters};
 }
 
-// Megatron leaves these evaluations out, too.
+// Megatron, too, leaves out evaluations that lack data.
 void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
   const bool tested = data.test.size > 0 || config.data.reads_texts();
   if (config.train.eval_iters == 0 || (data.valid.size > 0 && tested)) return;

@@ -20,7 +20,7 @@ class Evaluations {
 
   bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }
   bool has_test() const { return train_.eval_iters > 0 && data_.test.size > 0; }
-  /// The loss on the validation samples that follow those which the state counts.
+  /// The loss on the validation samples after TrainState::consumed_valid.
   EvaluationReport validation(const TrainState&, std::string where) const;
   EvaluationReport test(const TrainState&) const;
 

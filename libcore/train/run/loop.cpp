@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// OMP_NUM_THREADS takes precedence, as OpenMP itself would read it.
+// OMP_NUM_THREADS, which OpenMP itself would obey, takes precedence over `share`.
 int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
   if (const char* chosen = std::getenv("OMP_NUM_THREADS"))

@@ -23,12 +23,12 @@ struct Tuning {
   TuningPlan plan = {};
   bool short_samples = false;            // SampleForm::short_ones
   const TensorFile* base = nullptr;      // the initial values, under our names
-  const TensorFile* adapters = nullptr;  // initial values of the plan's adapters; null: as declared
-  bool keep_best = false;                // save at each evaluation that is better than all before
+  const TensorFile* adapters = nullptr;  // initial values of the adapters; null: as the plan declares them
+  bool keep_best = false;                // save at each evaluation that is better than all earlier ones
   int64_t patience = 0;  // number of evaluations without improvement that ends the run; 0: never
   double threshold = 0;  // by how much a loss must be lower to count as better
-  /// Learns which of two answers is better; the reference is the base without adapters. `examples` are all
-  /// examples that SampleSource::example of the run's data may name, each one sample.
+  /// Learns which of two answers is better; the reference is the base without adapters. `examples` holds
+  /// every example that SampleSource::example of the run's data may name; each is one sample.
   struct Preferences {
     PreferenceOptions options;
     SampleSource examples;
@@ -42,7 +42,7 @@ struct PretrainResult {
   int64_t iteration = 0;   // steps done, including those of earlier runs
   std::string stopped_by;  // the signal that ended the run early; empty: none
   bool saved = false;      // the state at `iteration` is in --save
-  int64_t best = 0;        // with Tuning: the iteration of the best evaluation; 0: none
+  int64_t best = 0;        // with Tuning: the iteration of the best evaluation; 0: there was none
 };
 
 /// What one rank of a run receives. Everything must outlive the call; several threads may read the data.
@@ -52,8 +52,8 @@ struct RankInput {
   const Tokenizer* tokenizer;  // may be null unless a sample text is requested
   const StopSignal& stop;
   Communicator& world;
-  int ranks_here = 0;              // of `world`, on this machine; 0: all
-  const Tuning* tuning = nullptr;  // null: the run trains from scratch
+  int ranks_here = 0;              // ranks of `world` on this machine; 0: all of them
+  const Tuning* tuning = nullptr;  // null: pretraining, not fine-tuning
 
   int ranks_on_machine() const { return ranks_here > 0 ? ranks_here : world.size(); }
 };
@@ -66,7 +66,7 @@ struct RankInput {
 /// gradient remain non-finite.
 PretrainResult train_rank(const RankInput&);
 
-/// Where the lines of a rank other than 0 go; empty: nowhere.
+/// Where the log lines of a rank other than 0 go; empty: nowhere.
 using ThreadLog = std::function<LogSink(int rank)>;
 
 /// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process. Each
@@ -75,15 +75,15 @@ PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokeni
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
 
-/// One rank of a run whose other ranks are processes, too.
+/// One rank of a run in which each rank is a process.
 struct ProcessRank {
   Communicator& world;
-  int ranks_here = 1;  // of `world`, on this machine
+  int ranks_here = 1;  // ranks of `world` on this machine
   int cpu_share = 1;   // CPUs of this machine per rank
 };
 
-/// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS sets the
-/// number.
+/// Runs this process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS sets
+/// the number.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal&, const ProcessRank&, const Tuning* tuning = nullptr);
 

@@ -28,7 +28,7 @@
 #include "libcore/train/saves/start_point.h"
 
 namespace megalith {
-// Megatron's line of that name.
+// Logs Megatron's line "using world size".
 void log_world(const ParallelConfig& parallel) {
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
@@ -37,7 +37,7 @@ void log_world(const ParallelConfig& parallel) {
 
 namespace {
 
-/// Null unless one is configured. Sets the vocabulary's size.
+/// Opens the configured tokenizer and sets the vocabulary's size. Null if none is configured.
 std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   const TokenizerConfig& files = config.tokenizer;
   if (files.type.empty()) return nullptr;
@@ -63,7 +63,8 @@ std::string origin_of(const TrainingDataset& data, int64_t index) {
   return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
 }
 
-/// The check at the start relied on the sidecar or an earlier scan; the .bin may have changed since.
+/// kData if a sample holds an id outside the vocabulary. The check at the start relied on the sidecar or on
+/// an earlier scan, and the .bin may have changed since.
 void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
                        int64_t vocab_size) {
   for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
@@ -74,7 +75,7 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
              "); the .bin was changed after it was written: compare it with megalith-data verify");
 }
 
-/// Marks the documents within the set's samples by the token that ends them.
+/// Makes the set mark the documents within its samples; a document ends with `eod`.
 void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   if (set.size == 0) return;
   set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
@@ -100,7 +101,7 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
           .epoch = epoch_of(*data)};
 }
 
-/// Training samples of one epoch. kUsage for a blend by weights, which has none.
+/// Training samples of one epoch. kUsage for a blend by weights, which has no epochs.
 int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
   if (!blend.blend.weights.empty())
     fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
@@ -129,15 +130,15 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
 struct OpenRules {
   WorkCheck check;                // throws to end long work
   std::string index_folder = {};  // where the order of samples is stored; empty: in memory only
-  bool scans = true;              // checks every token id; one rank per machine
+  bool scans = true;              // checks every token id; true on one rank per machine
 };
 
 RunTokenizer named(const Tokenizer& tokenizer) {
   return {tokenizer.name(), tokenizer.hash()};
 }
 
-/// Knows the run's tokenizer and the one that the model of --load was trained with. A NullTokenizer matches
-/// every model: its ids have no texts.
+/// A check that knows the run's tokenizer and the one with which the model of --load was trained. A
+/// NullTokenizer matches every model: its ids have no texts.
 TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig& config) {
   TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
   if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
@@ -167,7 +168,7 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
-/// `tokenizers` compares all parts together.
+/// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
 TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
@@ -203,7 +204,7 @@ TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, co
   return data;
 }
 
-/// What a process reads before it trains. Must not move: the sets refer to it.
+/// What a process reads before it trains. Must not be moved: the sets refer to it.
 class Opened {
  public:
   explicit Opened(PretrainConfig given) : config(std::move(given)) {}
@@ -248,7 +249,7 @@ class Opened {
   std::unique_ptr<RunTexts> texts_;
 };
 
-/// The datasets of all splits, which share them.
+/// The datasets that the splits are made from. All splits share them.
 std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   std::vector<const GptDataset*> all;
   for (const auto& split : data) {
@@ -260,7 +261,7 @@ std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   return all;
 }
 
-/// What ranks that read the same files must agree on.
+/// What must be equal on ranks that read the same files.
 struct DataFacts {
   struct Dataset {
     int64_t tokens, sequences;
@@ -339,7 +340,8 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
 
 namespace {
 
-/// Waits as long as it takes. The ranks that build indexes go first, so that the others map the results.
+/// Opens the data on all ranks, however long that takes. The ranks that build indexes go first, so that the
+/// others map the results.
 void open_together(Opened& run, const RankWorld& ranks) {
   const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
   for (const bool makers : {true, false})
@@ -354,7 +356,7 @@ void open_together(Opened& run, const RankWorld& ranks) {
   require_same_data(*ranks.comm, run);
 }
 
-/// One rank among processes.
+/// Runs this process's rank, connected to the others.
 PretrainResult join_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
                             const RankBody& body) {
   const RankWorld ranks = enter_rank_world({.launch = launch,

@@ -23,7 +23,7 @@ void RunEnd::note_worse(const TrainState& state) {
   no_better_ = patience > 0 && state.worse_evaluations >= patience;
 }
 
-// In the order of Megatron's checkpoint_and_decide_exit.
+// Checks the reasons in the order of Megatron's checkpoint_and_decide_exit.
 bool RunEnd::due(const TrainState& state) {
   if (agreed_) signal_ = agreed_signal();
   if (!signal_.empty()) {

@@ -9,27 +9,28 @@
 
 namespace megalith {
 
-/// Decides between two steps whether a run ends early. Every rank has one, and all reach the same decision.
+/// Decides between two steps whether a run ends early. Every rank has one object, and all reach the same
+/// decision.
 class RunEnd {
  public:
   /// Starts the clock of --exit-duration-in-mins. The input must outlive this object.
   explicit RunEnd(const RankInput&);
 
   /// Whether this rank wants the run to end: a signal came, or the time is up (only the first rank's clock
-  /// counts). Asked within a step, in which the ranks agree on it together with the loss.
+  /// counts). Called within a step; the ranks exchange the answers together with the loss.
   bool wanted() const;
-  /// The result of that agreement.
+  /// Takes what the ranks agreed on: whether any of them wants the run to end.
   void agree(bool stop) { agreed_ = stop; }
-  /// Counts an evaluation that was no better than those before.
+  /// Call after an evaluation that was no better than the best one before.
   void note_worse(const TrainState&);
   /// Whether the run ends after this step. Logs why. Called by every rank once everything else that was due
   /// after the step is done.
   bool due(const TrainState&);
 
   bool ended_early() const { return !reason_.empty(); }
-  /// "done": all steps are done.
+  /// Why the run ended; "done": all steps are done.
   std::string reason() const { return ended_early() ? reason_ : "done"; }
-  const std::string& signal() const { return signal_; }  // that ended the run; empty: none
+  const std::string& signal() const { return signal_; }  // the signal that ended the run; empty: none
 
  private:
   std::string agreed_signal() const;

@@ -16,7 +16,7 @@ namespace megalith {
 /// The progress of a run between two steps: what a checkpoint holds in addition to tensors.
 class RunProgress {
  public:
-  /// Before the first step. Configuration and samples must outlive it.
+  /// The progress before the first step. Configuration and samples must outlive it.
   RunProgress(const PretrainConfig&, const SampleSource& samples);
   /// Takes the progress of a saved run, but not its schedule.
   void resume(const StartPoint&);
@@ -29,12 +29,12 @@ class RunProgress {
     bool warming_up;
   };
   Next next() const;
-  /// Counts the step that was just done. Its figures lack only `seconds`.
+  /// Counts the step that was just done and returns its figures, all but `seconds`.
   StepFigures advance(const Next&, const Trainer::StepResult&);
   /// Counts an evaluation on the validation set, and the samples that it read.
   void add_validation(double loss);
-  /// Records an evaluation's loss in a run that keeps its best state. Returns whether it is lower than all
-  /// before by more than `threshold`.
+  /// Records an evaluation's loss in a run that keeps its best state. Returns whether the loss is lower than
+  /// the best one before by more than `threshold`.
   bool note_loss(double loss, double threshold);
 
   const TrainState& state() const { return state_; }
@@ -52,7 +52,7 @@ class RunProgress {
   TrainState state_;
   LrSchedule schedule_;
   LossHistory losses_;
-  int64_t start_ = 0;        // steps of earlier runs
+  int64_t start_ = 0;        // steps done by earlier runs
   int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
 };
 

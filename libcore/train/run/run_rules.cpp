@@ -98,11 +98,11 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
-  // If --load is --save, the user may keep a log next to the checkpoints, for example: the same command run
-  // again appends to it.
+  // If --load is --save, the folder may also hold the run's outputs, such as a log: the same command, run
+  // again, appends to the log.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
   const std::string metrics = metrics_path(config.train);
-  // A report is drawn from the figures, so these must be kept.
+  // A report is drawn from the figures, so they must go to a file and not to a stream.
   files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
@@ -131,7 +131,7 @@ std::vector<Difference> sample_order_differences(const PretrainConfig& config, c
                                                  const std::string& from) {
   PretrainConfig theirs = config;
   from_json(theirs, args, from);
-  PretrainConfig changed = config;  // theirs, but only in what orders samples
+  PretrainConfig changed = config;  // this run's, with the checkpoint's options for the order of samples
   changed.data.data_path = theirs.data.data_path;
   changed.data.split = theirs.data.split;
   changed.data.train_path = theirs.data.train_path;

@@ -59,7 +59,8 @@ void RunSaves::save(const RunProgress& progress) {
                                    .losses = progress.losses()});
 }
 
-// Waits for the save in progress, which may be the best so far; the next save will not be.
+// First waits for the save in progress: it may be writing the best checkpoint so far, which is then no longer
+// protected.
 void RunSaves::save_best(const RunProgress& progress) {
   if (!in_.tuning->keep_best) return;
   best_ = progress.iteration();

@@ -15,8 +15,8 @@
 
 namespace megalith {
 
-/// The checkpoints that a run writes, and those that it protects from removal. Every rank has one and calls
-/// the same functions. Writes nothing without --save or with --eval-only.
+/// Writes the checkpoints of a run, and protects those from removal that are still needed. Every rank has one
+/// object and calls the same functions. Writes nothing without --save or with --eval-only.
 class RunSaves {
  public:
   /// The arguments must outlive this object.
@@ -26,8 +26,8 @@ class RunSaves {
   /// Makes the folder of --save. The first rank locks it for this run and removes what killed runs left in
   /// it.
   void take_folder();
-  /// Protects the checkpoint that the run begins with if it is not in --save: the same command will look for
-  /// it again.
+  /// Protects the checkpoint that the run begins with, unless --load is --save: the same command, given
+  /// again, will read it again.
   void protect_base(const std::string& path);
   /// Must precede the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
@@ -36,7 +36,7 @@ class RunSaves {
   void save(const RunProgress&);
   /// Saves the best state so far and protects it, if the run's result is made from it (Tuning::keep_best).
   void save_best(const RunProgress&);
-  /// Protects the best checkpoint so far, in --save: --keep-last must not count it among the old ones.
+  /// Protects the best checkpoint so far, which is in --save, from removal by --keep-last.
   void protect_best(int64_t iteration);
   void advance() {
     if (saver_) saver_->advance();
@@ -51,7 +51,7 @@ class RunSaves {
   const RankInput& in_;
   const PretrainConfig& config_;
   std::optional<LockFile> lock_;  // on --save, held by the first rank
-  std::string base_;              // empty: none
+  std::string base_;              // checkpoint of protect_base(); empty: none
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
   std::unique_ptr<Saver> saver_;  // null: nothing is saved

@@ -62,7 +62,7 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
 }
 
 RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend) {
-  if (config.train.fp16 && !is_host(backend))  // --device gpu, and a GPU was found
+  if (config.train.fp16 && !is_host(backend))  // --device gpu has found a GPU
     fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   RunShape shape = run_shape(config);
   if (in.tuning) {
@@ -106,16 +106,16 @@ void take_adapters(const Tuning& tuning, Trainer& trainer) {
   trainer.optimizer().take_values(trainer.stream());
 }
 
-// A resumed run of another precision must read the masters, or it would lose their extra bits; at the same
-// precision they equal the values.
+// A run that resumes at another precision must read the masters, or it would lose their extra bits. At the
+// same precision reading them gives the same values.
 void take_start_values(const StartPoint& start, Trainer& trainer, bool resumed) {
   load_params(*start.tensors, trainer.params(), trainer.stream(),
               resumed ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
   trainer.optimizer().take_values(trainer.stream());
 }
 
-// Fresh moments without a warning would look like a bad step. For our own checkpoints the user chose to save
-// none.
+// Warns of fresh moments, which would otherwise look like a bad step. If a checkpoint of ours holds no
+// moments, the user chose to save none and must ask for fresh ones.
 LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig& config,
                                 const LrSchedule& ours, Trainer& trainer) {
   if (start.optimizer_steps)

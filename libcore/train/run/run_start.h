@@ -16,7 +16,7 @@ namespace megalith {
 /// Finds the checkpoint that --load names, the same one on all ranks, and checks that it fits this run's
 /// model. Takes the seed of a resumed run from it.
 std::optional<StartPoint> find_run_start(const RankInput&, PretrainConfig& config);
-/// Whether the run resumes the one that `start` saved, rather than taking only its weights.
+/// Whether the run resumes the one that saved `start`; otherwise it takes only the weights.
 bool resumes(const CheckpointConfig&, const StartPoint& start);
 
 /// The run's shape. The first rank checks the memory of its machine for all, so that all reach the same
@@ -26,7 +26,8 @@ RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&);
 /// Initial values of all parameters: random ones, or those of Tuning::base. A partly trained model takes the
 /// base even with a start point: a checkpoint holds only the trained part.
 void take_base_values(const RankInput&, Trainer&, bool has_start);
-/// Makes the trainer learn preferences. Called before the adapters are read, while they add nothing.
+/// Makes the trainer learn preferences. Must be called before the adapters get values: until then the model
+/// is the reference.
 void learn_preferences(const Tuning::Preferences&, Trainer&);
 /// Initial values of the adapters, for a run without a start point.
 void take_adapters(const Tuning&, Trainer&);

@@ -19,8 +19,8 @@ int maker_for(const std::vector<RankPlace>& places, int rank) {
 
 constexpr const char* kFolder = "megalith-indexes";
 
-/// Whether a folder that another rank named may be removed: one that a rank made in the folder for temporary
-/// files.
+/// Whether a folder that another rank named may be removed: only if a rank made it in the folder for
+/// temporary files.
 bool is_temporary(const std::filesystem::path& folder) {
   return !folder.empty() && folder.parent_path() == temporary_folder() &&
          folder.filename().string().find(kFolder) != std::string::npos;

@@ -11,9 +11,9 @@
 namespace megalith {
 
 /// Where the ranks of a machine find the order of samples: one of them builds it, the others map its files.
-/// These are in --data-cache-path, or in a temporary folder. The first rank of the machine that destroys its
-/// object removes the folder, so that it does not stay when the rank that made it is killed: all must have
-/// opened the files by then.
+/// The files are in --data-cache-path or, without it, in a temporary folder. Any rank of the machine removes
+/// the temporary folder when it destroys its object, so that the folder does not stay when the rank that made
+/// it is killed. All must have opened the files before the first object is destroyed.
 class SharedIndexes {
  public:
   /// Collective over `ranks`; `places` holds each rank's place, `cache` is --data-cache-path or empty. kIo.
@@ -31,7 +31,7 @@ class SharedIndexes {
   bool makes_;
   std::optional<AtomicDirectory> own_;  // the builder's; never committed
   std::string folder_;
-  std::string made_here_ = {};  // the same if it is a temporary folder of this machine
+  std::string made_here_ = {};  // folder_ if it is a temporary folder of this machine, else empty
 };
 
 }  // namespace megalith

@@ -10,21 +10,21 @@
 namespace megalith {
 
 /// Counts the steps that were skipped because they were not finite. A single bad step may come from bad data;
-/// after several in a row the model itself is lost.
+/// several in a row mean that the model itself is lost.
 class SkipWatch {
  public:
   /// The configuration must outlive it.
   explicit SkipWatch(const TrainConfig& train) : train_(train) {}
 
-  /// Counts a step, and warns if it was skipped. Silent while a dynamic loss scale `can_fall`: overflows are
-  /// expected in a run's first steps, which find the scale. If the model is lost, returns what happened and
-  /// what to change.
+  /// Counts a step, and warns if it was skipped. Does neither while a dynamic loss scale can fall
+  /// (`can_fall`): overflows are expected in a run's first steps, which find the scale. If the model is lost,
+  /// returns what happened and what to change.
   std::optional<std::string> lost(const StepFigures&, bool can_fall);
 
  private:
   const TrainConfig& train_;
   int64_t in_a_row_ = 0;  // skipped steps
-  int64_t first_ = 0;     // their first sample
+  int64_t first_ = 0;     // first sample of the first of those steps
 };
 
 }  // namespace megalith

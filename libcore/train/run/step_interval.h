@@ -9,9 +9,9 @@ namespace megalith {
 
 /// The steps of a run after which an evaluation or a save is due.
 struct StepInterval {
-  int64_t every = 0;  // due when first + k * every steps are done; 0: never by this rule
+  int64_t every = 0;  // due when first + k * every steps are done; 0: not by this rule
   int64_t first = 0;
-  int64_t also_every = 0;  // also due at the multiples of this; 0: none
+  int64_t also_every = 0;  // also due at the multiples of this; 0: not by this rule
 
   /// Whether it is due when `iteration` steps are done.
   bool due_at(int64_t iteration) const {
@@ -20,7 +20,7 @@ struct StepInterval {
 };
 
 StepInterval evaluation_interval(int64_t every, const StepNumbering&);
-/// `epoch_steps`: of one epoch; 0: unknown.
+/// `epoch_steps`: the steps of one epoch; 0: unknown.
 StepInterval save_interval(const CheckpointConfig&, const StepNumbering&, int64_t epoch_steps);
 
 }  // namespace megalith

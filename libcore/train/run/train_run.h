@@ -36,8 +36,8 @@ class TrainRun {
   void sample();
 
   const RankInput& in_;
-  PretrainConfig config_;  // with what a resumed run takes from the checkpoint
-  RunEnd end_;             // starts its clock
+  PretrainConfig config_;  // includes what a resumed run takes from the checkpoint
+  RunEnd end_;             // starts the clock of --exit-duration-in-mins
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
   RunProgress progress_;

@@ -25,8 +25,8 @@ struct TrainState {
   int64_t schedule_samples = 0;
   int64_t skipped = 0;                   // steps without update
   std::optional<double> best_loss = {};  // with Tuning: the lowest evaluation loss so far
-  int64_t best_iteration = 0;            // and its iteration
-  int64_t worse_evaluations = 0;         // since then
+  int64_t best_iteration = 0;            // iteration of best_loss
+  int64_t worse_evaluations = 0;         // in a row since best_iteration
 
   template <class V>
   void fields(V&& v) {
@@ -47,7 +47,7 @@ struct CheckpointExtras {
   Json args;  // every option of the run
   LrSchedule schedule;
   std::map<std::string, std::string> tokenizer_files = {};  // name to contents
-  bool optimizer = true;                                    // also save its state
+  bool optimizer = true;                                    // also save the optimizer's state
   LossHistory losses = {};
 };
 
@@ -55,7 +55,7 @@ struct CheckpointExtras {
 /// and the files next to it, or the model file under its own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// A writer for the checkpoint of a run's state that holds this rank's share.
+/// A writer with this rank's share of a checkpoint of the run's state.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
 

@@ -65,7 +65,7 @@ class TorchDistStore final : public CheckpointStore {
  public:
   std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const override {
     return nullptr;
-  }  // found as ours
+  }  // the store of our format finds them
   SavePlan save(const SaveRequest& save) const override { return native_plan(save); }
   void enter(const CheckpointConfig&) const override {
     log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, too");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-/// The new checkpoint is complete even if an old one cannot be removed.
+/// Removes old checkpoints. A failure causes only a warning: the new checkpoint is complete all the same.
 void tidy(const SaverOptions& options, int64_t newest) {
   try {
     remove_old_checkpoints(options.root, newest, *options.keep_last, options.used);

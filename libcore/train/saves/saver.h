@@ -21,7 +21,7 @@ struct SavePlan;
 
 struct SaverOptions {
   std::string root;
-  const CheckpointStore& store;        // of the format that is written
+  const CheckpointStore& store;        // store of the format to write
   std::optional<int> keep_last = {};   // number of checkpoints to keep in `root`; unset: all
   std::vector<std::string> used = {};  // checkpoints that are never removed
   std::chrono::milliseconds peer_timeout;
@@ -29,16 +29,16 @@ struct SaverOptions {
   std::function<void(int64_t iteration, const std::string& path)> complete = {};
 };
 
-/// Makes the folder that a run saves to. Collective: kUsage when a rank does not see what the first one
-/// writes there, since all ranks write their parts of a checkpoint to it.
+/// Makes the folder that a run saves to. Collective. kUsage when a rank does not see what the first rank
+/// writes there: all ranks must write their parts of a checkpoint to the same folder.
 void make_shared_folder(Communicator& ranks, const std::string& folder);
 
-/// The checkpoints of one run, one at a time. If the run's memory includes a copy of what this rank saves
-/// (RunShape::save_copy), a save only makes that copy, and a thread writes it while training continues.
-/// Otherwise training waits until the checkpoint is complete, as it always does for a format made from ours.
-/// Every rank has a Saver and calls the same functions between the same steps; see JointSave for the
-/// agreement between the ranks and for what is thrown when a disk fails on one of them. The trainer must
-/// outlive it.
+/// Saves the checkpoints of one run, one at a time. If the run's memory includes a copy of what this rank
+/// saves (RunShape::save_copy), a save only makes that copy, and a thread writes it while training continues.
+/// Otherwise training waits until the checkpoint is complete, as it always does for a format whose
+/// checkpoints are made from ours. Every rank has a Saver and calls the same functions between the same
+/// steps; see JointSave for the agreement between the ranks and for what is thrown when a disk fails on one
+/// of them. The trainer must outlive it.
 class Saver {
  public:
   Saver(Trainer&, SaverOptions);
@@ -64,9 +64,9 @@ class Saver {
   Trainer& trainer_;
   SaverOptions options_;
   HugePages copy_;
-  std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: done
+  std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: no longer running
   int64_t begun_ = -1;
-  std::string path_;  // of that checkpoint
+  std::string path_;  // of the checkpoint of iteration begun_
   JointSave joint_;   // its thread reads all members above
 };
 

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIteration = "iter_";  // how the name of an iteration's folder begins
 
-/// Our checkpoints below `root`: alternatives to a damaged one.
+/// A hint for messages that lists our checkpoints below `root`, to use in place of a damaged one; empty:
+/// there are none.
 std::string others_in(const std::string& root) {
   std::vector<std::string> paths;
   for (const std::string& name : iteration_folders_in(root))
@@ -32,9 +33,9 @@ std::string others_in(const std::string& root) {
   return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
 }
 
-/// Refuses when the tracker, or the user by its own folder, names a checkpoint that is missing: starting over
-/// would overwrite the run that it belongs to. `path` may be the folder of the tracker, or the folder that
-/// the first rank found there.
+/// kNoInput when a checkpoint is missing that the tracker names, or that `path` names as an iteration folder:
+/// starting over would overwrite the run that the checkpoint belongs to. `path` may also be the folder of the
+/// tracker.
 void refuse_missing_checkpoint(const std::string& path) {
   const fs::path folder = fs::path(latest_checkpoint(path).value_or(path)).lexically_normal();
   const std::string root = parent_or_here(folder.string()).string(), tracker = root + "/" + kTrackerFile;
@@ -47,7 +48,8 @@ void refuse_missing_checkpoint(const std::string& path) {
        "; restore the folder", others_in(root), ", or give another --load and --save to start over");
 }
 
-/// Megatron identifies a folder of checkpoints only by its tracker; without one it would start over.
+/// kData for a folder of checkpoints without a tracker. Megatron recognizes such a folder only by its tracker
+/// and would start over.
 void refuse_missing_tracker(const std::string& root) {
   const std::vector<std::string> names = iteration_folders_in(root);
   if (!names.empty())
@@ -55,20 +57,20 @@ void refuse_missing_tracker(const std::string& root) {
          " to say which is the newest; give --load ", root, "/", names.back(), ", or another folder");
 }
 
-/// Returns if a run with this --load may start from scratch: the folder is empty or missing, or is --save
-/// itself. Refuses a folder of --save with another tool's model, which the user may expect to be loaded.
-/// kNoInput, kData.
+/// Returns only if a run with this --load may start from scratch: the folder is empty or missing, or is
+/// --save itself. Refuses a folder of --save with another tool's model, which the user may expect to be
+/// loaded. kNoInput, kData.
 void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
   refuse_missing_checkpoint(path);
   refuse_missing_tracker(path);
   if (loads_where_it_saves(config)) {
     if (trained == Trained::kModel && holds_foreign_model(path))
-      ModelSource{path};  // its error says what it is
+      ModelSource{path};  // its error says what `path` is
     return;
   }
   for (const auto& [format, store] : checkpoint_stores()) store->refuse_part(path);
   if (file_exists(path)) {
-    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // its error says what it is
+    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // its error says what `path` is
     return;
   }
   // Without a folder "me", "me/hf" is more likely a model id than a new folder.

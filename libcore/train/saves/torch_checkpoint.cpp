@@ -133,7 +133,7 @@ class FoundForeign final : public FoundCheckpoint {
   std::optional<SavedArgs> args() const override {
     const ModelSource source(path_, {.padded = true});
     ModelConfig model = source.config();
-    model.vocab_size = 0;  // comes from the tokenizer
+    model.vocab_size = 0;  // the tokenizer sets it
     const std::string& tokenizer = source.tokenizer_folder().path;
     Json args = to_json(model);
     if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
@@ -207,7 +207,8 @@ class TorchStore final : public CheckpointStore {
 
 [[maybe_unused]] const bool kAdded =
     add_checkpoint_store(add_checkpoint_format(1, "torch", {}), std::make_unique<TorchStore>());
-/// Cuts each tensor among the ranks. It has no store: it is only known so that it can be refused by name.
+/// A format that cuts each tensor among the ranks. It has no store: it is registered only so that options
+/// that name it can be refused.
 [[maybe_unused]] const CheckpointFormat kFsdp =
     add_checkpoint_format(4, "fsdp_dtensor", {.refusal = "parameters are not cut; give torch_dist"});
 

@@ -5,12 +5,12 @@
 
 namespace megalith {
 
-/// The factor of the loss before the backward pass, which keeps gradients of activations from vanishing below
-/// fp16's smallest number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
-/// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each further overflow;
-/// doubled after --loss-scale-window steps in a row without one. With --loss-scale it is constant; without
-/// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike: the ranks agree on a skipped
-/// step.
+/// The factor by which the loss is multiplied before the backward pass. It keeps gradients of activations
+/// from vanishing below fp16's smallest number. Works as Megatron's DynamicGradScaler
+/// (core/optimizer/grad_scaler.py): once --hysteresis steps have overflowed since the scale last grew, that
+/// overflow and each further one halve the scale, down to --min-loss-scale; --loss-scale-window steps in a
+/// row without overflow double it. With --loss-scale it is constant; without --fp16 and --loss-scale it is 1.
+/// Every rank has its own, and all have the same value: the ranks agree on which steps are skipped.
 class LossScale {
  public:
   explicit LossScale(const TrainConfig&);
@@ -18,7 +18,7 @@ class LossScale {
   double value() const { return value_; }
   /// Call after each training step; `overflow`: loss or gradients were not finite.
   void update(bool overflow);
-  /// False where the scale is fixed or at its minimum, so that it cannot cure another overflow.
+  /// Whether a lower scale may cure another overflow: false if the scale is fixed or at its minimum.
   bool can_fall() const { return dynamic_ && value_ > least_; }
   bool dynamic() const { return dynamic_; }
 

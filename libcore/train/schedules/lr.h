@@ -9,14 +9,14 @@
 
 namespace megalith {
 
-/// Saved as its name.
+/// A decay style, saved as its name.
 struct LrDecayName {
   LrDecay& decay;
   Json to_json() const { return enum_name(decay); }
 };
 
 /// Megatron's OptimizerParamScheduler: the learning rate as a function of the samples that the optimizer has
-/// consumed so far, so the first step of a run with warm-up has rate 0.
+/// consumed so far. With warm-up the first step therefore has the rate `first`, by default 0.
 struct LrSchedule {
   double max = 0, min = 0;
   LrDecay decay = LrDecay::kConstant;
@@ -26,8 +26,8 @@ struct LrSchedule {
   int64_t decay_end = 1;  // samples at which `min` is reached
 
   double at(int64_t samples) const;
-  /// Under the names of Megatron's opt_param_scheduler: max_lr, min_lr, lr_decay_style, lr_warmup_steps,
-  /// lr_decay_steps; and our own lr_warmup_init.
+  /// The members are named as in Megatron's opt_param_scheduler: max_lr, min_lr, lr_decay_style,
+  /// lr_warmup_steps, lr_decay_steps. Only lr_warmup_init is our own.
   Json to_json() const;
   static LrSchedule from_json(const Json&, const std::string& where);  // kData
 
@@ -42,8 +42,8 @@ struct LrSchedule {
   }
 };
 
-/// The schedule, in samples, of a configuration after finish() and validate(): steps times the global batch,
-/// or what is given in samples.
+/// The schedule of a configuration after finish() and validate(). Lengths given in steps are converted to
+/// samples: steps times the global batch.
 LrSchedule make_lr_schedule(const TrainConfig&);
 
 }  // namespace megalith

@@ -42,7 +42,7 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
   check(rank, ranks, chunks, microbatches, group);
   const std::vector<Step> forward =
       forward_order(chunks, microbatches, chunks == 1 ? std::max(microbatches, 1) : group);
-  const auto backward = [&](size_t i) {  // the same order with the chunks mirrored
+  const auto backward = [&](size_t i) {  // the order of `forward` with the chunks mirrored
     return Step{Step::kBackward, chunks - 1 - forward[i].chunk, forward[i].microbatch};
   };
   // Forward passes before the first backward pass, which must wait until the first microbatch has come back

@@ -38,8 +38,8 @@ struct BatchShape {
   int64_t samples() const { return micro_batch * microbatches * data_size; }
 };
 
-/// One rank's share of one step's samples, in the backend's memory: inputs are a sample's first seq_length
-/// tokens, labels its last. A context-parallel rank has the rows that context_rows() gives.
+/// One rank's share of one step's samples, in the backend's memory: inputs are the first seq_length tokens of
+/// a sample, labels the last seq_length. A context-parallel rank has the rows that context_rows() gives.
 class Batch {
  public:
   /// Allocates its tensors in `arena`, which must outlive it, and host_bytes() of host memory.
@@ -49,11 +49,11 @@ class Batch {
   Batch& operator=(Batch&&) = delete;
 
   /// Loads the samples of the step that begins after `consumed` samples, and starts a thread that reads those
-  /// of the next step with a copy of `source`, so that the next call, for that step and with the same reader,
-  /// only copies. What `source` refers to must outlive this object. Throws what the reader threw for one of
-  /// this step's samples.
+  /// of the next step with a copy of `source`, so that the next call only copies them if it is for that step
+  /// and has the same reader. What `source` refers to must outlive this object. Throws what the reader threw
+  /// for one of this step's samples.
   void load(Stream&, const SampleSource& source, int64_t consumed);
-  /// The same without reading ahead, and without disturbing what is being read ahead: for evaluation.
+  /// As load(), but does not read ahead and leaves alone what is being read ahead. For evaluation.
   void load_now(Stream&, const SampleSource& source, int64_t consumed);
   /// The microbatches of the last load. Each has grad_scale = 1 / (microbatches over all ranks * counted
   /// tokens of its samples), so that loss and gradient of the step are the mean over its microbatches of each
@@ -79,7 +79,7 @@ class Batch {
  private:
   struct BatchViews {
     View tokens, labels, loss_mask, samples;
-    View starts;  // empty without starts
+    View starts;  // empty unless BatchShape::starts()
   };
   class Staging;
   struct Host;
@@ -94,7 +94,7 @@ class Batch {
   int64_t step_counted_ = 0;  // labels that count in the current step; 0: the source does not say
   std::vector<BatchViews> views_;
   std::vector<Microbatch> microbatches_;
-  int loaded_ = 0;  // how many of them
+  int loaded_ = 0;  // how many of microbatches_ the last load filled
   std::unique_ptr<Host> host_;
 };
 

@@ -31,7 +31,7 @@ Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline,
   }
   if (pipeline.ranks == 1) return;
   gradient_ = links.make(size.dtype, size.boundary, "stage gradient");
-  // Each message begins where a tensor of an arena would.
+  // Each message begins at an address where an arena would place a tensor.
   const int64_t message = static_cast<int64_t>(Arena::bytes_of(size.dtype, size.boundary));
   for (Communicator* const link : {pipeline.forward, pipeline.backward})
     link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);

@@ -45,8 +45,8 @@ class Executor {
   /// Runs the plan over microbatches[0..]. With ctx.training, gradients are added to the parameters' gradient
   /// views; otherwise the plan holds only forward steps. On the last pipeline rank the sum over the
   /// microbatches of grad_scale * (sum of token losses), the mean loss when grad_scale is 1 / (microbatches *
-  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is notified of each backward pass and
-  /// unit.
+  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is told of each backward pass and each
+  /// unit that is done.
   void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
            GradBuffer* grads = nullptr);
 
@@ -73,7 +73,7 @@ class Executor {
     int chunk = kFree, microbatch = 0;
   };
   void release(Slot&);
-  /// The part of a boundary's memory that a micro-batch fills, which may be short.
+  /// The part of a boundary's memory that this micro-batch, which may be short, fills.
   static View boundary(const Ctx&, const View& whole, const Microbatch&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);

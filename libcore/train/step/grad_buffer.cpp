@@ -30,7 +30,7 @@ size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
   return sharding == Sharding::kGradients ? Arena::bytes_of(DType::kF32, {shards.elements()}) : 0;
 }
 
-// Joins neighbours into one range. It may include the gaps between them, which are zero.
+// Joins neighbouring parts into one range. The range may include the gaps between them, which are zero.
 void GradBuffer::find_squares(const ParamTable& table) {
   const bool first_copy = shards_.sharded() || groups_.data->rank() == 0;
   std::vector<OwnRange> ranges;
@@ -69,8 +69,8 @@ void GradBuffer::begin_backward(bool last) {
   if (shard_) expect_all_units();
 }
 
-// Gradients of the previous microbatch may still be summed in the window into which the head's will be
-// written. Each rank that reduces every microbatch has the head: its pipeline is one stage.
+// The window for the head's gradients may still hold those of the previous microbatch, which are being
+// summed. Only ZeRO-2 sums after each microbatch; its pipelines have one stage, so each rank has the head.
 void GradBuffer::head_begins(Stream& compute) {
   if (!shard_) return;
   compute.wait(queue_.record());  // both windows are free again

@@ -34,17 +34,17 @@ class GradBuffer final : public GradSink {
 
   /// The summed gradient of the elements that this rank owns, [range.elements()] f32.
   View of(const OwnRange&) const;
-  /// Bytes that it has allocated.
+  /// Bytes that the buffer has allocated.
   size_t used() const { return arena_.peak(); }
   /// Adds to out [1] f64 this rank's share of the sum of squares, so that the sum over the world counts every
   /// parameter once: tied parameters, those that the whole tensor group holds, and data-parallel copies are
   /// counted on one rank.
   void add_squares(Stream&, View out) const;
 
-  /// When buckets were reduced, while recording is on.
+  /// The times at which buckets were reduced while recording was on.
   SpanLog& spans() { return spans_; }
 
-  /// Bytes that it will allocate.
+  /// Bytes that a buffer will allocate.
   static size_t bytes(const Shards&, Sharding);
 
  private:
@@ -64,12 +64,13 @@ class GradBuffer final : public GradSink {
   Stream queue_;
   Arena arena_;
   View shard_;                      // [shards.elements()] f32 with ZeRO-2, otherwise empty
-  std::vector<int> units_missing_;  // for each bucket, until its gradients are complete
-  /// With ZeRO-2: the previous bucket has been added to the shard, so its window may be written.
+  std::vector<int> units_missing_;  // for each bucket, units whose gradients are not complete yet
+  /// With ZeRO-2: reached when the previous bucket has been added to the shard, so that its window may be
+  /// written.
   Event window_free_;
-  std::vector<OwnRange> counted_;  // for the norm
+  std::vector<OwnRange> counted_;  // the elements that this rank counts in the norm
   bool last_ = false;
-  Drain drain_;  // before the memory above is freed
+  Drain drain_;  // waits for the queue before the memory above is freed
 };
 
 }  // namespace megalith

@@ -12,8 +12,8 @@
 #include "libcore/train/step/executor.h"
 #include "libcore/train/step/grad_buffer.h"
 
-/// What follows from a run's configuration and a rank's position: the trainer builds a rank from it,
-/// run_memory() counts it. Configurations must have passed finish().
+/// What follows from a run's configuration and a rank's position. The trainer builds a rank from it, and
+/// run_memory() counts that rank's memory. Configurations must have passed finish().
 namespace megalith {
 
 /// The possible forms of a run's samples.
@@ -40,7 +40,7 @@ RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
-/// Which of ParallelConfig::copies() of the same parameters the rank holds: its position in the data group.
+/// Which of the ParallelConfig::copies() of its parameters the rank holds: its position in the data group.
 int copy_number(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 
@@ -49,8 +49,8 @@ Layers chunk_layers(const RunShape&, const Coord&, int chunk);
 /// The stages of a rank's chunks, declared in one table, which must outlive them.
 std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
 
-/// How the rank's parameters are placed. A tied table has its own bucket: it must first be summed over the
-/// ends of the pipeline.
+/// How the rank's parameters are placed. A tied table has its own bucket: its gradient must first be summed
+/// over the ends of the pipeline.
 StoreOptions store_options(const RunShape&);
 /// The name of the parameter that is on both the first and the last pipeline stage; empty: none.
 std::string tied_parameter(const RunShape&);

@@ -115,7 +115,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
   const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
-  const int microbatches = batch_shape(run).microbatches;  // fewer need no more memory
+  const int microbatches = batch_shape(run).microbatches;  // fewer microbatches need no more memory
   memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline, microbatches));
   memory.executor.messages = tapes_in_flight(training_plan(run, 0, microbatches));
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
@@ -153,8 +153,8 @@ size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
   return sum;
 }
 
-/// Bytes of the run's ranks on this machine. With several machines the result is for the first one, as if all
-/// of its ranks were like rank 0, the only rank known there.
+/// Bytes of the run's ranks on this machine. With several machines the result is for the first one, and
+/// counts rank 0's memory for each rank there: of these, only rank 0 is known.
 size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   return bytes_of_run(run, ranks);

@@ -24,11 +24,11 @@ struct RunMemory {
   ExecutorSize executor;        // tape bytes * tapes are the activations
   size_t links = 0;             // pipeline boundaries and messages in transit
   size_t scratch = 0;           // temporary memory of layers, in training or in evaluation
-  size_t training_scratch = 0;  // the part of it that training takes
+  size_t training_scratch = 0;  // scratch memory of training, without that of evaluation
   size_t batch = 0;             // one step's tokens
-  size_t host = 0;              // host memory: this step's and the next step's samples as they are read
+  size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // StepScalar
-  size_t save_copy = 0;         // host memory: the copy of what this rank saves, see RunShape::save_copy
+  size_t save_copy = 0;         // host memory of the copy of what this rank saves; see RunShape::save_copy
   int64_t parameters = 0;       // on this rank; tied ones count once
   Cost forward, backward;       // of one microbatch, all chunks of this rank
 
@@ -36,7 +36,7 @@ struct RunMemory {
   size_t total() const {
     return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars + save_copy;
   }
-  /// Without what is in host memory.
+  /// The total without what is in host memory.
   size_t on_device() const { return total() - host - save_copy; }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
@@ -44,12 +44,12 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be scheduled.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// The memory of each rank that holds different parameters. Ranks along the data and context axes need no
-/// entries: they differ only in what they save.
+/// The memory of a rank, and of the ranks that hold copies of its parameters. Ranks along the data and
+/// context axes need no entries of their own: they differ only in what they save.
 struct ModelRank {
   Coord at;
   RunMemory memory;
-  size_t others_save_copy = 0;  // RunMemory::save_copy of each copy but the first
+  size_t others_save_copy = 0;  // RunMemory::save_copy of each rank that holds another copy
 };
 std::vector<ModelRank> memory_of_model(const RunShape&);
 
@@ -60,7 +60,7 @@ std::optional<size_t> available_memory();
 /// The machine of the first rank.
 struct MachineMemory {
   std::optional<size_t> available;  // bytes; nothing: unknown
-  int ranks_here;                   // of the run, on it
+  int ranks_here;                   // ranks of the run on this machine
 };
 /// Logs what the run needs; kUsage when the machine has less.
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
@@ -69,10 +69,10 @@ void require_memory(const RunShape&, const std::vector<ModelRank>&, const Machin
 void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
-/// What a save should copy if there is room: nothing without --save in our format, or with --no-async-save.
+/// What a save should copy if there is room: kNone without --save in our format or with --no-async-save.
 RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
-/// What it actually copies: the same, or nothing if the machine's memory is too small, unless --async-save is
-/// given. With the memory_of_model() of such a run, which the choice needs.
+/// What a save actually copies, and the memory_of_model() of such a run. `copy` is wanted_save_copy(), but
+/// kNone if the machine's memory is too small and --async-save is not given.
 struct SaveCopyChoice {
   RunShape::SaveCopy copy;
   std::vector<ModelRank> ranks;

@@ -41,8 +41,8 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
 }
 
-// Joins neighbours of one kind into one range. It may include the alignment gaps between them, which are and
-// remain zero in values and gradients.
+// Joins neighbouring parts with equal decay and rate into one range. The range may include the alignment gaps
+// between them, which are and remain zero in values and gradients.
 std::vector<Optimizer::Range> Optimizer::make_ranges() const {
   std::vector<Range> ranges;
   std::vector<OwnedPart> parts = parts_;

@@ -35,7 +35,7 @@ class Optimizer {
   /// Number of updates so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  /// Sets the masters from values that others initialized or loaded.
+  /// Copies the parameters' values, which the caller has initialized or loaded, to the masters.
   void take_values(Stream&);
 
   /// The ranges of parameters whose state this rank holds, and that state: [part.elements] f32. In an fp32
@@ -47,7 +47,7 @@ class Optimizer {
   bool has_masters() const { return static_cast<bool>(masters_); }
 
   size_t bytes() const { return arena_.peak(); }
-  /// Bytes of the state of this many elements.
+  /// Bytes of the state of this many elements with values of this type.
   static size_t state_bytes(int64_t elements, DType values);
 
  private:
@@ -67,8 +67,8 @@ class Optimizer {
   Arena arena_;
   View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
   std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
-  View rated_;                        // [StepScalar::kCount] f64: the step's with another learning rate
-  double learning_rate_ = 0;          // of the next update
+  View rated_;                // [StepScalar::kCount] f64: the step's scalars with another learning rate
+  double learning_rate_ = 0;  // of the next update
   int64_t steps_ = 0;
 };
 

@@ -32,7 +32,7 @@ void Prefetch::cancel() {
   error_ = nullptr;
 }
 
-/// An error is the owner's: finish() throws it, and the thread does the next job.
+/// Keeps an error of the job for finish() to throw, so that the thread can go on to the next job.
 void Prefetch::run(const Job& job) {
   try {
     job(cancelled_);

@@ -9,17 +9,19 @@
 
 namespace megalith {
 
-/// A thread that does one job at a time while its owner does something else. A job that it has not begun when
-/// the owner wants it done, for want of a free core, the owner does itself. The owner is one thread.
+/// A thread that does one job at a time while its owner does something else. If no core was free and the
+/// thread has not begun the job when the owner wants it done, the owner does the job itself. The owner is one
+/// thread.
 class Prefetch {
  public:
-  /// Must end soon when `cancelled` turns true: nobody wants its work any more.
+  /// Must end soon when `cancelled` turns true: its result is no longer wanted.
   using Job = std::function<void(const std::atomic<bool>& cancelled)>;
 
-  /// Returns at once, unless the job before is under way and must be cancelled first; its error is then
-  /// forgotten. std::system_error when there are no more threads.
+  /// Starts a job and returns at once. A previous job that finish() did not wait for is cancelled first, and
+  /// its error is dropped. std::system_error when no thread can be created.
   void start(Job job);
-  /// Returns when the job is done and throws what it threw. kInternal when none was started since.
+  /// Waits until the job is done and throws what it threw. kInternal when no job was started since the last
+  /// call.
   void finish();
 
  private:
@@ -27,7 +29,7 @@ class Prefetch {
   void cancel();
 
   bool started_ = false;
-  std::exception_ptr error_;  // of the job
+  std::exception_ptr error_;  // that the job threw
   std::atomic<bool> cancelled_ = false;
   std::optional<SerialExecutor> thread_;
 };

@@ -21,8 +21,8 @@ struct RankState {
 /// Puts what this rank writes into the checkpoint; data that several ranks hold is written once.
 void put_state(CheckpointWriter&, const RankState&);
 
-/// Reads the optimizer's moments and masters ("optim.m.NAME" and so on) after `steps` steps. kData when they
-/// are missing.
+/// Reads the optimizer's moments and masters ("optim.m.NAME" and so on), as they were after `steps` steps.
+/// kData when any are missing.
 void load_optimizer(const TensorFile&, int64_t steps, Optimizer&, Stream&);
 
 }  // namespace megalith

@@ -37,7 +37,7 @@ void Shards::gather(Stream& stream, const ParamStore& store, Communicator& copie
 std::vector<OwnedPart> owned_parts(const ParamTable& table, const ParamStore& store, const Shards& shards) {
   std::vector<OwnedPart> parts;
   for (const Param& param : table.all()) {
-    if (!param.trainable) continue;  // no rank keeps state for it
+    if (!param.trainable) continue;  // a frozen parameter has no state
     const int64_t first = store.offset(param), last = first + param.local.elements();
     const bool seen = std::any_of(parts.begin(), parts.end(), [&](const OwnedPart& part) {
       return part.param->value.data == param.value.data;

@@ -18,15 +18,15 @@ struct OwnRange {
 };
 
 /// What one rank's optimizer owns of the flat values: all of them, or one of `ranks` equal slices of each
-/// bucket (ZeRO: Rajbhandari et al. 2020). In the order of the values; the ranges are adjacent in the state,
-/// so that the state is one flat tensor.
+/// bucket (ZeRO: Rajbhandari et al. 2020). The ranges are in the order of the values. They are adjacent in
+/// the state, so that the state is one flat tensor.
 class Shards {
  public:
   /// The store's buckets must be divisible by `ranks`.
   Shards(const ParamStore&, Sharding, int rank, int ranks);
 
   const std::vector<OwnRange>& own() const { return own_; }
-  int64_t elements() const { return elements_; }  // of all its ranges
+  int64_t elements() const { return elements_; }  // of all ranges of this rank
   bool sharded() const { return ranks_ > 1; }
   /// This rank's slice of a bucket, in elements of the bucket; the whole bucket when nothing is sharded.
   OwnRange slice(const Bucket&) const;
@@ -47,8 +47,8 @@ struct OwnedPart {
   int64_t at = 0;     // element of the state tensors
   int64_t elements = 0;
 };
-/// All of them, in order. A frozen parameter has none, nor does a tied one that uses another one's memory, so
-/// nothing is updated twice.
+/// All parts that this rank's state covers, in order. A frozen parameter has none. Neither has a tied
+/// parameter that uses the memory of another one, so nothing is updated twice.
 std::vector<OwnedPart> owned_parts(const ParamTable&, const ParamStore&, const Shards&);
 
 }  // namespace megalith

@@ -71,13 +71,13 @@ void Trainer::begin_scalars(double learning_rate) {
   stream_.from_host(scalars_, host.data());
 }
 
-// Each tensor-parallel rank of the last stage has the loss of its rows, so only one of them is counted.
+// All tensor-parallel ranks of the last stage have the same loss, so only one of them counts.
 void Trainer::sum_scalars() {
   if (groups_.at.tensor > 0) stream_.fill(scalar(StepScalar::kLoss), 0);
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
 }
 
-// Rebuilt only when a growing batch has grown.
+// Rebuilds the plan only when the batch has grown (BatchRamp).
 const std::vector<Step>& Trainer::plan_of_step() {
   const auto microbatches = static_cast<int>(batch_->microbatches().size());
   if (std::exchange(planned_, microbatches) != microbatches)
@@ -140,7 +140,7 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .loss_scale = loss_scale_.value()};
 }
 
-// The ranks that share a sample's rows each have a part of its loss. Those that share a matrix have the same
+// The ranks that share a sample's rows each have a part of its loss. The tensor-parallel ranks have the same
 // losses, so only one of them counts.
 std::vector<double> Trainer::losses_of_batch() {
   const StreamSpan span(stream_, "losses of samples");

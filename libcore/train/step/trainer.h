@@ -23,9 +23,9 @@
 namespace megalith {
 
 /// One rank's part of a model with everything that training needs: parameters, gradients, optimizer,
-/// executor, in arenas of the sizes that run_memory() computes. Its steps are all of a run's mathematics; the
-/// loop decides when to evaluate, log and save. Every rank of `world` makes one and calls the same functions
-/// with the same arguments; their results are the same on all of them.
+/// executor, in arenas of the sizes that run_memory() computes. Its steps do all the mathematics of a run;
+/// the loop decides when to evaluate, log and save. Every rank of `world` makes one and calls the same
+/// functions with the same arguments; their results are the same on all of them.
 class Trainer {
  public:
   /// The parameters have no values yet: call initialize(), or load them through params() and call
@@ -40,7 +40,7 @@ class Trainer {
     double grad_norm = 0;   // before clipping
     bool skipped = false;   // loss or gradient was not finite: nothing was updated
     bool stop = false;      // some rank requested the end
-    double loss_scale = 1;  // of the next step, as Megatron logs it
+    double loss_scale = 1;  // the scale of the next step, which is the one that Megatron logs
   };
   /// One optimizer step with the samples from number `consumed` on. `stop` is called on each rank when its
   /// part of the gradient is done and returns whether the rank wants the run to end (a signal came).
@@ -64,9 +64,9 @@ class Trainer {
   const GradBuffer& grads() const { return *grads_; }
   /// Maximum norm of the gradient from the next step on; 0: no clipping. Initially train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
-  /// Whether own_loss() is available after a step; on a GPU the host must wait for it.
+  /// Sets whether own_loss() is available after a step; on a GPU the host must then wait for the loss.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
-  /// Mean loss of this rank's samples in the last step; 0 unless it has the last stage.
+  /// Mean loss of this rank's samples in the last step; 0 unless this rank has the last stage.
   double own_loss() const { return own_loss_; }
   /// This rank's own seconds in the last step or evaluation; see Executor.
   double stage_seconds() const { return executor_->stage_seconds(); }
@@ -103,7 +103,7 @@ class Trainer {
   SpanLog spans_;  // of the compute stream
   Stream stream_;
   RunMemory memory_;
-  Arena links_;  // before the communicators that send from it
+  Arena links_;  // outlives the communicators, which send from it
   Groups groups_;
   Region region_;
   ContextRegion context_;

@@ -25,7 +25,7 @@ TEST(AutoplanMixture, PlansAMixtureForMegatronOnly) {
   const CommandResult result = run_command(app("autoplan") + kMixtral + "--json");
   ASSERT_EQ(result.code, 0) << result.err;
   const Json answer = Json::parse(result.out, "answer");
-  EXPECT_EQ(answer["parameters"].as_double(), 46702792704.0);  // of the released weights
+  EXPECT_EQ(answer["parameters"].as_double(), 46702792704.0);  // the count of the released weights
   EXPECT_EQ(answer["active_parameters"].as_double(), 12879925248.0);
   ASSERT_EQ(answer["plans"].as_array().size(), 10u);
   for (const Json& plan : answer["plans"].as_array()) {
@@ -117,7 +117,7 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
   EXPECT_NE(refusal("--num-experts 0").find("--num-experts"), std::string::npos);
 }
 
-// Keeps the quotes that Megatron's scripts put around it inside the shell's own quotes.
+// The pattern keeps the quotes that Megatron's scripts put around it, inside the shell's own quotes.
 TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
   const test::TempDir folder;
   const CommandResult result = run_command(app("autoplan") + kMixtral +

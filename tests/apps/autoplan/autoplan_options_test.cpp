@@ -99,7 +99,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
             std::string::npos);
 }
 
-// run_pretrain.py's names for the number of data-parallel ranks.
+// The options are run_pretrain.py's names for the number of data-parallel ranks.
 TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
   const auto plan = [](const std::string& options) { return run_command(app("autoplan") + k7b + options); };
   for (const int degree : {1, 2, 8}) {
@@ -138,8 +138,8 @@ TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   EXPECT_EQ(plan("").err.find("SLURM"), std::string::npos);
 }
 
-// docs/planner.md: bytes per parameter without 2 of its gradient's 4 (spec: 18 without a distributed
-// optimizer, of which 4 are the gradient).
+// docs/planner.md: a parameter takes 18 bytes without a distributed optimizer, 4 of them for its gradient.
+// Here the gradient takes 2 of these 4 bytes.
 TEST(Autoplan, TakesGradientsOfSixteenBits) {
   const auto plan = [](const std::string& options) {
     const CommandResult result =
@@ -160,7 +160,7 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
       << text.out;
 }
 
-// docs/planner.md: "cut and shape included".
+// docs/planner.md says of a log: "cut and shape included".
 TEST(Autoplan, AsksForNothingThatALogHas) {
   const test::TempDir folder;
   std::string log;

@@ -1,4 +1,5 @@
-// What megalith-autoplan prints and writes besides plans: everything requested, or a refusal by name.
+// What megalith-autoplan prints and writes besides plans. It gives everything that is requested, or names
+// what it refuses.
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -103,12 +104,12 @@ TEST(AutoplanOutputs, ReadsTheConfigOfAFolder) {
   EXPECT_NE(none.err.find(empty / "config.json"), std::string::npos) << none.err;
 }
 
-/// A run that a log and options describe.
+/// A run described both by a log and by options.
 struct Described {
   std::string log, options;
 };
 
-/// Seconds per step: predicted for the log, and of the plan for the options.
+/// The predicted seconds per step: of the log's run, and of the plan for the options.
 std::pair<double, double> step_seconds(const Described& model, const Described& run) {
   const test::TempDir folder;
   write_file(folder / "run.log", log_text(model.log + run.log));

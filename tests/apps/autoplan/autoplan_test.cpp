@@ -109,7 +109,8 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
             2 * static_cast<size_t>(unsteady) > points.size())
       << made.err;
 
-  // Compared with rates measured for a third of a second, while other tests may run: a plan, or its refusal.
+  // The rates were measured for only a third of a second, while other tests may run. So either a plan or a
+  // refusal is right.
   const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
   ASSERT_TRUE(plan.code == 0 || plan.code == 64) << plan.code << plan.err;
   if (plan.code == 0) {
@@ -137,7 +138,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   EXPECT_NE(gpu.err.find("of \"this machine's processor\", the plan of H100"), std::string::npos) << gpu.err;
 }
 
-// The profile is no real machine's: an H100 at 70 % of its data sheet's rate.
+// The profile is made up: an H100 at 70 % of the rate in its data sheet.
 TEST(Autoplan, PlansWithAGpusProfile) {
   const test::TempDir folder;
   const std::string file = folder / "h100.json";
@@ -286,7 +287,7 @@ TEST(Autoplan, PlansForThisMachine) {
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
 }
 
-// As in a run: each printed device is a rank, and all ranks are on this machine.
+// As in a run, each printed device is a rank, and all ranks are on this machine.
 TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
   const auto memory = [](const std::string& more) {
     const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
@@ -331,7 +332,7 @@ TEST(Autoplan, SaysWhatMakesTheClosestPlanFit) {
   EXPECT_NE(text.err.find("  fits with " + change), std::string::npos) << text.err;
 }
 
-// The trainer's own figures for each stage, in both forms.
+// Text and JSON give the trainer's own figures for each stage.
 TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
   const std::string command =
       app("autoplan") + kHere + " --world-size 2 --pipeline-model-parallel-size 2 --device-memory-gb 4";
@@ -353,7 +354,7 @@ TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
           << program << launcher;
 }
 
-// The memory of a candidate that is proven slower is not computed.
+// By default, the memory of a candidate that is proven slower is not computed.
 TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
   const CommandResult bounded = run_command(app("autoplan") + k22b);
   EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
@@ -450,7 +451,8 @@ TEST(Autoplan, PricesLinksThatJoinMachines) {
   EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
 }
 
-// The NVLink domain of a GB200 holds 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
+// An NVLink domain holds 72 GB200s, or 8 H100s. A machine gets the largest divisor of 128 or 12 that is not
+// above that number.
 TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   const std::string model =
       " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "

@@ -1,4 +1,4 @@
-// Every launch of docs/distributed.md, unchanged, gives the losses of one rank.
+// Every launch command of docs/distributed.md, unchanged, gives the losses of one rank.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -47,13 +47,13 @@ class DistributedDocs : public PretrainRanks {
         run_command(concat("cd ", dir_.path().string(), " && export PATH=", MEGALITH_BINARY_DIR,
                            "/bin:$PATH TRAIN='", kModel, "' && timeout 100 bash script.sh"));
     EXPECT_EQ(result.code, 0) << script << result.err;
-    // Some launchers put text before each rank's lines, or all ranks into one stream.
+    // Some launchers put text before each rank's lines, or write the lines of all ranks to one stream.
     std::string lines;
     for (const std::string& line : split(result.out + result.err, '\n'))
       if (const size_t at = std::min(line.find(" iteration "), line.find(" validation loss"));
           at != std::string::npos)
         lines += line.substr(at) + '\n';
-    // The lines of one_rank() begin where the time was.
+    // The lines of one_rank() begin with "| iteration": the time before it was removed.
     EXPECT_EQ(losses(lines), std::regex_replace(one_rank(), std::regex("\\| iteration"), " iteration"))
         << script << result.out << result.err;
     EXPECT_NE((result.out + result.err).find("using world size: 2,"), std::string::npos) << result.err;
@@ -106,8 +106,8 @@ TEST_F(DistributedDocs, MpirunGivesOneRanksLosses) {
                            std::to_string(free_port()));
 }
 
-// Slurm needs its daemons; its variables are what srun sets in a step (Slurm 23.11, "srun(1)", OUTPUT
-// ENVIRONMENT).
+// Slurm needs its daemons, so the test only sets the variables that srun sets in a step (Slurm 23.11,
+// "srun(1)", OUTPUT ENVIRONMENT).
 TEST_F(DistributedDocs, SrunsVariablesGiveOneRanksLosses) {
   expect_one_rank_from("srun", stand_in("srun",
                                         "SLURM_PROCID=%r SLURM_NTASKS=2 SLURM_LOCALID=%r SLURM_STEP_ID=0 "

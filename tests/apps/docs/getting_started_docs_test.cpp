@@ -74,7 +74,7 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
   for (std::sregex_iterator at(all.begin(), all.end(), logged); at != std::sregex_iterator(); ++at)
     losses.push_back(std::stod((*at)[1]));
   ASSERT_EQ(losses.size(), 2U) << run.all();
-  EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near that of a uniform guess
+  EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near the loss of a uniform guess
   EXPECT_LT(losses[1], losses[0] - 0.3);
 }
 

@@ -1,5 +1,5 @@
-// The commands of README.md and of the pages that name other programs' scripts, unchanged except for the
-// sizes, in a folder that holds what they name (tests/DOC_COMMANDS).
+// Runs the commands of README.md and of the pages that name other programs' scripts (tests/DOC_COMMANDS). The
+// commands are unchanged except for the sizes, and run in a folder that holds the files that they name.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -44,7 +44,8 @@ Values operator+(Values values, const Values& more) {
 }
 
 /// A folder with a tokenizer (as "tokenizer", and as vocab.json and merges.txt), a corpus "corpus.jsonl" of
-/// 120 documents, each with a text and the same as content, and its dataset "corpus_text_document".
+/// 120 documents, each with the same string as "text" and as "content", and its dataset
+/// "corpus_text_document".
 class PageCommands : public testing::Test {
  protected:
   PageCommands() {
@@ -133,7 +134,7 @@ TEST_F(PageCommands, OfCodeParrotLeadFromTextToText) {
                                                                   {"--eval-interval", "40"},
                                                                   {"--eval-iters", "1"},
                                                                   {"--save-interval", "40"}}));
-  expect_losses(trained, "40");  // the first ones halve the loss scale, from 2^32
+  expect_losses(trained, "40");  // the first steps only halve the loss scale, from 2^32
   ok(command(page, "megalith-convert codeparrot-small"));
   EXPECT_TRUE(ok(command(page, "megalith-generate")).out.starts_with("def hello_world():"));
   // Megatron's own file, as in the tutorial.

@@ -63,7 +63,7 @@ TEST_F(TutorialCommands, OfEnwikiMakeTheDatasetsAndTheMergeNamesTheRemedy) {
   EXPECT_FALSE(file_exists(dir_ / "enwiki-latest-pages-articles.idx"));
 }
 
-// With the folder that the copies need, and the copies where the merge looks for them, the script succeeds.
+// The script succeeds once the folder for the copies exists and the merge finds the copies where it looks.
 TEST_F(TutorialCommands, OfEnwikiMergeWhatWasCopiedAsTheRemedyDoes) {
   std::string script(trim(commands("enwiki")));
   const std::string copies = "../../flatten_datasets/\\1_wiki\\2";
@@ -113,7 +113,8 @@ TEST_F(TutorialCommands, OfALooseJsonCorpusPrintMegatronsLines) {
     EXPECT_NE(shown.out.find(text), std::string::npos) << shown.out;
 }
 
-// As datasets' to_json(lines=True), that is pandas, writes it: slashes are escaped.
+// The file is written as by to_json(lines=True) of the `datasets` library, which uses pandas: slashes are
+// escaped.
 TEST_F(TutorialCommands, OfCodeParrotTakeEachDatasetImpl) {
   write_file(dir_ / "codeparrot_data.json",
              "{\"repo_name\":\"a\\/b\",\"content\":\"x = 1\\/2\\n# \\u00e9\\n\"}\n{\"content\":\"\"}\n");

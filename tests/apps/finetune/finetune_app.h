@@ -38,7 +38,7 @@ class FinetuneApp : public testing::Test {
     return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
                " " + options);
   }
-  /// Replaces the records with as many questions of two answers each.
+  /// Replaces the records with the same number of questions, each with two answers.
   void write_pairs() const {
     std::string train, dev;
     for (int i = 0; i < 26; ++i)

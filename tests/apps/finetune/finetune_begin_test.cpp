@@ -1,4 +1,5 @@
-// What a run of megalith-finetune begins with, how its answers end, and what it need not be told twice.
+// What a run of megalith-finetune begins with, how its answers end, and which options need not be given
+// again.
 #include <cctype>
 #include <filesystem>
 #include <string>
@@ -87,14 +88,15 @@ TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   expect_refused(tune("--adapter out --target-modules c_fc", "x"),
                  "--target-modules c_fc: the adapter out has");
   expect_refused(tune("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
-  // 1 / 49 * 49 is not 1.
+  // In floating point 1 / 49 * 49 is not 1: an alpha recovered from alpha / rank must still count as the
+  // same.
   ASSERT_EQ(tune(kLora + "--r 49 --lora-alpha 1", "odd").code, 0);
   const CommandResult same = tune(kSmall + "--adapter odd --lora-rank 49 --lora-alpha 1", "odd-more");
   EXPECT_EQ(same.code, 0) << same.all();
   EXPECT_EQ(Json::load(dir_ / "odd-more/adapter_config.json")["lora_alpha"].as_double(), 1);
 }
 
-// An answer's probability must be exact: even the dropout that an adapter was made with is off.
+// An answer's probability must be exact, so even the dropout that the adapter was made with is off.
 TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-dropout 0.5").code, 0);
   write_pairs();
@@ -109,7 +111,7 @@ TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
   EXPECT_EQ(losses("as-made.jsonl"), losses("without.jsonl"));
 }
 
-// The same model as a Hugging Face folder, a checkpoint of ours and one of Megatron-LM.
+// The same model is given as a Hugging Face folder, as a checkpoint of ours and as one of Megatron-LM.
 TEST_F(FinetuneBegin, TakesEachKindOfModel) {
   ASSERT_EQ(tune(kLora + "--log-json hf.jsonl", "hf-out").code, 0);
   const std::vector<double> wanted = losses("hf.jsonl");
@@ -236,8 +238,8 @@ TEST_F(FinetuneBegin, WithoutTrainingJudgesPairsAlone) {
   EXPECT_NEAR(last_evaluation("alone.jsonl"), tuned, 1e-6);
 }
 
-// As save_pretrained() does: a model whose texts end with another token than the tokenizer's still ends them
-// so after full tuning, in the checkpoint, in the Hugging Face folder and in the run's own answers.
+// A model's texts may end with another token than the tokenizer's. After full tuning they still do, in the
+// checkpoint, in the Hugging Face folder and in the run's own answers, as with save_pretrained().
 TEST_F(FinetuneBegin, AnswersEndAsTheModelSays) {
   constexpr int64_t kEnd = 5;
   const std::string generation =
@@ -299,7 +301,7 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
   expect_said(tune(answers), "answers have at most 32 tokens, not the usual 128: the model has 64 positions");
   expect_said(tune(answers + "--tgt-length 40"),
               "answers have at most 32 tokens, not the 40 of --tgt-length");
-  // No warning where there is room; an answer may be longer than half of the positions.
+  // There is no warning if the answers fit; an answer may be longer than half of the positions.
   const CommandResult fits = tune(answers + "--max-new-tokens 50");
   EXPECT_EQ(fits.code, 0);
   EXPECT_EQ(fits.err.find("at most"), std::string::npos) << fits.err;
@@ -308,7 +310,7 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
 
 TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
   const std::string help = run("--help").out;
-  // Neither as an option of its own nor in the text of another.
+  // The name is neither an option nor part of another option's text.
   const auto names = [&](const std::string& name) {
     for (const std::string& spelled : {"--" + name, "--[no-]" + name})
       for (size_t at = help.find(spelled); at != std::string::npos; at = help.find(spelled, at + 1))

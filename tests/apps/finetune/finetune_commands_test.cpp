@@ -26,7 +26,7 @@ class FinetuneCommands : public FinetuneApp {
     write_llama(dir_ / "__internal_testing__/tiny-random-llama");
   }
 
-  /// Runs a command of the source in the folder, on cores that its ranks share.
+  /// Runs a command of PaddleNLP's users in the folder, with ranks that share cores.
   CommandResult source(const std::string& options) const {
     const std::string folder = fs::path(app("finetune")).parent_path().string();
     return run_command("cd " + dir_.path().string() + " && OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive PATH=" +
@@ -142,7 +142,7 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       kCommon);
   expect_done(result);
   EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
-  // With the answers that the source also requests: the first of the four ranks writes them.
+  // The source also requests answers; the first of the four ranks writes them.
   const CommandResult answers = source(
       "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "
       "1 "

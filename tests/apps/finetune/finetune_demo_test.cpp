@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools/demo/finetune, the recipe of docs/finetune.md, with a smaller model, fewer functions and 60 instead
-// of 1500 steps.
+// tools/demo/finetune, the recipe of docs/finetune.md, with a smaller model, fewer functions, and 60 steps
+// instead of 1500.
 class FinetuneDemo : public FinetuneApp {
  protected:
   FinetuneDemo() {
@@ -51,7 +51,7 @@ TEST_F(FinetuneDemo, HalvesTheLossOnHeldOutAnswers) {
   EXPECT_TRUE(file_exists(dir_ / "demo-out/tuned/lora/adapter_model.safetensors"));
 }
 
-// Shows that the check can fail.
+// Shows that the demo's own check can fail.
 TEST_F(FinetuneDemo, FailsWhereNothingWasLearned) {
   const CommandResult result = demo("STEPS=1");
   EXPECT_EQ(result.code, 1) << result.all();

@@ -1,4 +1,4 @@
-// What megalith-finetune wrote, loaded by peft and transformers themselves, where Python has them.
+// peft and transformers load what megalith-finetune wrote, if Python has them.
 #include <cstdlib>
 #include <filesystem>
 #include <string>

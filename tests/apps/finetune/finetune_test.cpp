@@ -98,7 +98,7 @@ TEST_F(FinetuneApp, ResumesWhereItStopped) {
   EXPECT_EQ(losses("parts.jsonl"), whole);  // bit for bit
 }
 
-// PaddleNLP's names: a run resumes in another folder, from a named checkpoint.
+// With PaddleNLP's names, a run resumes from a named checkpoint and writes to another folder.
 TEST_F(FinetuneApp, ResumesFromTheCheckpointThatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json whole.jsonl --save_steps 8").code, 0);
   const CommandResult rest =
@@ -187,7 +187,7 @@ TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
         "--nproc 4 --tensor_parallel_degree 2 --pipeline_parallel_degree 2 --log-json shared.jsonl ";
     ASSERT_EQ(tune(steps + method + layout + "--overwrite_output_dir").code, 0);
     expect_losses("shared.jsonl", one);
-    // Interrupted and resumed, bit for bit.
+    // A run that is interrupted and resumed gives the same bits.
     ASSERT_EQ(tune(steps + method + "--overwrite_output_dir --log-json parts.jsonl --exit-interval 7").code,
               0);
     ASSERT_EQ(tune(steps + method + "--log-json parts.jsonl").code, 0);
@@ -230,7 +230,7 @@ TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   EXPECT_DOUBLE_EQ(scores["predict_exact_match"].as_double(), 25.0 * right);
   EXPECT_NE(result.out.find(concat("exact match: ", 25 * right, ".00 %")), std::string::npos) << result.all();
 
-  // The same adapter again, only evaluated, on several ranks; the first rank writes the answers.
+  // The same adapter is only evaluated, on several ranks. The first rank writes the answers.
   const std::string before = read_file(dir_ / "out/generated_predictions.jsonl");
   const CommandResult again = tune(
       "--adapter out --no-do-train --per_device_train_batch_size 2 --nproc 2 --tensor_parallel_degree 2 "

@@ -26,7 +26,7 @@ class MergeApp : public testing::Test {
   TempDir dir_;
 };
 
-// Megatron's own command; its merge_datasets.py requires a folder in --output-prefix, ours does not.
+// The command is Megatron's. Its merge_datasets.py requires a folder in --output-prefix; ours does not.
 TEST_F(MergeApp, JoinsAFolderBesideTheWorkingFolder) {
   const CommandResult result = merge("--input in --output-prefix merged");
   EXPECT_EQ(result.code, 0) << result.all();

@@ -1,4 +1,4 @@
-// Signals, a full disk and two processes with one output: nothing is lost.
+// Signals, a full disk, and two processes with the same output: in none of these cases is anything lost.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -96,7 +96,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
     EXPECT_EQ(entry.path().filename().string().find("out"), std::string::npos) << entry.path();
 }
 
-// The first process is stopped while the second one tries.
+// The first process is suspended while the second one tries to start.
 TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
   const std::string second =
       "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "

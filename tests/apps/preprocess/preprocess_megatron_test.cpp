@@ -1,4 +1,4 @@
-// The bytes that Megatron-LM's own tools/preprocess_data.py writes
+// The datasets must have the bytes that Megatron-LM's own tools/preprocess_data.py writes
 // (tools/golden/make_megatron_preprocess.py).
 #include <algorithm>
 #include <filesystem>

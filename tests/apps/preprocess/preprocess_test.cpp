@@ -89,7 +89,8 @@ TEST_F(PreprocessApp, PrintsMegatronsLines) {
   }
 }
 
-// CodeParrot's spelling: --vocab, another key, more workers than there is work for.
+// CodeParrot's command spells --vocab-file as --vocab, has another key, and more workers than there is work
+// for.
 TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
   write_file(dir_ / "code.json", "{\"content\":\"x = 1\\n\",\"repo\":\"r\"}\n");
   const CommandResult result =
@@ -103,8 +104,8 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
       << result.all();
 }
 
-// The hash tells merge and pretrain whether datasets belong together: it depends on the tokenizer's contents,
-// not on its path.
+// By the hash, merge and pretrain know whether datasets belong together. It depends on the tokenizer's
+// contents, not on its path.
 TEST_F(PreprocessApp, NotesTheTokenizerBesideTheDataset) {
   const auto hash = [&](const std::string& command, const char* prefix) {
     EXPECT_EQ(run("megalith-preprocess --input text/AA/wiki_00 --tokenizer-type GPT2BPETokenizer " + command +
@@ -186,7 +187,7 @@ TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   EXPECT_EQ(files(), (std::vector<std::string>{"merges.txt", "text", "vocab.json", "x.bz2"}));
 }
 
-/// Used and allowed bytes in "Memory: 1.50 GiB at most; limit 640.00 MiB (…".
+/// The used and the allowed bytes in "Memory: 1.50 GiB at most; limit 640.00 MiB (…".
 std::pair<double, double> memory_of(const std::string& err) {
   double used = 0, limit = 0;
   char used_unit = 0, limit_unit = 0;
@@ -200,7 +201,7 @@ std::pair<double, double> memory_of(const std::string& err) {
   return {bytes(used, used_unit), bytes(limit, limit_unit)};
 }
 
-// A text that is a single pretoken: in a worker, and (beyond 8 MiB) in the writer.
+// A text that is a single pretoken is handled in a worker or, if longer than 8 MiB, in the writer.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take memory of their own";
@@ -240,7 +241,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
   ASSERT_EQ(result.code, 0) << result.all();
   const auto [used, limit] = memory_of(result.all());
   EXPECT_NEAR(limit, (128 + 4 * (kKeys - 1)) * 0x1p20 + 2.0 * static_cast<double>(line.size() + 1),
-              0x1p20 / 100)  // the printed precision
+              0x1p20 / 100)  // up to the precision of the printed figures
       << result.all();
   EXPECT_LT(used, limit) << result.all();
 }

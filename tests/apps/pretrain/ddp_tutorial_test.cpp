@@ -68,7 +68,7 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   ASSERT_GT(steps, 6);
   const std::vector<Json> train = lines("l.jsonl", "train");
   ASSERT_EQ(static_cast<int64_t>(train.size()), 2 * steps);
-  // With one rank the batch's loss is the step's.
+  // With one rank the loss of a batch is the loss of its step.
   const std::vector<std::string> batches =
       grep(log, "\\[GPU0\\] Epoch \\d+ \\(Batch \\d{6}\\): Train loss \\d+\\.\\d{3}$");
   ASSERT_EQ(batches.size(), train.size()) << log;
@@ -94,8 +94,8 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines remain
 }
 
-// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial lists each step's own
-// rate, beginning with init.
+// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial logs the rate that
+// each step used, beginning with init.
 TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   ASSERT_EQ(tutorial("--log-json l.jsonl").code, 0);
   const std::vector<Json> train = lines("l.jsonl", "train");
@@ -154,7 +154,7 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   EXPECT_EQ(after.back()["consumed_samples"].dump(), all.back()["consumed_samples"].dump());
 }
 
-// The command has no --load: unchanged it would start at step 0 again and overwrite what it saved.
+// The command has no --load. Given again unchanged, it would start at step 0 and overwrite what it saved.
 TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   const std::string line =
       kTutorial + "--num-epochs 10000 --ckpt-format pth --save checkpoint --log-json s.jsonl ";
@@ -173,7 +173,7 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), *parse_int(number) + 2);
 }
 
-// With a bound that every gradient exceeds, the warm-up steps equal those of a run without one.
+// Every gradient exceeds the bound, yet the warm-up steps equal those of a run without a bound.
 TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
   ASSERT_EQ(tutorial("--clip-grad 1e-3 --log-json clipped.jsonl").code, 0);
   ASSERT_EQ(tutorial("--clip-grad 0 --log-json free.jsonl").code, 0);

@@ -63,7 +63,7 @@ TEST_F(MindFormersApps, TrainOnTwoRanksWithOneRanksLosses) {
   EXPECT_NE(run.out.find("start training for rank 1, device 1"), std::string::npos) << run.out;
 }
 
-// Like two servers with a shared folder; arguments after RANK_SIZE go to the program.
+// The two invocations are like two servers with a shared folder. Arguments after RANK_SIZE go to the program.
 TEST_F(MindFormersApps, ShareAFolderBetweenTwoInvocations) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const CommandResult run = shell(
@@ -101,8 +101,8 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   EXPECT_EQ(enough.code, 0) << enough.err;
 }
 
-// As upstream's configs/gpt2/run_gpt2.yaml for one device: it is planned and trained so, and two ranks are
-// refused.
+// The file is like upstream's configs/gpt2/run_gpt2.yaml for one device. It is planned and trained on one
+// rank, and two ranks are refused.
 TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
   write_file(dir_ / "run.yaml",
              std::regex_replace(file("run.yaml"), std::regex("use_parallel: True"), "use_parallel: False"));

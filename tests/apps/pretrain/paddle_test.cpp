@@ -42,8 +42,8 @@ class PaddleApp : public PretrainApp {
       "--eval_steps 3 --eval_iters 2 --do_train --do_eval --device cpu --threads 1 --log-style paddle ";
 };
 
-// The printed line: glued backslashes, per-rank logs, stage2, VisualDL, weights of the model. Two ranks with
-// one sample each have the losses of one rank with two.
+// The printed line has backslashes without a blank, per-rank logs, stage2, VisualDL and the model's weights.
+// Two ranks with one sample each have the losses of one rank with two samples.
 TEST_F(PaddleApp, RunsThePrintedLine) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string script = std::regex_replace(R"(
@@ -97,7 +97,8 @@ PROGRAM \
   for (const char* rank : {"0", "1"})
     EXPECT_NE(file("output/llama_hybid_log/workerlog." + std::string(rank)).find("lm loss"),
               std::string::npos);
-  // The model's own weights: the first loss is not ln(vocabulary), that of random weights.
+  // The run starts from the model's own weights, so the first loss is not that of random weights,
+  // ln(vocabulary).
   const CommandResult one = pretrain(
       "--split 949,50,1 --fp16 --scale_loss 1024 --continue_training 1 --recompute 1 --output_dir one");
   ASSERT_EQ(one.code, 0) << one.err;
@@ -135,12 +136,13 @@ TEST_F(PaddleApp, ResumesFromItsOutputFolderUnlessToldToOverwriteIt) {
   EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
 }
 
-// A folder whose checkpoints have PaddleNLP's names: runs resume from ours; for others the user must decide.
+// The folder's checkpoints have PaddleNLP's names. Runs resume from those that are ours; about others the
+// user must decide.
 TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saved at steps 3 and 6
   fs::create_directories(dir_ / "out");
   fs::rename(dir_ / "whole/iter_0000003", dir_ / "out/checkpoint-3");
-  fs::create_directories(dir_ / "out/checkpoint-20");  // of a save that was killed
+  fs::create_directories(dir_ / "out/checkpoint-20");  // left by a save that was killed
   fs::create_directories(dir_ / "out/checkpoint-1");
   write_file(dir_ / "out/checkpoint-1/config.json", "{}");
   const CommandResult rest = pretrain("--output_dir out --log-json rest.jsonl");
@@ -160,8 +162,8 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
 }
 
-// An evaluation alone takes no training steps, whatever number of epochs the line gives.
-// The checkpoint that PaddleNLP's names give has its own sizes, as one of --load does.
+// A run that only evaluates takes no training steps, whatever number of epochs the line gives. As with
+// --load, the sizes come from the checkpoint that PaddleNLP's names give.
 TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
   ASSERT_EQ(pretrain("--output_dir out").code, 0);
   const std::string sizeless =
@@ -213,7 +215,8 @@ TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
     const auto losses = numbers(result.out + result.err, "eval_loss: ");
     return std::pair(losses.empty() ? 0 : losses.front(), result.out + result.err);
   };
-  // A step takes 2 samples: 3 batches of 4 samples are 6 steps; 3 of 3 are 9 samples, rounded up to 10.
+  // A step takes 2 samples. 3 batches of 4 samples are 6 steps; 3 batches of 3 are 9 samples, rounded up to
+  // 10.
   const auto plain = evaluated("a --eval_iters 6"),
              fours = evaluated("b --eval_iters 3 --per_device_eval_batch_size 4");
   EXPECT_EQ(fours.first, plain.first);
@@ -253,7 +256,7 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save mean the same");
 }
 
-// Once the first contradiction was the only complaint.
+// In an earlier version the first contradiction was the only complaint.
 TEST_F(PaddleApp, SaysAllThatIsWrongAtOnce) {
   for (const char* planned : {"", " --max-global-batch-size 8"}) {
     const CommandResult result = pretrain(

@@ -24,7 +24,8 @@ constexpr const char* kGpt22b =
     "--min-lr 2.0e-4 --vocab-file /mnt/data/gpt2-vocab.json --merge-file /mnt/data/gpt2-merges.txt "
     "--data-path /mnt/data/enwiki --log-interval 10 --max-global-batch-size 32";
 
-// Needs no launcher, data, tokenizer or devices: prints the planner's answer, and nothing else on stdout.
+// The command needs no launcher, data, tokenizer or devices. It prints the planner's answer and nothing else
+// on stdout.
 TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   const CommandResult planned = run_command(app("pretrain") + " " + kGpt22b);
   const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
@@ -98,7 +99,7 @@ TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   EXPECT_EQ(trained.code, 0) << trained.all();
 }
 
-// The run does what it logs: the same flags given by hand train the same.
+// The run does what it logs: with the logged flags given by hand, training is the same.
 TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   for (const char* ranks : {"", "--nproc 2 "}) {
     std::filesystem::remove(dir_ / "planned.jsonl");

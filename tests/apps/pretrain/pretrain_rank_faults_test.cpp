@@ -39,7 +39,7 @@ class PretrainRankFaults : public PretrainRanks {
     for (const char* rank : {"0", "1"})
       script += concat("timeout -k 1 100 ", std::regex_replace(command, std::regex("%r"), rank), " > log.",
                        rank, " 2>&1 & t", rank, "=$!\n");
-    // The children of timeout, which are children of env: the ranks themselves.
+    // p0 and p1 are the ranks themselves: the children of timeout, which are children of env.
     for (const char* rank : {"0", "1"})
       script += concat("until p", rank, "=$(pgrep -P $t", rank, ") || ! kill -0 $t", rank,
                        "; do sleep 0.005; done\n");
@@ -137,7 +137,7 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
     const Ends ends = run_both(options, concat(until_trained("s.jsonl"), "sleep ", seconds, "; kill -",
                                                signal, stopped == 0 ? " $p1" : " $p0"));
     EXPECT_EQ(ends.first, ends.second);
-    if (ends.first == 0) break;  // it was already finished
+    if (ends.first == 0) break;  // the run had already finished
     EXPECT_EQ(ends.first, 75) << file("log.0") << file("log.1");
     EXPECT_NE(file("log.0").find(concat("stopped by SIG", signal, "; saved")), std::string::npos)
         << file("log.0");
@@ -148,8 +148,8 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
   expect_same_checkpoint("whole", "s");
 }
 
-// R6 promises the timeout plus five seconds. A process that ends is noticed at once, one that is stopped
-// after the timeout; the message names the rank that was waited for, the call and the group.
+// R6 promises the timeout plus five seconds. A process that ends is noticed at once, and one that is stopped
+// is noticed after the timeout. The message names the rank that was waited for, the call and the group.
 TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
   constexpr int kTimeout = 3;
   const std::string options =

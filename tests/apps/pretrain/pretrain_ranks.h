@@ -12,7 +12,7 @@
 
 namespace megalith::test {
 
-/// In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
+/// Starts runs of two ranks. In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
 class PretrainRanks : public PretrainApp {
  protected:
   void SetUp() override {

@@ -84,12 +84,12 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_EQ(losses(result.all()), one_rank());
   EXPECT_EQ(losses(file("logs/workerlog.0")), losses(result.all()));
-  EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.all()));  // its own lines, for the same steps
+  EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.all()));  // rank 1's lines, for the same steps
   ASSERT_EQ(train("--gpus 0 --train-iters 5").code, 0);
   EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
 }
 
-// Messages about the command line itself.
+// Messages about the command line itself appear once, not once for each rank.
 TEST_F(PretrainRanks, SayOnceWhatIsIgnored) {
   const std::string options = "--model_type gpt --seed 3--log-interval 10 --train-iters 5 ";
   ASSERT_EQ(
@@ -152,7 +152,7 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (int document = 0; document < 30; ++document)
     other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
   other.finish();
-  // Both ranks detect it; one that first learns of the other's end exits with 75.
+  // Both ranks detect it. A rank that first learns that the other one has ended exits with 75.
   const int code = run_with("");
   EXPECT_TRUE(code == 65 || code == 75) << code;
   const std::string logs = file("log.0") + file("log.1");

@@ -1,4 +1,5 @@
-// Megatron-LM's own example scripts and the CodeParrot tutorial's training, as printed except for the sizes.
+// Megatron-LM's own example scripts and the CodeParrot tutorial's training command, unchanged except for the
+// sizes.
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -59,8 +60,8 @@ class PretrainScripts : public testing::Test {
   TempDir dir_;
 };
 
-// The tutorial's variables and command, with the executable swapped: sizes and steps are smaller, and
-// --log-json is added to read the losses.
+// The tutorial's variables and command with our executable. Sizes and steps are smaller, and --log-json is
+// added to read the losses.
 constexpr const char* kCodeParrot = R"(
 GPUS_PER_NODE=8
 MASTER_ADDR=localhost
@@ -112,11 +113,12 @@ std::string code_parrot(const std::string& ranks, const std::string& more) {
 }
 
 // fp16 on 8 ranks: the first steps overflow under Megatron's initial loss scale, on all ranks alike. After
-// that the losses equal those of one rank up to fp16's rounding (a sum of activations rounds to a neighbour,
-// 2^-11).
+// that the losses equal those of one rank up to fp16's rounding (2^-11 for a sum of activations that rounds
+// to the neighbouring value).
 TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   constexpr double kFp16Rounding = 2e-3;
-  // Processes, as the tutorial's launcher starts them; threads in a build that cannot connect processes.
+  // The ranks are processes, as the tutorial's launcher starts them, or threads in a build that cannot
+  // connect processes.
   const std::string ranks = has_process_comm() ? "$$DISTRIBUTED_ARGS" : "--nproc_per_node $$GPUS_PER_NODE";
   const CommandResult eight = run(code_parrot(ranks, "--ckpt-format torch --log-json eight.jsonl"));
   ASSERT_EQ(eight.code, 0) << eight.all();
@@ -132,12 +134,12 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   const Curve many = curve("eight.jsonl"), single = curve("one.jsonl");
   ASSERT_EQ(many.losses.size(), 30U);
   EXPECT_EQ(many.skipped, single.skipped);
-  EXPECT_GE(many.skipped.size(), 5U);  // 2^32 is far too large
+  EXPECT_GE(many.skipped.size(), 5U);  // the initial scale, 2^32, is far too large
   EXPECT_LT(many.skipped.size(), 28U);
   for (size_t i = 0; i < many.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i] / single.losses[i], 1, kFp16Rounding) << i;
 
-  // The tutorial's conversion, then text generated from the resulting folder.
+  // Converts the model as the tutorial does, then generates text from the resulting folder.
   const std::string folder = "experiments/codeparrot-small/iter_0000030/mp_rank_00";
   const CommandResult converted = run("megalith-convert " + folder + "/model_optim_rng.pt");
   ASSERT_EQ(converted.code, 0) << converted.all();

@@ -35,7 +35,7 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   }
   EXPECT_GE(compared, 2);
 
-  // Every figure of every step and evaluation.
+  // Every figure of every step and evaluation is equal.
   for (const char* type : {"train", "valid", "test"}) {
     const std::vector<Json> a = lines("whole.jsonl", type), b = lines("parts.jsonl", type);
     ASSERT_EQ(a.size(), b.size()) << type;
@@ -49,7 +49,7 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   EXPECT_EQ(lines("parts.jsonl", "train").size(), 20U);
 }
 
-// As upstream prints them: `| tee train.log` and `> log` capture the log, warnings stay on the terminal.
+// As with upstream, `| tee train.log` and `> log` capture the log, and warnings stay on the terminal.
 TEST_F(PretrainApp, WritesItsLogToStdoutInMegatronsWordsAndWarningsToStderr) {
   const CommandResult result = train("--split 9,1,0");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -75,12 +75,12 @@ TEST_F(PretrainApp, TakesADataPathForEachPart) {
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_EQ(result.err, "warning: no test data are given: that evaluation is left out\n");
   EXPECT_EQ(lines("own.jsonl", "valid").size(), 3U);
-  // All documents of c are training data: as many samples as --split 1,0,0 gives.
+  // All documents of c are training data, so there are as many samples as with --split 1,0,0.
   ASSERT_EQ(train("--split 1,0,0 --eval-iters 0 --log-json whole.jsonl").code, 0);
   EXPECT_EQ(lines("own.jsonl", "train")[19]["loss"].dump(), lines("whole.jsonl", "train")[19]["loss"].dump());
 }
 
-// Megatron: None. With 40 documents, "969,30,1" leaves none for the test set.
+// With 40 documents, "969,30,1" leaves none for the test set, which is then None in Megatron.
 TEST_F(PretrainApp, TrainsWhereASplitRoundsToNoDocument) {
   const CommandResult result = train("--split 969,30,1");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -100,7 +100,7 @@ TEST_F(PretrainApp, TrainsOnMockDataAndKeepsItsLog) {
   EXPECT_TRUE(std::regex_search(kept, std::regex("^20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d "))) << kept;
   EXPECT_NE(kept.find("] iteration       20/      20 |"), std::string::npos) << kept;
   ASSERT_EQ(run(model + "--log-file kept.log --bf16").code, 0);
-  EXPECT_GT(file("kept.log").size(), kept.size() * 3 / 2);  // appended
+  EXPECT_GT(file("kept.log").size(), kept.size() * 3 / 2);  // the log was appended
 }
 
 TEST_F(PretrainApp, EvaluatesWithoutTraining) {

@@ -10,8 +10,8 @@ TEST(Quantile, IsTheNearestValue) {
   const std::vector<double> five = {30, 10, 50, 20, 40};
   EXPECT_EQ(quantile(five, 0), 10);
   EXPECT_EQ(quantile(five, 0.25), 20);
-  EXPECT_EQ(quantile(five, 0.3), 20);   // at place 1.2
-  EXPECT_EQ(quantile(five, 0.45), 30);  // at place 1.8
+  EXPECT_EQ(quantile(five, 0.3), 20);   // at index 1.2, which rounds to 1
+  EXPECT_EQ(quantile(five, 0.45), 30);  // at index 1.8, which rounds to 2
   EXPECT_EQ(quantile(five, 0.5), 30);
   EXPECT_EQ(quantile(five, 1), 50);
 }

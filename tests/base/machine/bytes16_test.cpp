@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Byte by byte.
+// The expected mask, computed byte by byte.
 template <class Is>
 unsigned bits_where(const std::string& text, const Is& is) {
   unsigned bits = 0;

@@ -44,8 +44,8 @@ GgufMetadata metadata() {
   return m;
 }
 
-// Q8_0 is quantized here; the other types are copied from the golden. All bytes must equal those of the gguf
-// package.
+// The test quantizes to Q8_0 itself and copies the other types from the golden. All bytes must equal those of
+// the gguf package.
 TEST(Gguf, WritesTheBytesOfTheGgufPackage) {
   const GgufFile file(golden());
   const GgufLayout layout(metadata(), {{"plain", GgufType::kF32, kShape},
@@ -87,7 +87,7 @@ TEST(Gguf, ReadsEveryTypeAndBlock) {
   }
 }
 
-// Found by libFuzzer: the reader built a row of it.
+// Found by libFuzzer: the reader allocated a row of 2^50 columns.
 TEST(Gguf, ReadsATensorWithoutRowsWhateverItsColumns) {
   const TempDir dir;
   const Shape shape{0, int64_t{1} << 50};

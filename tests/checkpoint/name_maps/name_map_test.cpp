@@ -50,8 +50,8 @@ const RenamedTensor& named(const std::vector<RenamedTensor>& all, const std::str
 
 using Values = std::map<std::string, std::pair<Shape, std::vector<float>>>;
 
-// Compares blocks of every tensor of a model stored under other names, including blocks that cut across
-// groups, heads and halves.
+// Compares blocks of a tensor in `file` with `ours`, including blocks that cut across groups, heads and
+// halves.
 void expect_blocks(const TensorFile& file, const std::string& name, const Tensor& ours) {
   Shape offset = Box::whole({}, ours.shape).offset, extent = ours.shape;
   for (int axis = 0; axis < ours.shape.rank; ++axis)

@@ -78,7 +78,8 @@ TEST(Checkpoint, IsReadableAsSafetensors) {
   EXPECT_NE(file.find("cut@2,0"), nullptr);
 }
 
-// Cuts a tensor into blocks in every way and reads every block back; compared with plain index arithmetic.
+// Cuts tensors into blocks in various ways, reads other blocks back, and compares them with plain index
+// arithmetic.
 TEST(Checkpoint, ReadsAnyBlockFromAnyPieces) {
   std::mt19937 random(5);
   const auto pick = [&](int64_t low, int64_t high) {
@@ -173,8 +174,8 @@ TEST(Checkpoint, FollowsTheTracker) {
   message_of([&] { CheckpointReader(dir / "nowhere"); }, ErrorKind::kNoInput);
 }
 
-// Each byte of each file, flipped: the reader names the file, or (for bytes of a safetensors header, which it
-// does not use) gives the right values.
+// Flips each byte of each file: the reader must name the file or give the right values. The latter happens
+// for a safetensors header, which the reader does not use.
 TEST(Checkpoint, NoticesEveryFlippedByte) {
   const TempDir dir;
   write_sample(dir / "save", 7);
@@ -212,7 +213,7 @@ TEST(Checkpoint, NoticesCutAndMissingFiles) {
   }
 }
 
-// An index that makes impossible claims under a correct checksum.
+// The index has a correct checksum but makes impossible claims.
 TEST(Checkpoint, RefusesAnIndexThatContradictsItself) {
   const TempDir dir;
   write_sample(dir / "save", 7);

@@ -28,7 +28,7 @@ using test::FaultRun;
 using test::FileCall;
 using test::TempDir;
 
-constexpr int64_t kRows = 700;  // 280 kB: more than what is buffered before a write
+constexpr int64_t kRows = 700;  // 280 kB: more than is buffered before a write call
 
 void save(const std::string& root, int64_t iteration, int64_t rows = kRows) {
   std::vector<float> big(static_cast<size_t>(rows * 100), static_cast<float>(iteration)),
@@ -41,7 +41,7 @@ void save(const std::string& root, int64_t iteration, int64_t rows = kRows) {
   writer.commit();
 }
 
-// The same by two ranks, in the order that JointSave enforces; rank `first` writes first.
+// As save(), but by two ranks, in the order of steps that JointSave enforces; rank `first` writes first.
 void save_by_two(const std::string& root, int64_t iteration, size_t first) {
   const std::vector<float> half(300, static_cast<float>(iteration));
   std::deque<CheckpointWriter> ranks;
@@ -55,8 +55,8 @@ void save_by_two(const std::string& root, int64_t iteration, size_t first) {
   ranks[0].publish(2);
 }
 
-// The iteration that the tracker names, after checking all of its bytes and that the values are that
-// iteration's.
+// Returns the iteration that the tracker names, after checking every byte of its checkpoint and that the
+// values are those of this iteration.
 int64_t verified_iteration(const std::string& root) {
   const CheckpointReader reader(root);
   reader.verify();
@@ -84,7 +84,7 @@ class CrashTest : public testing::Test {
       const std::string root = fresh();
       const FaultRun run = run_with_fault(fault, [&] { save(root, iteration); });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // only a write can be short
+      if (!run.fired) continue;  // this call is not a write, so it cannot be short
       ++injected;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call));
       check(run, root);
@@ -123,7 +123,7 @@ TEST_F(CrashTest, AFullOrBrokenDiskIsAnErrorAndLeavesACompleteCheckpoint) {
     at_every_call({.mode = Fault::kFail, .error = error}, 20,
                   [&](const FaultRun& run, const std::string& root) {
                     const int64_t iteration = verified_iteration(root);
-                    // Where unnamed temporary files are unavailable a named one is used.
+                    // If unnamed temporary files are unavailable, a named one is used, so the save succeeds.
                     EXPECT_EQ(run.exit_code, run.call == "open_nameless" ? 0 : exit_code(ErrorKind::kIo));
                     for (const auto& entry : fs::directory_iterator(root))
                       EXPECT_FALSE(entry.path().filename().string().starts_with(".iter")) << entry.path();
@@ -139,7 +139,7 @@ TEST_F(CrashTest, AShortWriteIsContinued) {
 }
 
 TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
-  for (const int64_t iteration : {20, 10}) {  // a new one, and the same again
+  for (const int64_t iteration : {20, 10}) {  // a new iteration, and the existing one again
     const std::string root = dir_ / concat("small", iteration);
     save(root, 10, 3);
     test::LossyDisk disk(root);

@@ -46,7 +46,7 @@ class Diary {
   std::vector<std::string> lines_;
 };
 
-/// Calls `during` in the middle of its write.
+/// A job that calls `during` in the middle of its write() and notes its steps in the diary.
 class NotedJob final : public CheckpointJob {
  public:
   using During = std::function<void(int rank, const Check& check)>;
@@ -67,7 +67,7 @@ class NotedJob final : public CheckpointJob {
 
 constexpr milliseconds kTimeout(1000);  // a peer silent for this long counts as gone
 
-/// Runs the body on each of the ranks, which are threads; returns what each of them threw.
+/// Runs `body` on each rank (a thread each); returns the message of what each rank threw.
 std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   const auto each = [&](Communicator& comm) {
@@ -79,7 +79,7 @@ std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>
   };
   try {
     run_thread_ranks(ranks, {.timeout = kTimeout}, each);
-  } catch (const Error&) {  // what stopped the run; each rank's own message is kept
+  } catch (const Error&) {  // the error that stopped the run; the ranks' own messages are in `messages`
   }
   return messages;
 }
@@ -130,7 +130,7 @@ TEST(JointSave, OneIsUnderWayAtATime) {
   }
 }
 
-// A disk that takes three times as long as the time after which a silent rank counts as gone.
+// The disk takes three times as long as a rank may be silent before it counts as gone.
 TEST(JointSave, ASlowDiskIsNoHang) {
   Diary diary;
   expect_none(run(2, [&](Communicator& comm) {
@@ -180,7 +180,7 @@ TEST(JointSave, TheNextOneWorksAfterAFailure) {
   EXPECT_TRUE(diary.has("publish 2"));
 }
 
-// The checkpoint of a run that fails during the write.
+// The run fails while its checkpoint is being written.
 TEST(JointSave, OneRankAloneFinishesWhatItBegan) {
   Diary diary;
   run(1, [&](Communicator& comm) {

@@ -1,4 +1,4 @@
-// Checkpoints that several ranks write together, with parameters that are cut and padded.
+// Checkpoints that several ranks write together, with parameters that are cut among ranks and padded.
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -106,8 +106,7 @@ void save_cut(const std::string& root, int ranks) {
   for (const std::string& message : messages) EXPECT_EQ(message, "");
 }
 
-// A run of any tensor-parallel size reads what a run of any other size wrote, and also the files of a single
-// rank.
+// A run of any tensor-parallel size reads the checkpoint of a run of any other size, a single rank included.
 TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
   for (const int writers : {1, 2, 3, 4, 6}) {
     const TempDir dir;

@@ -29,7 +29,8 @@ std::string container(const std::string& header, size_t data_bytes) {
   return out + header + std::string(data_bytes, '\7');
 }
 
-// The message of the refusal, after checking its kind; empty when the file is accepted.
+// The message with which a file of these bytes is refused (the error must be kData); empty: the file is
+// accepted.
 std::string refusal(const std::string& bytes) {
   const TempDir dir;
   put(dir / "x.safetensors", bytes);
@@ -46,7 +47,7 @@ struct Case {
   const char* what;
   std::string header;
   size_t data_bytes;
-  const char* message;  // part of it; empty: accepted
+  const char* message;  // a part of the expected message; empty: the file is accepted
 };
 
 TEST(SafetensorsFile, AcceptsAndRefusesByTheStrictRules) {
@@ -129,7 +130,7 @@ TEST(SafetensorsFile, RefusesHeaderLengthsBeyondTheFile) {
   EXPECT_NE(refusal("").find("0 bytes"), std::string::npos);
 }
 
-// Whatever byte of the header changes, opening and reading end in an answer or a refusal.
+// Whatever byte of the header changes, opening and reading the file give values or an error.
 TEST(SafetensorsFile, SurvivesEveryFlippedByte) {
   const TempDir dir;
   const std::string path = dir / "x.safetensors";
@@ -249,7 +250,7 @@ TEST_F(Folder, ReadsWhatTheIndexLists) {
   uint8_t value = 0;
   folder.read(Box::whole("b", {1}), View{&value, DType::kU8, {1}});
   EXPECT_EQ(value, 7);
-  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // at its offset
+  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // at the tensor's offset in it
   EXPECT_FALSE(folder.mapped(Box::whole("b", {2})));
 }
 

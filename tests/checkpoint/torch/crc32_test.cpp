@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-// Bit by bit, by the definition.
+// Computes the CRC bit by bit, as it is defined.
 uint32_t naive(const std::string& text) {
   uint32_t remainder = 0xFFFFFFFF;
   for (const char c : text) {

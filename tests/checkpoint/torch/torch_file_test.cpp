@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-using namespace test;  // the builders of file bytes
+using namespace test;  // the functions that build the bytes of a file
 const PickledTensor kSquare{.extents = {4, 4}, .strides = {4, 1}};
 
 std::string with_tensor(const PickledTensor& t) {
@@ -28,7 +28,7 @@ class TorchFileTest : public testing::Test {
     std::ofstream(dir_ / "x.pt", std::ios::binary) << bytes;
     return dir_ / "x.pt";
   }
-  // The values of tensor "w", or the refusal of the file.
+  // The values of tensor "w". Throws if the file is refused.
   std::vector<float> read(const std::string& bytes, CrcCheck check = CrcCheck::kYes) const {
     const TorchTensorFile file(open_torch(put(bytes), check));
     const Shape shape = file.at("w").shape();
@@ -115,11 +115,11 @@ TEST_F(TorchFileTest, RefusesArchivesThatAreNotSound) {
                  "TorchScript");
   expect_refusal(changed([](auto& m) { m[2].bytes.resize(40); }), "storage \"0\" has 40 bytes");
   std::string count = zip_of(members);
-  count[count.size() - 12] = count[count.size() - 14] = 5;  // entries: of all disks, and of this one
+  count[count.size() - 12] = count[count.size() - 14] = 5;  // number of entries: on all disks, on this one
   expect_refusal(count, "the zip directory has no entry");
 }
 
-// The end record's disk numbers, and each entry's.
+// Changes the disk numbers in the end record and in each entry.
 TEST_F(TorchFileTest, RefusesArchivesOfSeveralDisks) {
   for (const bool zip64 : {false, true}) {
     const std::string good = zip_of(torch_members(with_tensor(kSquare)), zip64);
@@ -148,7 +148,7 @@ TEST_F(TorchFileTest, RefusesNamesThatDifferByCaseAlone) {
   EXPECT_LT(refusal(zip_of(members)).size(), 1000U);
 }
 
-// Cut anywhere, or with any one byte changed, a file gives its values or a refusal: never other values.
+// A file that is cut anywhere, or has any one byte changed, is refused or gives its own values, never others.
 TEST_F(TorchFileTest, SurvivesEveryCutAndFlip) {
   const std::string whole = torch_zip(with_tensor(kSquare));
   const std::vector<float> values = read(whole);
@@ -210,7 +210,7 @@ TEST_F(TorchFileTest, NamesWhatCouldRunCodeAndWhere) {
         << said;
   }
   expect_pickle_refusal("\x80\x04" + text("os") + text("system") + "\x93.", "os.system");
-  // Hidden next to an intact model.
+  // The forbidden call is hidden next to an intact model.
   const std::string args =
       global("argparse", "Namespace") + ")\x81}" + text("x") + global("os", "system") + call + "sb";
   expect_pickle_refusal(pickled_dict({{"w", tensor(kSquare)}, {"args", args}}), "os.system");
@@ -248,7 +248,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "other than a list");
 }
 
-// Python would take one of the two, refuse, or produce other bytes.
+// Python would take one of two contradicting values, refuse the pickle, or produce other bytes.
 TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   const auto dict = [](const std::string& items) { return "\x80\x02}(" + items + "u."; };
   expect_pickle_refusal(dict(text("a") + "N" + text("b") + "N" + text("a") + "K\x01"), "the key \"a\" twice");
@@ -267,7 +267,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   for (const char* const codec : {"utf-8", "utf-7", "zip", "rot13", "unicode_escape", ""})
     expect_pickle_refusal(encoded(tuple({text("abc"), text(codec)})), "\"latin1\"");
   expect_pickle_refusal(encoded(tuple({text("abc")})), "\"latin1\"");
-  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // the rest is correct
+  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // valid encoding
 }
 
 // Small files that would cost a careless reader far more work than their size suggests.

@@ -42,7 +42,8 @@ class AdapterTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, AdapterTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// gpt2: Conv1D, fused qkv. llama: rank-stabilised, with rank and alpha patterns, one part of qkv left out.
+// The adapter for gpt2 has Conv1D and fused QKV; that for llama is rank-stabilised, has rank and alpha
+// patterns, and leaves out one part of QKV.
 TEST_P(AdapterTest, MergesToTheWeightsOfPeft) {
   const auto merged = merge_adapter(source_.tensors(), source_.config(), adapter_);
   export_hf({.source = source_, .tensors = merged.get()}, dir_ / "merged");
@@ -62,7 +63,7 @@ TEST_P(AdapterTest, MergesToTheWeightsOfPeft) {
       EXPECT_EQ(a, b) << tensor.name;
     }
   }
-  EXPECT_LT(greatest, 1e-6);  // weights of up to 3: a few roundings of a sum of four products
+  EXPECT_LT(greatest, 1e-6);  // a few rounding errors in sums of four products, for weights of up to 3
 }
 
 TEST_P(AdapterTest, GivesTheSameForAnyBlock) {

@@ -55,7 +55,7 @@ class CheckTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, CheckTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// The check's forward pass, on the rows of a Hugging Face file and on ours, against transformers.
+// Compares the check's forward pass, on a Hugging Face file and on our tensors, with transformers.
 TEST_P(CheckTest, ComputesTransformersLogits) {
   const SafetensorsFile file(folder_ + ".logits.safetensors");
   const int64_t v = source_.config().vocab_size;
@@ -109,7 +109,7 @@ TEST(Check, TellsModelsWithNumbersThatAreNotFiniteFromOthers) {
   EXPECT_EQ(first_not_finite(source.tensors()), "");
 }
 
-// They are converted unchanged, with a warning that names the input and the tensor.
+// Weights that are not finite are converted unchanged, with a warning that names the input and the tensor.
 TEST(Check, LetsWeightsThatAreNotFinitePass) {
   const TempDir dir;
   std::filesystem::copy(convert_golden("gpt2"), dir / "model");
@@ -131,13 +131,14 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
   EXPECT_TRUE(read_file(dir / "out/model.safetensors").ends_with(bytes.substr(bytes.size() - 64)));
 }
 
-// The check's few tokens do not use every weight, and a conversion may skip the check.
+// Damaged weights are reported although the check's few tokens do not use every weight, and even without a
+// check.
 TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
   const TempDir dir;
   const ModelSource sound(convert_golden("gpt2"));
   export_hf({.source = sound}, dir / "model");
   const SafetensorsFile file(dir / "model/model.safetensors");
-  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // its last position lies beyond the tokens
+  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // the check does not reach its last position
   const int64_t elements = wpe.shape().elements();
   std::vector<float> values(static_cast<size_t>(elements));
   file.read(Box::whole(wpe.name, wpe.shape()), {values.data(), DType::kF32, wpe.shape()});
@@ -242,7 +243,7 @@ TEST(Check, TellsOfATypeThatIsTooNarrow) {
   EXPECT_EQ(warnings(DType::kF16), 1);
 }
 
-// A wrong output never appears under its name.
+// A wrong output never appears under the name of the output.
 TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
@@ -261,7 +262,8 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
       << log.lines.back();
 }
 
-// The check reads what the files hold at the offsets in their own headers, not what was meant to be written.
+// The check reads each tensor at the offset in the header of its file, not at the offset that the writer
+// used.
 TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
   const ModelSource source(convert_golden("gpt2"));
   const Conversion conversion{.source = source, .check = true};
@@ -303,7 +305,7 @@ TEST(Check, SeesEveryTargetAsTheSameModel) {
     EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(),
                             [](const std::string& line) { return line.starts_with("check: "); }),
               5);
-    // Where the check found the same model, the same numbers are stored.
+    // The check found no difference, so the stored numbers must be equal too.
     const auto wanted = values_of(source.tensors());
     for (const char* folder : {"hf", "ours", "megatron"}) {
       const ModelSource written(dir / folder, {.vocab_size = source.config().vocab_size});

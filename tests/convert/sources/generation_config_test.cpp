@@ -1,4 +1,4 @@
-// What our checkpoints store of it is tested in apps/finetune/finetune_begin_test.cpp.
+// Tests of the generation settings that our checkpoints store are in apps/finetune/finetune_begin_test.cpp.
 #include "libcore/convert/sources/generation_config.h"
 
 #include <filesystem>
@@ -45,7 +45,7 @@ TEST_F(GenerationConfig, IsTheFilesAndGoesIntoAnExport) {
   EXPECT_NE(out.find("bos_token_id"), nullptr);
 }
 
-// Where it says null, the export writes the same values as for a file without these members.
+// For members that are null, the export writes the same values as for a file without these members.
 TEST_F(GenerationConfig, SaysNothingWhereItIsNull) {
   write_file(dir_ / "model/generation_config.json", R"({"top_k": 5})");
   const Json wanted = exported();

@@ -120,7 +120,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   }
 }
 
-// What is written reads back as the same model and matches transformers' own file.
+// The config.json that we write is read back as the same model and matches transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name :
        {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
@@ -136,7 +136,8 @@ TEST(HfConfig, WritesWhatItReads) {
             << key;  // transformers 4's names
         continue;
       }
-      // The order of the first one's members differs; without a window the second is left out.
+      // The members of rope_parameters have another order; max_window_layers is left out if there is no
+      // window.
       if (key == "rope_parameters" || key == "max_window_layers") continue;
       if (value.is_number() && said->is_number())
         EXPECT_EQ(value.as_double(), said->as_double()) << key;

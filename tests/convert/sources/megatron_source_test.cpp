@@ -1,4 +1,4 @@
-// Checkpoints made by tools/golden/make_megatron.py, whose weights value_at() computes too.
+// Reads checkpoints made by tools/golden/make_megatron.py. value_at() computes the same weights.
 #include "libcore/convert/sources/megatron_source.h"
 
 #include <cstring>
@@ -27,7 +27,7 @@ std::string golden(const std::string& name) {
   return test::test_data("convert/goldens/megatron/" + name);
 }
 
-// Element i of the parameter: the script's value().
+// Element i of a parameter, computed as value() of that script does.
 float value_at(const std::string& name, int64_t i) {
   int64_t start = 0;
   for (const char c : name) start += c;
@@ -36,7 +36,7 @@ float value_at(const std::string& name, int64_t i) {
 
 const SourceOptions kOptions{.vocab_size = 6, .heads = 4};
 
-// Compares the block of `box` and `extent` with the script's numbers, element by element.
+// Compares the block of shape `extent` at `box` with value_at(), element by element.
 void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   std::vector<float> values(static_cast<size_t>(extent.elements()));
   file.read(box, {values.data(), DType::kF32, extent});
@@ -52,7 +52,7 @@ void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   }
 }
 
-// Blocks of every kind: the whole tensor, and for each pair of axes a part of both.
+// Compares blocks of every kind: the whole tensor, and for each pair of axes a block that is a part of both.
 void expect_values(const TensorFile& file, const std::string& name, const Shape& shape) {
   expect_block(file, Box::whole(name, shape), shape);
   for (int a = 0; a < shape.rank; ++a)
@@ -110,7 +110,7 @@ TEST(Megatron, KeepsTypeAndIteration) {
   EXPECT_EQ(ModelSource(golden("dist"), kOptions).iteration(), 5);
 }
 
-// Any of the paths that identify a checkpoint.
+// Any of these paths identifies the checkpoint.
 TEST(Megatron, IsFoundByItsRootItsIterationARankOrAFile) {
   for (const char* path : {"", "/", "/iter_0000005", "/iter_0000005/mp_rank_00", "/iter_0000005/mp_rank_01/",
                            "/iter_0000005/mp_rank_01/model_optim_rng.pt"})
@@ -209,7 +209,7 @@ TEST(Megatron, RefusesCopiesThatDiffer) {
   EXPECT_TRUE(says(tied.refused(true), "do not match their CRC"));
 }
 
-// In a pickle a small number is the opcode K followed by a byte.
+// Changes a number in the args: in a pickle, a small number is the opcode K followed by a byte.
 TEST(Megatron, RefusesRanksWhoseArgsDisagree) {
   for (const char* const key : {"num_attention_heads", "num_layers", "hidden_size", "max_position_embeddings",
                                 "tensor_model_parallel_size"}) {

@@ -107,7 +107,8 @@ TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   }
 }
 
-// A tool that makes two ranks' files from one keeps the args, or one process writes all files.
+// Files may record the same rank: a tool that splits one rank's file into two keeps the args, or one process
+// writes all files.
 TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
   for (const int files_each : {2, 6}) {
     const TempDir dir;
@@ -143,7 +144,7 @@ TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   }
 }
 
-// Which tensors a GGUF file of each type holds, and that they are the model's.
+// Checks, for each type of GGUF file, which tensors it holds and that their values are the model's.
 TEST(GgufTarget, HoldsTheModelInEveryType) {
   const TempDir dir;
   const ModelSource source(convert_golden("llama"));

@@ -64,12 +64,12 @@ std::vector<int64_t> tokens_of(const TokenSpan& span) {
   return ids;
 }
 
-/// Without write_file()'s syncing, since there are a thousand variants.
+/// Writes a file without syncing it, unlike write_file(): a thousand variants are written.
 void overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// The message with which `prefix` is refused as damaged; empty if it opens.
+/// The message if the dataset is refused as damaged; empty if it opens.
 std::string refusal(const std::string& prefix) {
   try {
     const IndexedDataset dataset(prefix);
@@ -99,7 +99,7 @@ TEST(IndexedDataset, ReadsHandMadeBytes) {
   EXPECT_EQ(d.document_begin(3), 3);
   EXPECT_EQ(d.document_begin(4), 4);
   EXPECT_EQ(d.document_of(0), 0);
-  EXPECT_EQ(d.document_of(1), 2);  // sequences 1 and 2 are the third document's
+  EXPECT_EQ(d.document_of(1), 2);  // sequences 1 and 2 belong to the third document
   EXPECT_EQ(d.document_of(2), 2);
   EXPECT_EQ(d.document_of(3), 3);
   EXPECT_THROW(static_cast<void>(d.sequence(4)), Error);
@@ -176,7 +176,8 @@ TEST(IndexedDataset, RefusesAnyFlippedBitThatChangesWhatItMeans) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     overwrite(dir / "c.idx", flipped);
     if (!refusal(dir / "c").empty()) continue;
-    // If it still opens, a boundary moved and all are still in order, which nothing in the two files reveals.
+    // If the dataset still opens, a boundary has moved but all are still in order: nothing in the two files
+    // reveals that.
     ++moved_boundaries;
     EXPECT_GE(bit / 8, documents_at) << "bit " << bit;
   }
@@ -237,9 +238,9 @@ TEST(IndexedDatasetWriter, TakesManyDocumentsInPieces) {
     const std::span<const char> all(tokens.data(), tokens.size());
     many.add_ids(all.first(1));
     many.add_ids({});
-    EXPECT_THROW(many.end_documents(lengths, sequences), Error);  // too few
+    EXPECT_THROW(many.end_documents(lengths, sequences), Error);  // too few ids were added
     many.add_ids(all.subspan(1));
-    EXPECT_THROW(many.end_documents(lengths, lengths), Error);  // other sequences
+    EXPECT_THROW(many.end_documents(lengths, lengths), Error);  // the numbers of sequences do not match
     many.end_documents(lengths, sequences);
     EXPECT_THROW(many.end_documents(lengths, sequences), Error);  // nothing was added
     one.finish();
@@ -257,7 +258,7 @@ TEST(NarrowIds, NamesTheFirstIdThatDoesNotFit) {
   EXPECT_EQ(out.size(), 4U);
 }
 
-// More lengths and boundaries than are kept in memory; the expected arrays are computed here.
+// Writes more lengths and boundaries than are kept in memory. The expected arrays are computed here.
 TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
   const test::TempDir dir;
   IndexedDatasetWriter writer(dir / "many", IndexedDType::kU8);
@@ -373,8 +374,8 @@ TEST(Sidecar, ComesBackAsWritten) {
   EXPECT_EQ(s->options, options);
 }
 
-// tests/data/goldens/preprocessed.json was written by megalith-preprocess of commit 489c7940, member by
-// member.
+// tests/data/goldens/preprocessed.json is from megalith-preprocess of commit 489c7940, whose code wrote each
+// member separately.
 TEST(Sidecar, KeepsTheBytesOfAnEarlierVersion) {
   const TempDir dir;
   const std::string golden = read_file(test::test_data("data/goldens/preprocessed.json"));

@@ -19,7 +19,8 @@ namespace {
 
 using test::TempDir;
 
-/// Documents {3 ids}, {}, {sequences of 0 and 4 ids}: the last id is `last`.
+/// Writes three documents: one of 3 ids, an empty one, and one with sequences of 0 and 4 ids. The last id is
+/// `last`.
 IndexedDataset with_last_id(const std::string& prefix, IndexedDType dtype, int32_t last) {
   IndexedDatasetWriter writer(prefix, dtype);
   writer.add_document(std::array<int32_t, 3>{5, 0, 9}, std::array<int32_t, 1>{3});
@@ -91,7 +92,7 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
   EXPECT_EQ(lines.lines[0].find("warning: " + (dir / "c") + ": was made with"), 0u) << lines.lines[0];
 }
 
-// As for --train-data-path and --valid-data-path in a run without a tokenizer.
+// A run without a tokenizer calls check() once for --train-data-path and once for --valid-data-path.
 TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -112,7 +113,8 @@ TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   }
 }
 
-// A run continues a model that has learned what its ids mean, whether the run has a tokenizer or not.
+// The model has learned the ids of its tokenizer, so the check applies whether or not the run has a
+// tokenizer.
 TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -158,7 +160,7 @@ TEST(TokenCheck, RefusesNegativeIds) {
 
 TEST(TokenCheck, ScansEveryToken) {
   const TempDir dir;
-  constexpr int32_t kTokens = 9'000'001;  // three pieces of the scan, the last one odd
+  constexpr int32_t kTokens = 9'000'001;  // three pieces for the scan; an odd number in the last one
   std::vector<int32_t> ids(kTokens, 17);
   for (const int32_t at : {0, (1 << 22) - 1, 1 << 22, kTokens - 1}) {
     ids[static_cast<size_t>(at)] = 40000;
@@ -181,10 +183,10 @@ TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
   EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
-  sidecar.max_token_id = 200;  // from other data with the same counts: the refusal names the sidecar
+  sidecar.max_token_id = 200;  // as from other data with the same counts: the message names the sidecar
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_NE(refusal(data, 100).find("c.json: mentions a token id"), std::string::npos);
-  sidecar.tokens = 8;  // no longer describes this dataset, so it is scanned
+  sidecar.tokens = 8;  // the sidecar no longer matches this dataset, so that the dataset is scanned
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
 }
@@ -201,12 +203,12 @@ TEST(TokenCheck, KeepsTheResultOfAScanUntilTheFilesChange) {
   ASSERT_EQ(files().size(), 1u);
   const IndexedDataset data(dir / "c");
   const CachedFile kept(dir / "cache", "token-range", 1, sha256_hex(data.file_key()));
-  const TokenRange other{0, 7};  // shows that the second check reads it
+  const TokenRange other{0, 7};  // not the real range: shows that the second check reads the cached one
   kept.store({reinterpret_cast<const char*>(&other), sizeof other});
   EXPECT_EQ(refusal(data, 8, dir / "cache"), "accepted");
   {
     const test::LogLines log;
-    write_file(kept.path(), "damaged");  // and that the check does not trust it
+    write_file(kept.path(), "damaged");  // a damaged file must not be used
     EXPECT_NE(refusal(data, 8, dir / "cache").find("id 9"), std::string::npos);
     EXPECT_EQ(log.lines.size(), 1U);
   }

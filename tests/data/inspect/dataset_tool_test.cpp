@@ -21,7 +21,7 @@ namespace {
 
 using test::TempDir;
 
-/// Documents {5, 0, 9}, {}, {}-and-{1, 1, 3, 5} and the sidecar.
+/// Writes the documents {5, 0, 9}, {}, and one with the sequences {} and {1, 1, 3, 5}; and the sidecar.
 void write_dataset(const std::string& prefix) {
   IndexedDatasetWriter writer(prefix, IndexedDType::kU16);
   writer.add_document(std::array<int32_t, 3>{5, 0, 9}, std::array<int32_t, 1>{3});
@@ -71,7 +71,7 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
             std::string::npos);
 }
 
-// One byte at a time, except at the beginning, which marks it as a sidecar.
+// Changes each byte in turn, except the beginning, which identifies the file as a sidecar.
 TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
   const TempDir dir;
   write_dataset(dir / "c");
@@ -204,24 +204,24 @@ TEST(DatasetTool, CutsBeginningsAtTheEdgeOfTheTerminal) {
   writer.finish();
   std::ostringstream out;
   print_beginnings(IndexedDataset(dir / "c"), 9, nullptr, {.columns = 30}, out);
-  EXPECT_EQ(out.str(), "  0  7 7 7 7 7 7 7 7 7 7 7 7 …\n");  // 30 columns with the ellipsis
+  EXPECT_EQ(out.str(), "  0  7 7 7 7 7 7 7 7 7 7 7 7 …\n");  // 30 columns including the ellipsis
 }
 
 TEST(LengthCounts, GivesExactQuantilesAndBins) {
   LengthCounts lengths;
-  // 0 .. 999 once each, and three above 2^20, in arbitrary order.
+  // Adds 0 to 999 once each, and three lengths of at least 2^20, in arbitrary order.
   for (int64_t i = 999; i >= 0; --i) lengths.add(i);
   for (const int64_t i : {int64_t{5} << 30, int64_t{1} << 20, int64_t{1} << 31}) lengths.add(i);
   EXPECT_EQ(lengths.size(), 1003);
   EXPECT_EQ(lengths.min(), 0);
   EXPECT_EQ(lengths.quantile(0), 0);
   EXPECT_EQ(lengths.quantile(0.5), 501);
-  EXPECT_EQ(lengths.quantile(0.998), int64_t{1} << 20);  // place 1000
+  EXPECT_EQ(lengths.quantile(0.998), int64_t{1} << 20);  // the length at index 1000
   EXPECT_EQ(lengths.quantile(0.9989), int64_t{1} << 31);
   EXPECT_EQ(lengths.quantile(1), int64_t{5} << 30);
   EXPECT_EQ(lengths.sum(), 999 * 500 + (int64_t{7} << 30) + (int64_t{1} << 20));
   const auto bins = lengths.bins();
-  ASSERT_EQ(bins.size(), 34u);  // 0, then one for each of 33 bits
+  ASSERT_EQ(bins.size(), 34u);  // one for 0 and one for each of 33 bit widths
   EXPECT_EQ(bins[0], (LengthCounts::Bin{0, 0, 1}));
   EXPECT_EQ(bins[1], (LengthCounts::Bin{1, 1, 1}));
   EXPECT_EQ(bins[9], (LengthCounts::Bin{256, 511, 256}));

@@ -148,7 +148,7 @@ TEST(Merge, OrdersByNumbersThroughFolders) {
   EXPECT_EQ(ids_of(dir / "all"), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
-/// `n` documents, the i-th with i % 4 sequences of i % 7 tokens, written to all writers.
+/// Adds documents `first` to first + n - 1 to all writers. Document i has i % 4 sequences of i % 7 tokens.
 void write_many(int64_t n, const std::vector<IndexedDatasetWriter*>& writers, int64_t first) {
   std::vector<int32_t> ids, lengths;
   for (int64_t i = first; i < first + n; ++i) {
@@ -209,7 +209,7 @@ TEST(Merge, DoesNotWidenFloatingPointNumbers) {
   EXPECT_NE(r.message.find("floating-point numbers are not token ids"), std::string::npos) << r.message;
 }
 
-/// A dataset with a sidecar that holds its hashes.
+/// Writes a dataset with a sidecar that holds its hashes.
 void write_hashed(const std::string& prefix, int32_t id, IndexedDType dtype = IndexedDType::kU16) {
   IndexedDatasetWriter writer(prefix, dtype);
   writer.add_document(std::array<int32_t, 3>{id, id, id}, std::array<int32_t, 2>{1, 2});
@@ -240,7 +240,7 @@ TEST(Merge, VerifiesContentWhenAskedTo) {
     const Refusal r = refusal(config);
     EXPECT_EQ(r.kind, ErrorKind::kData);
     EXPECT_NE(r.message.find(std::string(file) + ": its XXH64 is "), std::string::npos) << r.message;
-    EXPECT_EQ(verify_dataset(dir / "out/all"), Verified::kContent);  // the earlier one still exists
+    EXPECT_EQ(verify_dataset(dir / "out/all"), Verified::kContent);  // the earlier dataset still exists
     flip(dir / file, byte);
   }
   fs::remove(dir / "in/b.json");
@@ -253,7 +253,7 @@ TEST(Merge, FindsASoundButOtherIndexWithVerify) {
   write_hashed(dir / "a", 1);
   std::string idx = read_file(dir / "a.idx");
   std::swap(idx[34], idx[38]);  // lengths 1, 2 become 2, 1
-  idx[34 + 8 + 8] = 4;          // and the second pointer follows
+  idx[34 + 8 + 8] = 4;          // the second pointer is changed accordingly
   write_file(dir / "a.idx", idx);
   MergeConfig config{.inputs = {dir / "a"}, .output_prefix = dir / "all"};
   merge_datasets(config);
@@ -294,8 +294,8 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());
 }
 
-/// Every damage to an .idx is rejected with the file's name, or changes only what the structure does not
-/// reveal; nothing crashes, and a refusal leaves nothing behind.
+/// Cuts an .idx at each byte and flips each of its bits. The merge must refuse it, name the file and leave no
+/// output, unless the structure does not reveal the damage.
 TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
   const TempDir dir;
   write_hashed(dir / "a", 5);
@@ -332,7 +332,7 @@ TEST(Merge, CopiesThroughTheNextWayWhereOneCannot) {
   const TempDir dir;
   write_hashed(dir / "in/a", 1);
   write_hashed(dir / "in/b", 2);
-  // EXDEV and EINVAL: "not between these files".
+  // Both errors mean that the call does not support these files.
   for (const int error : {EXDEV, EINVAL})
     for (const std::vector<std::string>& failing :
          {std::vector<std::string>{"copy_file_range"}, {"copy_file_range", "sendfile"}}) {
@@ -367,8 +367,8 @@ TEST(Merge, RefusesToOverwriteAnInput) {
   EXPECT_EQ(ids_of(dir / "in/a"), (std::vector<int64_t>{1}));
 }
 
-/// Merges two datasets over a third one (or nothing) with the fault at every call in turn, and checks the
-/// promise about each outcome: an .idx is that of the complete old or the complete new dataset.
+/// Merges two datasets to a prefix that may name an old dataset, with a fault at every system call in turn.
+/// After each run, an .idx must belong to the complete old or the complete new dataset.
 class MergeFault : public testing::Test {
  protected:
   MergeFault() {
@@ -387,7 +387,7 @@ class MergeFault : public testing::Test {
         merge_datasets({.inputs = {dir_ / "in"}, .output_prefix = dir_ / "out/all"});
       });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // only writes can be short
+      if (!run.fired) continue;  // the call is not a write, and only writes can be short
       ++fired;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call, replaces ? ", over an old dataset" : ""));
       if (has_new_ = false; file_exists(dir_ / "out/all.idx")) {
@@ -413,8 +413,8 @@ TEST_F(MergeFault, AFullOrBrokenDiskExits74) {
   for (const bool replaces : {false, true})
     for (const int error : {ENOSPC, EIO})
       at_every_call({.mode = Fault::kFail, .error = error}, replaces, [&](const FaultRun& run) {
-        // A call that has a substitute (a named file for a nameless one), or that closes an input, may fail
-        // without harm.
+        // The run may succeed if the failed call has a substitute (a named file for a nameless one) or closes
+        // an input.
         EXPECT_TRUE(run.exit_code == exit_code(ErrorKind::kIo) || (run.exit_code == 0 && has_new_))
             << run.exit_code;
       });
@@ -447,7 +447,7 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   EXPECT_EQ(joined->tokens, 2);
   EXPECT_EQ(joined->tokenizer_hash, "h");
   sidecar.tokenizer =
-      "U";  // U, for example, for vocab.json and merges.txt, and T for the tokenizer.json of the same
+      "U";  // two names of one tokenizer: U, say, for vocab.json and merges.txt, T for its tokenizer.json
   make_sidecar(dir / "in/b", sidecar)->commit();
   merge_datasets(config);
   EXPECT_EQ(read_sidecar(dir / "all")->tokenizer_hash, "h");

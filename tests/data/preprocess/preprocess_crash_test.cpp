@@ -1,5 +1,5 @@
-// kill -9, a full disk and short writes at every call of a preprocessing: what appears is complete, and an
-// interrupted run resumes to the same bytes.
+// Preprocesses with kill -9, a full disk or a short write at every system call in turn. Files that appear
+// must be complete, and an interrupted run must resume to the same bytes.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using test::Fault;
 using test::FaultRun;
 
-/// One id per byte, 256 after a document.
+/// Gives one id per byte; the end-of-document id is 256.
 class ByteTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return 257; }
@@ -64,11 +64,12 @@ class PreprocessCrash : public testing::Test {
   ~PreprocessCrash() override { set_log_sink(previous_); }
 
   void preprocess_now() const { preprocess(config_, ByteTokenizer()); }
-  /// In a child process without a fault, where fsync costs nothing.
+  /// Preprocesses without a fault, in a child process, where fsync does nothing and so costs no time.
   void preprocess_whole() const {
     EXPECT_EQ(test::run_with_fault({}, [&] { preprocess_now(); }).exit_code, 0);
   }
-  /// Without the hidden name that a file has between two calls before it gets its own; kill -9 may leave it.
+  /// The output files by name, without hidden ones: kill -9 may leave a file with the hidden name that it has
+  /// for a moment before it gets its own.
   std::map<std::string, std::string> outputs() const {
     std::map<std::string, std::string> contents;
     if (!fs::exists(dir_.path() / "out")) return contents;
@@ -87,7 +88,7 @@ class PreprocessCrash : public testing::Test {
     EXPECT_EQ(contents.size(), 7U);  // two keys of three files, and the rejects
     return contents;
   }
-  /// Runs with each call failing in turn, and checks what exists afterwards.
+  /// Runs with the fault at each system call in turn; `check` is called after each run.
   void at_every_call(Fault fault, const std::function<void(const FaultRun&)>& check) {
     for (fault.at = 1;; ++fault.at) {
       fs::remove_all(dir_.path() / "out");
@@ -99,7 +100,7 @@ class PreprocessCrash : public testing::Test {
     }
     EXPECT_GT(fault.at, 30);
   }
-  /// An .idx implies that its .bin is complete.
+  /// Checks that where there is an .idx, the .bin is complete.
   static void expect_only_whole(const std::map<std::string, std::string>& found,
                                 const std::map<std::string, std::string>& whole) {
     for (const std::string key : {"set_text_document", "set_t_document"}) {
@@ -120,7 +121,7 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensWhereverItIsKilled) {
   at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) { expect_only_whole(outputs(), whole); });
 }
 
-/// Enough tokens to bypass the page cache, on a separate thread.
+/// There are enough tokens that they are written around the page cache, by a separate thread.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   std::string lines;
   for (int i = 0; i < 20; ++i)
@@ -140,7 +141,7 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   });
 }
 
-/// Also if a dataset of the same name existed before.
+/// This must hold even if a dataset of the same name existed before.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensAfterThePowerFailed) {
   const auto whole = expected();
   const auto is_of = [](const std::map<std::string, std::string>& all, const std::string& name,
@@ -206,7 +207,7 @@ TEST_F(PreprocessCrash, FinishesShortWrites) {
   });
 }
 
-// The second run is killed too; a third one completes the work.
+// The second run is killed, too; a third run completes the work.
 TEST_F(PreprocessCrash, ResumesToTheSameBytesWhereverItIsKilled) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
@@ -246,7 +247,7 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
   EXPECT_FALSE(file_exists(dir_ / "out/set.resume.json"));
 }
 
-/// The state to resume from may lie there for days: any of its files may be cut or changed in the meantime.
+/// The saved state may be days old: any of its files may have been truncated or changed in the meantime.
 TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
@@ -255,7 +256,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
        fault.at += 10)
     test::run_with_fault(fault, [&] { preprocess_now(); });
   const auto left = outputs();
-  EXPECT_EQ(left.size(), 9U);  // the journal, three files a key, the hashes, the rejects
+  EXPECT_EQ(left.size(), 9U);  // the journal, three files per key, the hashes and the rejects
   std::mt19937 random(17);
   std::map<std::string, int> refused;
   const auto resume = [&](const std::string& name, const std::string& bytes) {
@@ -271,7 +272,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
     EXPECT_EQ(code, 65) << name;
     ++refused[name];
     auto now = outputs();
-    now.erase(name);  // it may have been cut to the size in the journal
+    now.erase(name);  // the changed file may have been truncated to the size in the journal
     for (const auto& [file, contents] : now) EXPECT_TRUE(left.at(file).starts_with(contents)) << file;
   };
   for (const auto& [name, bytes] : left) {
@@ -306,7 +307,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
   config_.append_eod = false;
   EXPECT_NE(refusal().find("another \"append_eod\": true, now false"), std::string::npos) << refusal();
   config_.append_eod = true;
-  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // changes its time
+  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // changes its modification time
   EXPECT_NE(refusal().find("another \"inputs\""), std::string::npos) << refusal();
   EXPECT_EQ(outputs(), before);
 }

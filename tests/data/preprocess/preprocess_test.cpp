@@ -22,7 +22,7 @@
 namespace megalith {
 namespace {
 
-/// One id per byte, 256 after a document. Refuses texts that begin with '!'.
+/// Gives one id per byte; the end-of-document id is 256. Refuses texts that begin with '!'.
 class ByteTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return 257; }
@@ -36,9 +36,9 @@ class ByteTokenizer : public Tokenizer {
   std::string hash() const override { return "of a test"; }
 };
 
-using Document = std::vector<std::string>;  // its sequences
+using Document = std::vector<std::string>;  // the texts of its sequences
 
-/// The bytes of a dataset according to the table in docs/formats/indexed.md, with u16 tokens.
+/// The expected bytes of a dataset with u16 tokens, according to the table in docs/formats/indexed.md.
 struct Bytes {
   std::string bin, idx;
 };
@@ -146,7 +146,7 @@ TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
   EXPECT_EQ(summary.lines, 5);
 }
 
-/// Claims to have fewer ids than it has.
+/// Claims a smaller vocabulary than it uses.
 class LyingTokenizer : public ByteTokenizer {
  public:
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
@@ -194,7 +194,7 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndBatches) {
   }
 }
 
-// Above 8 MiB, ids come in parts and wait on the disk.
+// The ids of a line above 8 MiB are made in parts and kept on the disk until they are written.
 TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
   const std::string a(9'000'000, 'a'), b(3'000'000, 'b');
   const std::string small = "{\"text\":\"s\"}\n";
@@ -241,7 +241,7 @@ TEST_F(PreprocessTest, RejectsAVeryLongElementAsOneLine) {
   EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 1);
 }
 
-// A refused text was never written, so nothing is a duplicate of it.
+// A refused text is not written, so that an equal text is no duplicate.
 TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
   const std::string a(9'000'000, 'a');
   const std::string bad = "{\"text\":[\"" + a + "\",\"!\"]}\n", good = "{\"text\":\"" + a + "\"}\n";
@@ -258,7 +258,7 @@ TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
   }
 }
 
-/// With the model of tools/golden/make_sentences.py.
+/// Splits sentences with the model of tools/golden/make_sentences.py.
 class PreprocessSentences : public PreprocessTest {
  protected:
   PreprocessSentences() { config_.split_sentences = true; }
@@ -438,7 +438,7 @@ TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
 
 TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   const std::string path = input("a", "{\"text\":\"1\"}\n{\"text\":\"12345\"}\n{\"text\":\"123456\"}\n");
-  config_.max_document_bytes = 16;  // of the second line
+  config_.max_document_bytes = 16;  // the length of the second line
   EXPECT_TRUE(error().starts_with(
       path + ":3:17: too long: the line has more bytes than --max-document-bytes allows, 16"))
       << error();
@@ -458,8 +458,8 @@ TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {
   EXPECT_TRUE(logged("Left out with fewer than 3 characters: 2 documents"));
 }
 
-// Duplicates within one batch, in different batches, at their ends and among documents that the writer
-// tokenizes.
+// There are duplicates within one batch, in different batches, at the ends of batches, and among long
+// documents, whose ids are on the disk.
 TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
   const std::string a(9'000'000, 'a');
   std::string contents;
@@ -538,7 +538,7 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_FALSE(logged("Processed 5 documents ("));
 }
 
-// Part of a batch that failed may be written: the saved state must not include it.
+// Part of a failed batch may have been written: the saved state must not include it.
 TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
@@ -559,9 +559,8 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
         EXPECT_THROW(output.take(batch), Error);
       else
         output.take(batch);
-      output.save();  // as a stop does
-      EXPECT_EQ(batch.keys[0].tokens.size(),
-                fails ? 1U : 0U);  // their memory is reused when they are written
+      output.save();                                            // as after a stop
+      EXPECT_EQ(batch.keys[0].tokens.size(), fails ? 1U : 0U);  // cleared when written, to be reused
     }
   }
   const DocumentOutput next(config_, tools, files);
@@ -589,11 +588,11 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   EXPECT_EQ(second.lines.capacity(), 0U);
   next(bad);
   EXPECT_EQ(bad.lines.raw_line(0), "bad\n");
-  encoder.lend_memory(first);  // memory that a bad line holds cannot be lent
+  encoder.lend_memory(first);  // the memory of a batch with a bad line must not be lent
   EXPECT_EQ(first.lines.capacity(), 0U);
 }
 
-// So that no worker has much left to do when the others have finished.
+// The last batches are small, so that no worker has much left to do when the others have finished.
 TEST_F(PreprocessTest, MakesTheLastBatchesSmallForSeveralWorkers) {
   constexpr size_t kLine = 128, kLines = 1 << 13, kLimit = 1 << 18;
   std::string text;

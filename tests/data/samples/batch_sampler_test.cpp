@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-// Dealt by hand in blocks of 2 * 3 from sample 5 on: rank 1 gets the third and fourth of each.
+// By hand: rounds of 2 * 3 samples from sample 5 on, of which rank 1 gets the third and fourth.
 TEST(BatchSampler, DealsBlocksToRanksFromTheFirstUnconsumed) {
   BatchSampler sampler({.size = 20, .consumed = 5, .micro_batch = 2, .rank = 1, .ranks = 3});
   EXPECT_EQ(sampler.remaining(), 2);
@@ -19,7 +19,7 @@ TEST(BatchSampler, DealsBlocksToRanksFromTheFirstUnconsumed) {
   ASSERT_TRUE(sampler.next(samples));
   EXPECT_EQ(samples, (std::array<int64_t, 2>{13, 14}));
   EXPECT_EQ(sampler.consumed(), 17);
-  EXPECT_FALSE(sampler.next(samples));  // three are left, and a block is six
+  EXPECT_FALSE(sampler.next(samples));  // three samples are left, but a round takes six
   EXPECT_EQ(sampler.consumed(), 17);
 }
 
@@ -36,7 +36,7 @@ TEST(BatchSampler, GivesEachSampleToOneRank) {
   }
 }
 
-// Megatron's get_train_valid_test_num_samples and training loop, by hand.
+// Computed by hand from Megatron's get_train_valid_test_num_samples and training loop.
 TEST(BatchSampler, AsksForMegatronsNumberOfSamples) {
   const RunLength run{.train_iters = 1000, .global_batch = 8, .eval_interval = 300, .eval_iters = 10};
   EXPECT_EQ(requested_samples(run), (std::array<int64_t, 3>{8000, 4 * 10 * 8, 80}));

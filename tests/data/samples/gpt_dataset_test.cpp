@@ -21,7 +21,7 @@ namespace {
 
 using test::TempDir;
 
-/// A dataset of one document per length; ids count up from 0.
+/// Writes a dataset with one document per length, whose ids count up from 0.
 IndexedDataset counting(const std::string& prefix, const std::vector<int32_t>& lengths) {
   IndexedDatasetWriter writer(prefix, IndexedDType::kU16);
   int32_t id = 0;
@@ -64,7 +64,8 @@ TEST(Split, RefusesWhatIsNoSplit) {
   EXPECT_THROW(split_sequences("1.2.3", 10), Error);
 }
 
-// By hand: one document of 11 ids cut every 4 with one id of overlap gives 0-4, 4-8; 8-10 is too short.
+// By hand: one document of 11 ids, cut every 4 ids with an overlap of one id, gives the samples 0-4 and 4-8;
+// 8-10 is too short.
 TEST(GptDataset, CutsOneDocumentWithOneIdOfOverlap) {
   const TempDir dir;
   const GptDataset d(counting(dir / "c", {11}), {.range = {0, 1}, .samples = {}, .seq_length = 4});
@@ -139,8 +140,8 @@ TEST(GptDataset, RefusesLengthsAndCountsOutOfRange) {
             std::string::npos);
 }
 
-// 2^25 + 3 tokens less one are 2^25 + 2, which binary32 rounds to 2^25: the partial sample of two tokens is
-// not counted. With one token more, 2^25 + 3 rounds to 2^25 + 4.
+// 2^25 + 3 tokens minus one are 2^25 + 2, which binary32 rounds to 2^25: the partial sample of two tokens is
+// not counted. With one more token, 2^25 + 3 rounds to 2^25 + 4, and the partial sample is counted.
 TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
   const TempDir dir;
   constexpr int64_t kFullSamples = (int64_t{1} << 25) / 32;
@@ -154,7 +155,7 @@ TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
     idx.append(reinterpret_cast<const char*>(&end), 8);
     std::ofstream(dir / "c.idx", std::ios::binary) << idx;
     std::filesystem::resize_file(dir / "c.bin",
-                                 static_cast<uintmax_t>(tokens));  // a sparse file: takes no space
+                                 static_cast<uintmax_t>(tokens));  // a sparse file, which takes no disk space
     const GptIndex index = build_gpt_index(
         IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 32, .drop_last = false});
     EXPECT_EQ(index.size(), tokens == (1 << 25) + 3 ? kFullSamples : kFullSamples + 1) << tokens;

@@ -66,7 +66,7 @@ TEST_F(KeptIndex, IsTakenFromTheFile) {
   const auto written = fs::last_write_time(path);
   expect_same(kept_gpt_index(data_, spec(20), folder_), first);
   EXPECT_EQ(fs::last_write_time(path), written);
-  fs::remove(path);  // mapped memory stays
+  fs::remove(path);  // the mapping stays valid without the file's name
   expect_same(again, first);
 }
 
@@ -75,7 +75,7 @@ TEST_F(KeptIndex, IsAnotherForOtherDataOrOtherSamples) {
   GptSpec other = spec(20);
   other.seed = 8;
   expect_same(kept_gpt_index(data_, other, folder_), build_gpt_index(data_, other));
-  const IndexedDataset changed = counting(dir_ / "c", 41);  // with the same name
+  const IndexedDataset changed = counting(dir_ / "c", 41);  // another dataset with the same name
   expect_same(kept_gpt_index(changed, spec(20), folder_), build_gpt_index(changed, spec(20)));
   EXPECT_EQ(kept().size(), 3U);
 }

@@ -18,7 +18,8 @@
 namespace megalith {
 namespace {
 
-/// A case in samples.txt (tools/golden/make_dataset_goldens.py): what megatron-core drew.
+/// A case in samples.txt, which tools/golden/make_dataset_goldens.py made: the samples that megatron-core
+/// drew.
 struct Case {
   std::string arguments;
   std::vector<std::string> order, items;
@@ -36,7 +37,7 @@ std::vector<Case> golden_cases() {
   return cases;
 }
 
-/// The words of a case as options, with the datasets' names as paths of the goldens.
+/// Parses the arguments of a case; the names of datasets become paths in the goldens' folder.
 SampleOrderOptions parse_case(const std::string& arguments) {
   std::vector<std::string> words;
   bool in_path = false;
@@ -107,7 +108,7 @@ TEST(SampleOrder, GivesTheModelMegatronsTokensLabelsAndMask) {
       padded += std::count(mask.begin(), mask.end(), 0.0f) > 0;
     }
   }
-  EXPECT_GT(padded, 3);  // otherwise the goldens would not show what padding does
+  EXPECT_GT(padded, 3);  // otherwise the goldens would not test padding
 }
 
 TEST(SampleOrder, RefusesWrongSampleCounts) {

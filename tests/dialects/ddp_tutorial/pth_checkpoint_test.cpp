@@ -61,7 +61,7 @@ class PthCheckpoint : public testing::Test {
     EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
     EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
   }
-  /// The start of a run with this --checkpoint.
+  /// Where a run with --checkpoint `number` starts.
   StartPoint pair(int64_t number) const {
     CheckpointConfig from;
     from.save = dir_ / "pth";
@@ -89,8 +89,8 @@ TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
   expect_resumed_bit_for_bit(four, 4);
 }
 
-// Half the ranks have half the batch: the schedule resumes at the same step. Rates by the tutorial's
-// formulas.
+// Half as many ranks have half the batch, and the schedule resumes at the same step. The rates are computed
+// by the tutorial's formulas.
 TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;
@@ -121,7 +121,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   }
 }
 
-// 49 windows: an epoch has 6 steps of 8 or 12 of 4.
+// Of 49 windows an epoch has 6 steps of 8 samples, or 12 steps of 4.
 TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;
@@ -233,7 +233,7 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
-  EXPECT_FALSE(pair(7).state);  // only weights
+  EXPECT_FALSE(pair(7).state);  // the start has only weights
 }
 
 TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-/// Where each sample begins: an id is its own position.
+/// Windows into a text in which each id is its own position, so a sample's first id shows where it begins.
 class Windows {
  public:
   Windows(int64_t ids, const WindowSpec& spec) : spec_(spec), windows_(row(ids), spec) {}
@@ -106,7 +106,7 @@ TEST(TextWindows, ReadsAFoldersTextsInOrder) {
   EXPECT_EQ(read_texts(dir / "a.txt", *tokenizer), want);
 }
 
-// Run as another user, who may not open a folder in it: no text may be missing unnoticed.
+// The test runs as a user who may not open one of the folders. No text may be left out without notice.
 TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
   const test::TempDir dir;
   const auto tokenizer = make_tokenizer({.type = "HuggingFaceTokenizer",

@@ -46,8 +46,8 @@ TEST(Fates, NameKindsOfRunsThatThereAre) {
   }
 }
 
-// An ignored name may belong to a refused family, as --moe-grouped-gemm does to --moe-*: the longer pattern
-// counts.
+// An ignored name may belong to a refused family, as --moe-grouped-gemm belongs to --moe-*. The longer
+// pattern decides.
 TEST(Fates, OfAFamilyGiveWayToALongerName) {
   const std::vector<OptionFate> plans = fates_in(kAutoplan), runs = fates_in(kPretrain);
   for (const char* name :

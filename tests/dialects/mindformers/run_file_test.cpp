@@ -48,7 +48,7 @@ Training train_on(const std::string& text, const std::vector<std::string>& words
   return train_with(folder / "run.yaml", words);
 }
 
-/// The minimum that trains, to which a test adds what it is about.
+/// The shortest run file that trains, to which a test adds the lines that it checks.
 std::string small(const std::string& more) {
   return "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    "
          "num_heads: 4\n"
@@ -362,7 +362,7 @@ TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
             std::string::npos);
 }
 
-// Keys that have a meaning only together with others are named if those are missing.
+// Keys that have a meaning only together with other keys are named if the other keys are missing.
 TEST(MindFormers, NamesWhatHasNoEffectInThisFile) {
   const Training run = train_on(small(
       "resume_training: False\noptimizer:\n  type: AdamW\n  learning_rate: 1.e-5\n"
@@ -416,7 +416,7 @@ TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
                            "callbacks (but for per_print_times, save_checkpoint_steps)",
                            "train_dataset (but for data_loader.dataset_dir)"})
     EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
-  // Without a number of steps the epochs count.
+  // Without a number of steps, the number of epochs decides.
   const Training epochs = train_on(
       "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    num_heads: "
       "4\n"
@@ -463,7 +463,7 @@ TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
   const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.parallel.world, 1);
-  EXPECT_EQ(run.given_sizes.size(), 3u);  // what a plan must be given
+  EXPECT_EQ(run.given_sizes.size(), 3u);  // the sizes that a plan must be given
   EXPECT_NE(run.log.find("parallel_config.data_parallel"), std::string::npos) << run.log;
   const std::string error = train_on(small("use_parallel: False\n"), {"--nproc", "2"}).error;
   EXPECT_NE(error.find("is not the number of ranks, 2"), std::string::npos) << error;
@@ -507,7 +507,7 @@ TEST(MindFormers, BeginsWithWeightsOrResumes) {
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);
   EXPECT_TRUE(begun.load_source.ends_with("run.yaml:14: load_checkpoint")) << begun.load_source;
-  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never silently from random values
+  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // a run must never start silently from random values
   EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
 }
 
@@ -548,7 +548,7 @@ TEST(MindFormers, PresetsAreOfTheirSizes) {
                  {"llama/run_llama_7b.yaml", 6.7, 8, 128}};
   for (const auto& preset : presets) {
     const Training run = train_with(std::string(MEGALITH_SOURCE_DIR "/share/mindformers/") + preset.file,
-                                    {"--train-iters", "10000"});  // takes precedence over its epochs
+                                    {"--train-iters", "10000"});  // takes precedence over the file's epochs
     EXPECT_EQ(run.error, "") << preset.file;
     EXPECT_EQ(run.config.train.iters, 10000);
     const ModelConfig& m = run.config.model;

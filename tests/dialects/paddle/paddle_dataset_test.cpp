@@ -1,4 +1,4 @@
-// The arrays are numpy's: tools/golden/make_paddle_dataset.py.
+// numpy wrote the arrays: tools/golden/make_paddle_dataset.py.
 #include "libcore/dialects/paddle/paddle_dataset.h"
 
 #include <chrono>
@@ -32,7 +32,7 @@ class PaddleDataset : public testing::Test {
     }
     return {};
   }
-  /// Whether a path is that of a pair made from data/corpus_* or from a copy, except for the hash.
+  /// Whether a path, apart from its hash, is that of a pair made from data/corpus_* or from a copy of these.
   static bool is_made_in(const std::string& folder, const std::string& prefix) {
     return prefix.starts_with(folder + "/corpus.from_npy-") && file_exists(prefix + ".bin") &&
            file_exists(prefix + ".idx");
@@ -43,7 +43,7 @@ class PaddleDataset : public testing::Test {
     data.sequence(0).copy_to(ids.data());
     return ids.front();
   }
-  /// A file system's clock may stand still for some milliseconds: returns when it has advanced.
+  /// Returns when the file system's clock has advanced, which may take some milliseconds.
   void wait_for_the_clock() const {
     const auto now = [&] {
       write_file(dir_ / "clock", "");
@@ -129,7 +129,7 @@ TEST_F(PaddleDataset, KeepsApartTwoFoldersWithOneName) {
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", cache)), 5);
 }
 
-// cp -p of an older corpus over the arrays, and even one of the same date.
+// As `cp -p` of another corpus over the arrays does, with an older date and even with the same date.
 TEST_F(PaddleDataset, MakesAnotherPairOfACorpusWithAnOldDate) {
   const auto date = fs::last_write_time(dir_ / "data/corpus_ids.npy");
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 5);

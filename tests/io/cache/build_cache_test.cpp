@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-/// In place of a SHA-256.
+/// A text of 64 characters, in place of a SHA-256.
 std::string source(int number) {
   return std::string(63, 'a') + static_cast<char>('0' + number);
 }
@@ -100,7 +100,7 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
                                           ".gpt-index-x-" + source(1) + dead};
   for (const auto* names : {&left, &stays})
     for (const std::string& name : *names) write_file(dir / name, "");
-  // Its writer is on another machine, or has been stopped: whole files do not wait so long for their names.
+  // An old file counts as abandoned, wherever its writer is: complete files get their names at once.
   fs::last_write_time(dir / left[2], fs::file_time_type::clock::now() - std::chrono::hours(2));
   CachedFile(dir.path(), "gpt-index", 1, source(1)).store("contents");
   for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
@@ -139,7 +139,7 @@ TEST(CachedFile, IsOfItsSourceAlone) {
   EXPECT_FALSE(CachedFile("kind", 1, source(2)).load());
 }
 
-/// Whoever may write the file, or put another one in its place, is this user or root.
+/// A file is used only if nobody but this user and root may write or replace it.
 TEST(CachedFile, SaysThatANamedFolderKeepsNothing) {
   namespace fs = std::filesystem;
   const test::TempDir dir;
@@ -186,13 +186,13 @@ TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
     }
     fs::permissions(path, before);
     EXPECT_TRUE(loads());
-    if (::geteuid() == 0) {  // only root can give a file away
+    if (::geteuid() == 0) {  // only root can change a file's owner
       EXPECT_EQ(::lchown(path.c_str(), 65534, 65534), 0);
       EXPECT_FALSE(loads()) << path;
       EXPECT_EQ(::lchown(path.c_str(), 0, 0), 0);
     }
   }
-  fs::permissions(above, fs::perms::all | fs::perms::sticky_bit);  // as /tmp is
+  fs::permissions(above, fs::perms::all | fs::perms::sticky_bit);  // like /tmp
   EXPECT_TRUE(loads());
   fs::rename(file, dir / "elsewhere");
   fs::create_symlink(dir / "elsewhere", file);

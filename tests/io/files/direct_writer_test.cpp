@@ -21,14 +21,15 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-/// A descriptor that closes itself.
+/// An open file whose descriptor is closed by the destructor.
 struct OpenFile {
   explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
   ~OpenFile() { ::close(fd); }
   int fd;
 };
 
-// The folders of tests may be on any file system: where it cannot, AtomicFile's own tests below still run.
+// The temporary folder may be on any file system. Where it does not support DirectWriter, these tests are
+// skipped; AtomicFile's tests below still run.
 class DirectWriterTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -137,7 +138,7 @@ TEST_F(DirectWriterTest, GoesThroughTheCacheWhereTheDiskRefusesAPlace) {
   const auto run = test::run_with_fault({.mode = test::Fault::kShort, .every = {"pwrite"}}, [&] {
     const OpenFile file(dir_ / "x");
     const auto writer = DirectWriter::open(file.fd, dir_ / "x", 0);
-    const std::string text = std::string(3 * kMiB + 77, 'a') + "b";  // half of a write ends at no block's end
+    const std::string text = std::string(3 * kMiB + 77, 'a') + "b";  // half of a write ends inside a block
     writer->append(text.data(), text.size());
     writer->flush();
     if (read_file(dir_ / "x") != text) throw std::runtime_error("other bytes");

@@ -23,7 +23,7 @@ TEST(AtomicFile, AppearsOnlyInCommit) {
   write_file(dir / "x", "old");
   {
     AtomicFile file(dir / "x");
-    file.write(std::string(300'000, 'a'));  // more than the buffer
+    file.write(std::string(300'000, 'a'));  // more than the buffer holds
     file.write("end");
     EXPECT_EQ(file.size(), 300'003U);
     EXPECT_EQ(read_file(dir / "x"), "old");
@@ -77,9 +77,9 @@ TEST(MappedFile, BringsInLittleOfAFileWhereItsPagesAreSmall) {
   const test::TempDir dir;
   constexpr size_t kMiB = size_t{1} << 20;
   write_file(dir / "x", std::string(64 * kMiB, 'a'));
-  read_file(dir / "x");  // now it is in the system's memory, so that a touch can bring in as much as it wants
+  read_file(dir / "x");  // now the page cache holds the file: touching a byte may map any number of pages
   const MappedFile file(dir / "x", MappedPages::kSmall);
-  const auto mapped_pages = [] {  // of files, by the process
+  const auto mapped_pages = [] {  // the number of file pages that the process has mapped
     std::ifstream numbers("/proc/self/statm");
     size_t size = 0, resident = 0, shared = 0;
     numbers >> size >> resident >> shared;

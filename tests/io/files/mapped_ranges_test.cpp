@@ -11,11 +11,11 @@
 namespace megalith {
 namespace {
 
-/// Reads a byte of a file that is cut when it is mapped.
+/// Maps a file, truncates it, and reads the byte at `place`.
 void read_cut_file(const std::string& path, size_t place) {
   report_cut_files("some program");
   const MappedFile before(path);
-  MappedFile file = MappedFile(path);  // which moves
+  MappedFile file = MappedFile(path);  // the object moves: the record must follow
   std::filesystem::resize_file(path, 0);
   const volatile char byte = file.text()[place];
   static_cast<void>(byte);
@@ -26,7 +26,7 @@ TEST(MappedRangesDeathTest, SayWhichFileWasCutWhereItIsRead) {
   const std::string path = dir / "cut";
   for (const size_t place : {0, 5000, 99'999}) {
     write_file(path, std::string(100'000, 'x'));
-    // SIGBUS tells the byte that was read.
+    // The SIGBUS handler knows which byte was read.
     EXPECT_EXIT(read_cut_file(path, place), testing::ExitedWithCode(65),
                 "some program: error: " + path + ": cannot be read at byte " + std::to_string(place) +
                     ": it had 100000 bytes when it was opened");

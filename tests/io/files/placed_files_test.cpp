@@ -31,7 +31,7 @@ void place(PlacedFiles& files, size_t file, uint64_t offset, std::string_view by
   }
 }
 
-// Parts of some files in any order: where each begins and ends.
+// A part of a file: its first byte and its end.
 struct Cut {
   size_t file;
   size_t begin, end;
@@ -79,15 +79,15 @@ TEST_F(PlacedFilesTest, HoldWhatCameInAnyOrder) {
   create(files);
   write_all(files);
   expect_files();
-  for (const Cut& cut : cuts_) {  // small parts over others
+  for (const Cut& cut : cuts_) {  // overwrites with small parts
     contents_[cut.file][cut.begin] = 'x';
     files.put(cut.file, {{cut.begin, "x"}});
   }
   expect_files();
 }
 
-// In the order of writing, in another one, only a part of them, several at once: the bytes are the same,
-// whether they come from memory or from the file.
+// A reader gets the right bytes from memory or from the file if it reads in the order of writing, in another
+// order, or only some parts.
 TEST_F(PlacedFilesTest, AreReadWhileTheyAreWritten) {
   for (const size_t memory : {size_t{0}, kMiB, 40 * kMiB})
     for (const int how : {0, 1, 2}) {
@@ -116,7 +116,8 @@ TEST_F(PlacedFilesTest, AreReadWhileTheyAreWritten) {
     }
 }
 
-// A buffer is kept until the reader has it: what is in the file meanwhile does not matter.
+// A buffer is kept until the reader has read it: the reader gets its bytes even if the file holds others by
+// then.
 TEST_F(PlacedFilesTest, GiveAReaderTheBytesThatTheyWrite) {
   PlacedFiles files(4 * kMiB);
   const size_t number = files.create(path(0), kMiB);
@@ -134,7 +135,7 @@ TEST_F(PlacedFilesTest, GiveAReaderTheBytesThatTheyWrite) {
   EXPECT_EQ(bytes, "ba");
   following.read_at(0, bytes.data(), 2);
   EXPECT_EQ(bytes, "aa");
-  EXPECT_THROW(following.read_at(kMiB - 1, bytes.data(), 2), Error);  // beyond the end
+  EXPECT_THROW(following.read_at(kMiB - 1, bytes.data(), 2), Error);  // one byte beyond the end
 }
 
 TEST_F(PlacedFilesTest, FailTheReaderWhenNothingMoreComes) {
@@ -188,7 +189,7 @@ TEST_F(PlacedFilesTest, TellOfAFullDisk) {
   }
 }
 
-// File systems without room to take in advance, and disks that take half of a write.
+// File systems that cannot reserve space, and writes that write only half of their bytes.
 TEST_F(PlacedFilesTest, WriteWhereTheSystemCanDoLess) {
   for (const test::Fault& fault :
        {test::Fault{.mode = test::Fault::kFail, .error = EOPNOTSUPP, .every = {"fallocate"}},

@@ -22,7 +22,7 @@ ErrorKind kind_of_second(const std::string& path) {
   } catch (const Error& error) {
     return error.kind();
   }
-  return ErrorKind::kInternal;  // none was thrown
+  return ErrorKind::kInternal;  // nothing was thrown
 }
 
 TEST(HeldOutput, LocksAFileAndWhatIsNotThereYet) {
@@ -47,7 +47,7 @@ TEST(HeldOutput, LocksWhatALinkLeadsTo) {
   fs::create_directory(dir / "folder");
   fs::create_symlink("../file", dir / "folder/link");
   fs::create_symlink("link", dir / "folder/second");
-  fs::create_symlink("later", dir / "folder/new");  // which is not there yet
+  fs::create_symlink("later", dir / "folder/new");  // the target does not exist yet
   write_file(dir / "folder/.link.tmp-1-0", "of a report that was killed in the link's place");
   for (const auto& [one, other] : {std::pair{"file", "folder/link"},
                                    {"folder/link", "file"},
@@ -58,7 +58,7 @@ TEST(HeldOutput, LocksWhatALinkLeadsTo) {
     EXPECT_EQ(kind_of_second(dir / other), ErrorKind::kComm) << one << ' ' << other;
   }
   EXPECT_FALSE(file_exists(dir / "folder/.link.tmp-1-0"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "folder"), {}), 3);  // and no lock
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "folder"), {}), 3);  // no lock file is left
 }
 
 TEST(HeldOutput, KeepsTheReaderOfAFifoWaiting) {
@@ -66,17 +66,17 @@ TEST(HeldOutput, KeepsTheReaderOfAFifoWaiting) {
   const std::string fifo = dir / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_TRUE(is_stream(fifo));
-  EXPECT_EQ(kind_of_second(fifo), ErrorKind::kIo);  // nobody reads
+  EXPECT_EQ(kind_of_second(fifo), ErrorKind::kIo);  // the FIFO has no reader
   const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
   pollfd seen{.fd = reader, .events = POLLIN, .revents = 0};
   {
     const HeldOutput held(fifo);
-    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // neither bytes nor an end
+    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // the reader sees neither bytes nor the end
     write_file(fifo, "a", OutputKind::kStream);
     char byte = 0;
     EXPECT_EQ(::read(reader, &byte, 1), 1);
-    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // that writer has gone
+    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // the writer has closed it, but the reader sees no end
   }
   EXPECT_EQ(::poll(&seen, 1, 0), 1);
   EXPECT_NE(seen.revents & POLLHUP, 0);

@@ -63,7 +63,7 @@ TEST(LockFile, RemovesWhatKilledWritersLeft) {
   {
     const LockFile lock(dir / "out/");
     EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}),
-              static_cast<std::ptrdiff_t>(others.size()) + 2);  // out and its lock
+              static_cast<std::ptrdiff_t>(others.size()) + 2);  // plus `out` and its lock file
   }
   for (const std::string& other : others) EXPECT_TRUE(file_exists(dir / other)) << other;
 }
@@ -81,7 +81,7 @@ TEST(LockFile, RemovesWhatKilledWritersLeftInAFolder) {
   for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
 }
 
-/// This process from now on is a user who may not do everything, in a folder that all may write.
+/// Makes this process run as an unprivileged user from now on, and `folder` writable for all.
 void become_somebody(const std::string& folder) {
   ::chmod(folder.c_str(), 0777);
   constexpr uid_t kNobody = 65534;
@@ -89,7 +89,7 @@ void become_somebody(const std::string& folder) {
     std::_Exit(2);
 }
 
-// Root may read all; another user is asked in a process of its own.
+// Root could read any file, so the lock is taken by another user, in a separate process.
 TEST(LockFileDeathTest, TakesOverOneThatAnotherUserLeftBehind) {
   const test::TempDir dir;
   write_file(dir / ".out.lock", "");
@@ -140,7 +140,7 @@ TEST(LockFile, NeedsAFolder) {
   EXPECT_THROW(LockFile(dir / "absent/out"), Error);
 }
 
-// Owners that come and go remove the file: nobody may hold the lock of one without a name.
+// Owners that end remove the lock file: nobody may hold a lock on a file that has lost its name.
 TEST(LockFile, IsHeldByOneAtATimeWhileOwnersComeAndGo) {
   const test::TempDir dir;
   std::atomic<int> owners{0}, locked{0}, together{0};

@@ -42,7 +42,7 @@ std::string sample(size_t bytes) {
 
 class InputStreamTest : public testing::Test {
  protected:
-  /// Writes the text and its compressed form, made by the system's own tool.
+  /// Writes `text` to a file, compresses it with the system's own tool, and returns the path of the result.
   std::string compress(const std::string& text, const std::string& command) {
     write_file(dir_ / "plain", text);
     EXPECT_EQ(test::run_command(command + " < " + dir_ / "plain" + " > " + dir_ / "packed").code, 0);
@@ -110,7 +110,7 @@ TEST_F(InputStreamTest, RefusesEveryCutAndReportsFlippedBytes) {
   }
 }
 
-// A window that would break the promise of bounded memory is refused, not taken.
+// A window that is too large for the memory limit is refused, not allocated.
 TEST_F(InputStreamTest, RefusesAnXzWindowThatIsTooLarge) {
   const std::string path = compress(sample(100), "xz --lzma2=dict=256MiB");
   EXPECT_NE(error_of(path, ErrorKind::kData).find("window of more than 64 MiB"), std::string::npos);

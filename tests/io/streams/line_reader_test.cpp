@@ -69,7 +69,8 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
   EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);
 }
 
-// A longer line gives a little more than the limit, and its end: those around it are as they are without one.
+// Of a line longer than the limit, a little more than the limit is kept, and its line end. The lines around
+// it are not affected.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {
@@ -124,7 +125,8 @@ TEST(LineReader, TakesAByteOrderMarkOnlyFromTheBeginning) {
   EXPECT_EQ(batch.skipped(0), 0U);
 }
 
-// The expected lines come from a byte-by-byte loop; the window ends at every place of a line end.
+// The expected lines come from a byte-by-byte loop. The lengths make the window end before, inside and after
+// a line end.
 TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
   std::mt19937 random(7);
   for (const size_t length : {262143U, 262144U, 262145U, 524290U}) {
@@ -148,7 +150,7 @@ TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
   }
 }
 
-// Lines of all lengths, so that batches end before, in and far after what is read at once.
+// Lines of all lengths, so that batches end before, in and far behind the bytes that are read at once.
 TEST(LineReader, AgreesWithANaiveSplitWhateverTheLimits) {
   std::mt19937 random(23);
   Lines expected;
@@ -222,7 +224,7 @@ TEST(LineReader, HandsOnWhatIsWrongInAnArray) {
   }
 }
 
-/// An array whose elements and their places are known because they are written down with it.
+/// The text of an array, together with its elements and their places.
 struct ArrayText {
   std::string text;
   Lines elements;
@@ -244,7 +246,7 @@ ArrayText random_array(std::mt19937& random, size_t bytes) {
       if (kind >= 3) continue;
       ++line;
       column = 1;
-      if (kind == 2) put(" ");  // so that no \n stands after it
+      if (kind == 2) put(" ");  // so that no \n follows a \r
     }
   };
   put("[");

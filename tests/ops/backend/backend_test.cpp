@@ -17,7 +17,6 @@ namespace {
 constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16;
 
 // ---- dry
-// -------------------------------------------------------------------------------------------------------------------
 
 /// Runs ops on the dry backend and returns its account.
 class Account {
@@ -46,7 +45,7 @@ TEST(DryBackend, AddsUpTheCostsOfProducts) {
   account.run(op);
   account.run(op);
   EXPECT_EQ(account.of("gemm").calls, 2);
-  EXPECT_EQ(account.of("gemm").cost.flops, 2 * 60);  // 2 x 3 x 5 multiply-adds, twice
+  EXPECT_EQ(account.of("gemm").cost.flops, 2 * 60);  // 2 x 3 x 5 multiply-adds of 2 flops, by two calls
   EXPECT_EQ(account.of("gemm").cost.bytes, 2 * 4.0 * (10 + 15 + 6 + 3));
 }
 
@@ -93,7 +92,7 @@ TEST(DryBackend, CountsWhatPassesThroughMemory) {
                     .eps = 1,
                     .weight_decay = 0});
   EXPECT_EQ(account.of("adamw").cost.bytes,
-            7 * (3 * 8 + 4 + 2));  // three read and written, grad read, value written
+            7 * (3 * 8 + 4 + 2));  // three tensors read and written, grad read, value written
   account.run(Embedding{.y = account.tensor({3, 2, 5}),
                         .ids = account.tensor({3, 2}, DType::kI32),
                         .table = account.tensor({1000, 5})});
@@ -109,7 +108,6 @@ TEST(DryBackend, StillChecks) {
 }
 
 // ---- memory and conversion on the CPU
-// --------------------------------------------------------------------------------------
 
 class CpuStream : public testing::Test {
  protected:
@@ -128,7 +126,7 @@ TEST_F(CpuStream, AllocatesAligned) {
 
 TEST_F(CpuStream, AllocatesZeros) {
   for (const size_t bytes : {size_t{1000}, size_t{1} << 20, size_t{1} << 23})
-    for (int time = 0; time < 2; ++time) {  // the second time freed memory may be reused
+    for (int time = 0; time < 2; ++time) {  // the second time, freed memory may be reused
       const Memory memory = backend_->allocate(bytes);
       const std::span<char> block(static_cast<char*>(memory.data.get()), bytes);
       EXPECT_EQ(std::count(block.begin(), block.end(), 0), static_cast<ptrdiff_t>(bytes));
@@ -164,7 +162,7 @@ std::vector<float> widened(Stream& stream, DType dtype, std::vector<uint16_t> bi
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Bits from the formats' definitions: 1 sign, 8 exponent, 7 fraction.
+// Expected bits are from the format's definition: 1 sign, 8 exponent and 7 fraction bits.
 TEST_F(CpuStream, RoundsToBf16ToNearestEven) {
   EXPECT_EQ(narrowed(stream_, kBf16, {1.0f, -2.0f, 1.00390625f, 1.01171875f, 0x1p-133f, kInfinity, 3.4e38f}),
             (std::vector<uint16_t>{0x3f80, 0xc000, 0x3f80, 0x3f82, 0x0001, 0x7f80, 0x7f80}));
@@ -172,7 +170,8 @@ TEST_F(CpuStream, RoundsToBf16ToNearestEven) {
   EXPECT_EQ(widened(stream_, kBf16, {0x3f80, 0xc000, 0x0001}), (std::vector<float>{1.0f, -2.0f, 0x1p-133f}));
 }
 
-// 1 sign, 5 exponent, 10 fraction; subnormals are multiples of 2^-24; 65520 and above is infinity.
+// 1 sign, 5 exponent and 10 fraction bits; subnormals are multiples of 2^-24; 65520 and above become
+// infinity.
 TEST_F(CpuStream, RoundsToFp16ToNearestEven) {
   EXPECT_EQ(narrowed(stream_, DType::kF16,
                      {1.0f, -2.0f, 65504.0f, 65519.0f, 65520.0f, 0x1p-14f, 0x1p-24f, 0x1.8p-24f, 0x1p-25f,
@@ -227,8 +226,8 @@ TEST_F(CpuStream, KeepsAnAccountWithATrace) {
   EXPECT_GE(trace.entries().at("gelu").seconds, 0.0);
 }
 
-// oneDNN multiplies bf16 only on processors with AVX-512; elsewhere Gemm computes in fp32. oneDNN's limit is
-// read once per process.
+// oneDNN multiplies bf16 only on processors with AVX-512; elsewhere Gemm computes in fp32. oneDNN reads its
+// limit (ONEDNN_MAX_CPU_ISA) once per process, so the test starts another one.
 TEST(CpuGemm, MultipliesBf16WithoutTheProcessorsHelp) {
   const test::CommandResult result =
       test::run_command(concat("ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 ", MEGALITH_BINARY_DIR,

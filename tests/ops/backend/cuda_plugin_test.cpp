@@ -14,7 +14,7 @@
 namespace megalith::test {
 namespace {
 
-/// The first device's backend; without one null, with the reason in `why`.
+/// The backend of the first device; if there is none, null, with the reason in `why`.
 std::unique_ptr<Backend> device_backend(std::string& why) {
   try {
     return make_cuda_backend(0);
@@ -25,11 +25,11 @@ std::unique_ptr<Backend> device_backend(std::string& why) {
   }
 }
 
-// Without the plugin the message says where it was searched; with it, whether the driver or the device is
-// missing.
+// Without the plugin, the message lists the folders that were searched; with it, it says whether the driver
+// or the device is missing.
 TEST(CudaPlugin, SaysWhyThereIsNoDevice) {
   const Variable folders("MEGALITH_CUDA_LIBS", ""),
-      loader("LD_LIBRARY_PATH", "");  // only next to the program
+      loader("LD_LIBRARY_PATH", "");  // so that neither variable adds a folder
   std::string why;
   if (device_backend(why)) GTEST_SKIP() << "a device answers";
   const bool no_plugin = why.find("libmegalith_cuda.so is in none of ") != std::string::npos;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr NormalNumbers kStream{.seed = 0x123456789, .stream = 0xfedcba9876543210, .std = 0.02};
 
-// The C library's Box-Muller on philox's words, element by element.
+// Box-Muller with the C library's functions on philox's words, for one element.
 float by_the_library(int64_t element) {
   const auto block = static_cast<uint64_t>(element / 4);
   const std::array<uint32_t, 4> bits =
@@ -39,7 +39,7 @@ TEST(NormalNumbers, AreBoxMullersOfPhilox) {
 
 TEST(NormalNumbers, AreTheSameBitsUnderEveryInstructionSet) {
   std::vector<float> expected(size_t{4000} * 4 * kNormalLanes);
-  kStream.fill(expected, 0);  // with the best instruction set, or the one that MEGALITH_ISA names
+  kStream.fill(expected, 0);  // with the instruction set of MEGALITH_ISA or, if that is not set, the best one
   const std::array<std::pair<Isa, MakeNormalBlocks>, 3> sets{{
       {Isa::kGeneric, normal_blocks_generic},
       {Isa::kAvx2, MEGALITH_IF_SIMD(normal_blocks_avx2)},

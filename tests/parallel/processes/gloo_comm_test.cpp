@@ -29,13 +29,13 @@ using namespace std::chrono_literals;
 // ---- means
 // -----------------------------------------------------------------------------------------------------
 
-// Memory of send slots is static: it has to outlive the communicator.
+// The memory of send slots is static, since it has to outlive the communicator.
 
-/// What one rank's calls give it.
+/// The results of one rank's calls.
 using Results = std::vector<Tensor>;
 using Script = std::function<Results(Communicator& world)>;
 
-/// The script between processes gives each rank what it gives it between threads.
+/// Expects that each rank gets the same results when the ranks are processes as when they are threads.
 void expect_as_threads(int size, const Script& script) {
   const auto ends = Processes(size).run([&](Communicator& world) {
     std::vector<Results> threads(static_cast<size_t>(size));
@@ -50,7 +50,8 @@ void expect_fine(int size, const Processes::Body& body) {
   for (const RankEnd& end : Processes(size).run(body)) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
 }
 
-/// Cheap numbers for great tensors: sixteenths, of which the sums of a few ranks are exact in fp32.
+/// A large tensor of numbers that are quick to make: sixteenths, whose sums over a few ranks are exact in
+/// fp32.
 Tensor great_tensor(DType dtype, int rank, int64_t elements) {
   Tensor tensor(dtype, elements);
   for (int64_t i = 0; i < elements; ++i)
@@ -58,7 +59,7 @@ Tensor great_tensor(DType dtype, int rank, int64_t elements) {
   return tensor;
 }
 
-/// Some places of a great tensor: the borders of everything, and places between.
+/// Some places of a large tensor: the first, the last, and every 997th from 61 on.
 std::vector<int64_t> places_of(int64_t elements) {
   std::vector<int64_t> places = {0, elements - 1};
   for (int64_t i = 61; i < elements; i += 997) places.push_back(i);
@@ -98,7 +99,8 @@ TEST_P(GlooComm, AllReduceGivesEveryRankTheSumInRankOrder) {
   });
 }
 
-/// Beyond one segment of each rank, and beyond the window of segments; the last slices shorter, or empty.
+/// The tensors are larger than one segment of each rank, and larger than the window of segments; the last
+/// slices are shorter or empty.
 TEST_P(GlooComm, AllReduceOfGreatTensorsIsThatOfTheirElements) {
   expect_fine(GetParam(), [&](Communicator& world) {
     Rank rank;
@@ -223,7 +225,7 @@ TEST_F(GlooRanks, SplitOrdersByKeyAndGroupsDoNotMix) {
   });
 }
 
-/// Two streams of one rank, each with a group of its own.
+/// Each rank uses two streams, each with a group of its own.
 TEST_F(GlooRanks, GroupsWorkAtTheSameTime) {
   expect_fine(3, [](Communicator& world) {
     Rank rank;
@@ -261,7 +263,7 @@ TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
       const int64_t elements = kSizes[round % 6];
       Tensor out = great_tensor(DType::kF32, world.rank() + 10 * round, elements), in(DType::kF32, elements);
       world.send(rank.compute, out.view(), to);
-      if (elements > 0) out.set(0, -1);  // it has been copied
+      if (elements > 0) out.set(0, -1);  // the message has already been copied
       world.recv(rank.queue, in.view(), from);
       rank.queue.synchronize();
       EXPECT_TRUE(in == great_tensor(DType::kF32, from + 10 * round, elements)) << round;
@@ -269,7 +271,8 @@ TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
   });
 }
 
-/// As many as there are slots; the slot that is free first need not be the oldest's.
+/// Sends as many messages as there are slots. The slot that is free first need not be that of the oldest
+/// message.
 TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   Processes processes(3);
   const auto ends = processes.run([&](Communicator& world) {
@@ -302,10 +305,10 @@ TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
 }
 
-/// As many as the ranks, on each of them, would be the square of them on a machine.
+/// With a thread for each peer, n ranks on one machine would have n * n threads.
 TEST_F(GlooRanks, ThreadsDoNotGrowWithTheRanks) {
   expect_fine(8, [](Communicator& world) {
-    EXPECT_EQ(test::threads_of_process(), 3);  // the main one, Gloo's, and that of the world
+    EXPECT_EQ(test::threads_of_process(), 3);  // the main thread, Gloo's and the world's
     Rank rank;
     static Tensor memory(DType::kF32, 7 * 8);
     world.set_send_slots(memory.view(), 7);
@@ -392,7 +395,7 @@ TEST_F(GlooRanks, CallsThatCannotBeAreRefused) {
 // ---- ends
 // ----------------------------------------------------------------------------------------------------
 
-/// Rank `victim` is signalled while all are in a stream of all-reduces; `ends` are those of the others.
+/// Sends a signal to the last rank while all make all-reduces. Returns how the other ranks ended.
 std::vector<RankEnd> signal_in_all_reduces(int size, int signal, std::chrono::milliseconds timeout) {
   Processes processes(size, timeout);
   const int victim = size - 1;
@@ -427,7 +430,7 @@ TEST_P(GlooComm, AKilledRankIsNamedAtOnce) {
   }
 }
 
-// Which of them died first cannot be seen by a rank that was not running then.
+// A rank that was not running when they died cannot know which of them died first.
 TEST_F(GlooRanks, AllRanksThatAreFoundDeadAreNamed) {
   Processes processes(4, 30s);
   const auto ends = processes.run(
@@ -466,7 +469,7 @@ TEST_P(GlooComm, AStoppedRankIsNamedAfterTheTimeout) {
   }
 }
 
-/// Rank 0 waits for rank 1, which waits for rank 2, which does something else: its process answers.
+/// Rank 0 waits for rank 1, which waits for rank 2. Rank 2 does something else, but its process answers.
 TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
   Processes processes(3, 1500ms);
   const auto ends = processes.run([&](Communicator& world) {
@@ -485,7 +488,7 @@ TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
   EXPECT_TRUE(contains(ends[2].error, "exchange, call 1: stopped")) << ends[2].error;
 }
 
-/// One that only sends has no message to wait for: its slots are all taken.
+/// A rank that only sends waits for no message, only for a free slot.
 TEST_F(GlooRanks, AReceiverThatIsKilledEndsItsSender) {
   Processes processes(2);
   const auto ends = processes.run(
@@ -528,7 +531,7 @@ TEST_F(GlooRanks, AbortWakesEveryGroup) {
   EXPECT_TRUE(contains(ends[1].error, "pair: rank 1 on host h1: recv, call ")) << ends[1].error;
 }
 
-/// No call of abort(): the exception passes the communicators.
+/// Nobody calls abort(): the exception destroys the communicators while the stack unwinds.
 TEST_F(GlooRanks, ARankThatThrowsWakesTheOthers) {
   const auto ends = Processes(3).run([](Communicator& world) {
     Rank rank;
@@ -557,7 +560,7 @@ TEST_F(GlooRanks, ARankThatHasEndedIsNotWaitedFor) {
   EXPECT_TRUE(ends[1].is_exit(0)) << ends[1].status << ends[1].error;
 }
 
-/// The last messages of a rank that ends are received all the same.
+/// The last messages of a rank are received even if it ends right after sending them.
 TEST_F(GlooRanks, AnEndWaitsForItsMessages) {
   expect_fine(2, [](Communicator& world) {
     Rank rank;

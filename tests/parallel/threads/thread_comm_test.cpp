@@ -41,7 +41,7 @@ Failure failure_of(int ranks, const ThreadCommOptions& options,
   return {};
 }
 
-/// The message with which one rank's part fails: to be called in its body.
+/// What `part`, one rank's part of a run, throws; to be called in the rank's body.
 Failure failure_here(const std::function<void()>& part) {
   try {
     part();
@@ -56,7 +56,7 @@ Failure failure_here(const std::function<void()>& part) {
 
 class ThreadComm : public testing::TestWithParam<int> {
  protected:
-  /// `body` on every rank with a backend of its own.
+  /// Runs `body` on every rank, each with a backend of its own.
   static void run(const std::function<void(Communicator&, Rank&)>& body) {
     run_thread_ranks(GetParam(), {}, [&](Communicator& world) {
       Rank rank;
@@ -120,7 +120,7 @@ TEST_P(ThreadComm, AllGatherPutsTheRanksBehindEachOtherApartAndInPlace) {
     }
 }
 
-// Element i of what rank r has is 1000 r + i.
+// Rank r's tensor, whose element i is 1000 r + i.
 Tensor numbered(int rank, int64_t elements) {
   Tensor tensor(DType::kI32, elements);
   for (int64_t i = 0; i < elements; ++i) tensor.set(i, static_cast<double>(1000 * rank + i));
@@ -189,9 +189,10 @@ TEST_P(ThreadComm, ServesSeveralGroupsAndStreamsAtOnce) {
 }
 
 TEST(ThreadCommSums, AreInRankOrderAndRoundedOnce) {
-  // In fp32 1e8 + 1 is 1e8, so that only this order gives 0.
+  // In fp32 1e8 + 1 is 1e8, so only the sum in this order is 0.
   const std::vector<double> ordered{1e8, 1, -1e8};
-  // A bf16 has 8 bits: each 2^-8 alone is half a step of 1 and would be rounded to even, away.
+  // A bf16 has 8 bits, so 2^-8 is half of its step at 1. Added alone, each 2^-8 would be lost by rounding to
+  // even.
   const std::vector<double> halves{1, 0x1p-8, 0x1p-8};
   run_thread_ranks(3, {}, [&](Communicator& world) {
     Rank rank;
@@ -258,7 +259,7 @@ TEST(ThreadCommMessages, OfOnePeerDoNotWaitForThoseOfAnother) {
   });
 }
 
-// One slot, so that each message waits until the one before has been received; on queue streams, too.
+// With one slot each message waits until the one before has been received; on queue streams, too.
 TEST(ThreadCommMessages, WaitForAFreeSlot) {
   for (const bool queue : {false, true})
     run_thread_ranks(2, {}, [&](Communicator& world) {
@@ -362,7 +363,7 @@ TEST(ThreadCommGroups, SplitByColorInTheOrderOfKeys) {
     EXPECT_EQ(rows->rank(), 3 - column);
     EXPECT_EQ(columns->size(), 2);
     EXPECT_EQ(columns->rank(), row);
-    EXPECT_EQ(same->rank(), world.rank());  // equal keys: the order before
+    EXPECT_EQ(same->rank(), world.rank());  // equal keys keep the order of the ranks
     EXPECT_EQ(alone->size(), 1);
 
     Tensor gathered(DType::kI32, 4), pair(DType::kI32, 2), mine = numbered(world.rank(), 1);
@@ -373,7 +374,7 @@ TEST(ThreadCommGroups, SplitByColorInTheOrderOfKeys) {
     alone->all_reduce(rank.compute, mine.view(), Reduce::kSum);
     EXPECT_EQ(mine, numbered(world.rank(), 1));
 
-    const auto half = rows->split("half", rows->rank() / 2, rows->rank());  // of a part of the run
+    const auto half = rows->split("half", rows->rank() / 2, rows->rank());  // splits a part of the run
     Tensor sum = numbered(world.rank(), 1);
     half->all_reduce(rank.compute, sum.view(), Reduce::kSum);
     EXPECT_EQ(half->name(), "half");
@@ -397,7 +398,7 @@ TEST(ThreadCommGroups, OfOneHaveAllCalls) {
 // ---- calls that disagree
 // ------------------------------------------------------------------------------------
 
-/// What a run of three says whose rank 2 makes another call than the others.
+/// The failure of a run of three ranks in which rank 2 makes another call than the others.
 Failure mismatch(const std::function<void(Communicator&, Stream&)>& call,
                  const std::function<void(Communicator&, Stream&)>& other) {
   return failure_of(3, {}, [&](Communicator& world) {
@@ -541,8 +542,7 @@ TEST(ThreadRanks, AreAllWokenByAbort) {
   EXPECT_TRUE(failure.tells("no more of this")) << failure.message;
 }
 
-// The ranks of a run start at their leisure on a busy machine: the deadline begins to count when all are
-// there.
+// On a busy machine the ranks of a run may start late, so the deadline counts from when all have started.
 class Beginning {
  public:
   explicit Beginning(int ranks) : missing_(ranks) {}
@@ -612,7 +612,8 @@ TEST(ThreadRanks, DoNotWaitForThoseThatHaveLeft) {
   }
 }
 
-// The failing rank ends its backend, and with it a queue stream that waits for peers, who wait for this rank.
+// The failing rank destroys its backend, and with it a queue stream that waits for peers, which wait for this
+// rank.
 TEST(ThreadRanks, FailWhileTheirQueueStreamsWait) {
   const Failure failure = failure_of(3, {}, [](Communicator& world) {
     const auto data = world.split("data", 0, world.rank());
@@ -626,7 +627,7 @@ TEST(ThreadRanks, FailWhileTheirQueueStreamsWait) {
   EXPECT_EQ(failure.message, "rank 1: a bad sample");
 }
 
-// The error of a call on a queue stream comes out where its rank waits, and as the run's.
+// The error of a call on a queue stream is thrown where its rank waits for the stream, and by the run.
 TEST(ThreadRanks, FailWithWhatAQueueStreamFoundOut) {
   const Failure failure = failure_of(2, {}, [](Communicator& world) {
     Rank rank;
@@ -641,7 +642,7 @@ TEST(ThreadRanks, FailWithWhatAQueueStreamFoundOut) {
       << failure.message;
 }
 
-// A hundred ends at any moment: none hangs, none is blamed on a rank that did not fail.
+// A hundred runs fail, each at another moment. None hangs, and none names a rank that did not fail.
 TEST(ThreadRanks, EndAtAnyMoment) {
   for (int run = 0; run < 100; ++run) {
     const Failure failure = failure_of(4, {}, [run](Communicator& world) {
@@ -649,7 +650,7 @@ TEST(ThreadRanks, EndAtAnyMoment) {
       const auto data = world.split("data", 0, world.rank());
       Link link(world, 2, 400);
       Tensor one = numbered(0, 100), other = one;
-      const Drain drain(rank.queue);  // before its tensor ends
+      const Drain drain(rank.queue);  // synchronizes before the tensor is destroyed
       for (int step = 0;; ++step) {
         if (world.rank() == run % 4 && step == run / 4) fail(ErrorKind::kIo, "step ", step);
         data->all_reduce(rank.queue, one.view(), Reduce::kMax);

@@ -69,7 +69,7 @@ TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
       return error.what();
     }
   };
-  EXPECT_EQ(refusal("h200"), "H200-141GB");  // names itself, so it counts as missing
+  EXPECT_EQ(refusal("h200"), "H200-141GB");  // a short name for itself counts as not given
   EXPECT_EQ(
       refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is not a device"),
       0u)
@@ -83,7 +83,7 @@ TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
       << refusal("lost");
 }
 
-// 80,000 of them took 8.9 seconds.
+// Reading 80,000 entries once took 8.9 seconds.
 TEST(AcceleratorList, ReadsManyDevicesAndTakesTheLastFirst) {
   const test::TempDir folder;
   std::string text;

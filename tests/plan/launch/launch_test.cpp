@@ -61,7 +61,8 @@ TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
   EXPECT_FALSE(has(launch_options(p, c), "expert"));
 }
 
-// transformer_config.py refuses flex without DeepEP, a bias with a softmax, and a softmax over one score.
+// transformer_config.py refuses flex without DeepEP, an expert bias with softmax scores, and a softmax over a
+// single score.
 TEST(Launch, NamesWhatMegatronWantsBesideAnOptionOfExperts) {
   ModelShape m = mixtral(64).model;
   const std::string plain = model_options(m);
@@ -92,7 +93,8 @@ TEST(Launch, NamesWhatMegatronWantsBesideAnOptionOfExperts) {
       << model_options(m);
 }
 
-// Quotes that Megatron's scripts put inside the shell's own are not passed on to the shell.
+// The quotes that Megatron's scripts put inside the shell's quotes are removed before the pattern is quoted
+// again.
 TEST(Launch, QuotesALayerPatternOnce) {
   PlanProblem p = mixtral(64);
   p.model.layer_freq = "'([0] * 3 + [1]*29)'";
@@ -160,7 +162,7 @@ TEST(Launch, WritesJobsThatParsersRead) {
   EXPECT_EQ(dlc["JobSpecs"].as_array()[0]["PodCount"].as_int(), 8);
   const std::string slurm = job_text(p, c, JobKind::kSlurm, false);
   EXPECT_TRUE(slurm.starts_with("#!/bin/bash\n#SBATCH --nodes=8\n"));
-  // At Slurm's notice our program saves; it would end Megatron, which does not expect it.
+  // Our program saves at Slurm's signal; Megatron, which does not expect the signal, would end.
   EXPECT_TRUE(has(job_text(p, c, JobKind::kSlurm, true), "\n#SBATCH --signal=USR1@300\n"));
   EXPECT_FALSE(has(slurm, "--signal"));
 }
@@ -176,7 +178,8 @@ TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
   EXPECT_FALSE(has(launch_options(p, c), "--overlap-param-gather"));
 }
 
-// As in the time model: the exchange of what one data rank's tensor ranks share overlaps other work.
+// As in the time model: tensor ranks of one data rank exchange the gradients of experts that they all hold,
+// and this exchange overlaps other work.
 TEST(Launch, OverlapsTheExchangeOfExpertsOfOneDataRank) {
   const PlanProblem p = mixtral(8);
   Candidate c{.tensor = 8, .expert = 2, .sequence = true, .sharding = Sharding::kOptimizer};
@@ -227,7 +230,7 @@ TEST(Launch, NamesTheEightBitsAndTheAttentionThatWerePriced) {
   EXPECT_FALSE(has(launch_options(p, c), "softmax-fusion"));
 }
 
-// 30 layers, the embedding and the head: 32 over 2 stages of 4 chunks are 4 each (rule L2).
+// 30 layers, the embedding and the head count as 32: 4 for each of 4 chunks on 2 stages (rule L2).
 TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
   PlanProblem p = gpt_22b(64);
   p.model.layers = 30;
@@ -243,7 +246,7 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
                   "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "
                   "--account-for-loss-in-pipeline-split"))
       << launch_options(p, c);
-  p.model.layers = 31;  // only the embedding
+  p.model.layers = 31;  // only the embedding counts as a layer
   c.last_layers = 0;
   c.counts_head = false;
   ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
@@ -253,13 +256,13 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
   EXPECT_FALSE(has(launch_options(p, c), "--account-for-loss-in-pipeline-split"));
 }
 
-/// The plan of a command with the printed options of `c`, where these fix everything that the search would
+/// The plan of a command with the printed options of `c`, which must fix everything that the search would
 /// choose.
 Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
   PlanCommand command;
   Options options{"autoplan", ""};
   command.add_to(options);
-  options.fates(fates_in(Program::kAutoplan));  // the printed options are Megatron's, too
+  options.fates(fates_in(Program::kAutoplan));  // Megatron's options are printed too
   options.read(split(concat("--gpu a100-80 --world-size ", p.machine.world, " --local-world-size 8 ",
                             model_options(p.model, false), ' ', launch_options(p, c)),
                      ' '));
@@ -276,10 +279,11 @@ Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
 
 struct Cut {
   int layers;
-  bool embedding, head;  // which of them count as a layer (L2)
+  bool embedding, head;  // whether each counts as a layer (L2)
 };
 
-// Megatron counts recomputed layers per chunk (R1): the price is for what the printed options run.
+// Megatron counts recomputed layers per chunk (R1). The plan's price must be that of the run which the
+// printed options start.
 TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   constexpr Cut kCuts[] = {{24, false, false}, {48, false, false}, {60, false, false},
                            {31, true, false},  {31, false, true},  {30, true, true}};
@@ -287,7 +291,7 @@ TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   const auto below = [&](size_t count) { return static_cast<int>(random() % count); };
   PlanProblem p = gpt_22b(64);
   p.software.overlap_tensor = true;
-  p.machine.device.memory = 1e15;  // all of them should fit
+  p.machine.device.memory = 1e15;  // every plan should fit
   p.max_global_batch = 0;
   p.global_batch = 64;
   for (int tried = 0; tried < 100;) {
@@ -310,7 +314,7 @@ TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
   }
 }
 
-// X2: one connection for collectives during products before Blackwell, more for FSDP.
+// X2: before Blackwell, collectives during products need a single connection; FSDP needs several.
 TEST(Rules, X2ConnectionsOfADeviceAreSetWhereTensorRanksOverlap) {
   PlanProblem p = gpt_22b(64);
   Candidate c{.tensor = 8};

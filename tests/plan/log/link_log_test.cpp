@@ -45,7 +45,7 @@ TEST(LinkLog, ReadsTheLargestMessageOutOfPlace) {
 }
 
 TEST(LinkLog, OfOneMachineSetsTheLinksAndOfSeveralTheNetwork) {
-  const PlanProblem p = gpt_22b(64);  // A100: links of 300 GB/s, 25 GB/s of network for each of eight
+  const PlanProblem p = gpt_22b(64);  // A100: links of 300 GB/s; 25 GB/s of network for each of eight devices
   const Coefficients here = with_links(parse_link_log(output(1, 8, "231.0"), "a"), p, "a");
   EXPECT_DOUBLE_EQ(here.link_rate, 231.0 / 300);
   EXPECT_EQ(here.network_rate, p.coefficients->network_rate);

@@ -82,7 +82,7 @@ TEST(MegatronLog, ReadsExperts) {
   EXPECT_EQ(run.candidate.expert_tensor, 1);
 }
 
-/// The same log with additional arguments.
+/// The log of megatron_log() with additional arguments.
 MegatronLog log_with(const std::string& arguments, const std::string& devices = "8") {
   std::string text = megatron_log("2500.0");
   text.insert(text.find("  world_size"), arguments);
@@ -93,7 +93,7 @@ MegatronLog log_with(const std::string& arguments, const std::string& devices = 
 TEST(MegatronLog, ReadsTheWholeCutAndShape) {
   const auto run = [](const std::string& arguments) {
     PlanProblem base = gpt_22b(64);
-    base.machine.device = find_accelerator("H100");  // it supports 8 bits
+    base.machine.device = find_accelerator("H100");  // supports 8 bits
     return logged_run(log_with(arguments), base, "run.log");
   };
   const LoggedRun fsdp =
@@ -169,7 +169,7 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
   }
 }
 
-/// Whether a log with this argument is refused by its name.
+/// Whether a log with this argument is refused with a message that names it.
 bool is_refused(const std::string& name, const std::string& value) {
   const std::string beside =
       line_of("fp8", "hybrid") + line_of("context_parallel_size", "2") + line_of("num_experts", "8") +
@@ -186,7 +186,8 @@ bool is_refused(const std::string& name, const std::string& value) {
   return false;
 }
 
-// The same as on the planner's command line and in its files (tests/apps/fates_test.cpp).
+// A log's argument has the same fate as the option on the planner's command line and in its files
+// (tests/apps/fates_test.cpp).
 TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
   for (const ForeignOption& option : foreign_options()) {
     if ((option.programs & (kAutoplan | kLog)) == 0) continue;
@@ -210,7 +211,7 @@ TEST(MegatronLog, ReadsTheTableOfStages) {
   EXPECT_THROW(layers("Et*22|t*22L"), Error);
 }
 
-// Arguments without an effect in the run, and those that repeat others: as on the command line
+// Arguments that have no effect in the run or repeat others are accepted, as on the command line
 // (tests/apps/fates_test.cpp).
 TEST(MegatronLog, TakesWhatTheRunLifts) {
   const auto taken = [](const std::string& arguments) {

@@ -20,8 +20,8 @@ TEST(StageLayers, WithoutExpertsAreCountedWhereTheyLie) {
   // Two chunks of two layers: the first stage has layers 0, 1, 16 and 17.
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 0), 2);
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 1), 1);
-  // DeepSeek-V3 in 16 parts of 4 layers, of which the last has 1: all three dense layers are in the first
-  // part.
+  // DeepSeek-V3's 61 layers in 16 parts: 15 of 4 layers, the last of 1. All three dense layers are in the
+  // first part.
   p.model.layers = 61;
   p.model.layer_freq = "([0]*3+[1]*58)";
   p.model.finish();

@@ -23,18 +23,19 @@ TEST(TokenTraffic, IsTheCopiesThatLeave) {
   EXPECT_DOUBLE_EQ(traffic.inside, copies * 7 / 8);
   EXPECT_EQ(traffic.outside, 0);
   EXPECT_EQ(traffic.machines, 1);
-  // With two ranks for each expert's matrices only four of the eight experts are on a machine.
+  // With two ranks for each expert's matrices, a machine has only four of the eight expert ranks.
   traffic = token_traffic(p, {.expert = 8, .expert_tensor = 2});
   EXPECT_DOUBLE_EQ(traffic.inside, copies * 3 / 8);
   EXPECT_DOUBLE_EQ(traffic.outside, copies * 4 / 8);
   EXPECT_EQ(traffic.machines, 2);
   // Each tensor rank has a part of the sequence.
   EXPECT_DOUBLE_EQ(token_traffic(p, {.tensor = 2, .sequence = true, .expert = 8}).inside, copies / 2 * 7 / 8);
-  p.model.dispatcher = Dispatcher::kAllGather;  // each token goes to all eight
+  p.model.dispatcher = Dispatcher::kAllGather;  // each token goes to all eight ranks
   EXPECT_DOUBLE_EQ(token_traffic(p, {.expert = 8}).inside, copies / 2 * 7);
 }
 
-// 8 of 64 experts on 4 machines of 8 ranks: on how many machines one of a token's experts is, by counting.
+// 64 experts on 4 machines of 8 ranks: the mean number of machines that have one of a token's three experts,
+// by counting.
 TEST(TokenTraffic, OfDeepEpIsOneCopyForAMachine) {
   PlanProblem p = mixtral(64);
   p.model.experts = 64;
@@ -51,7 +52,8 @@ TEST(TokenTraffic, OfDeepEpIsOneCopyForAMachine) {
   EXPECT_LT(traffic.outside, token_traffic(p, {.expert = 32}).outside);
 }
 
-// A token's three experts are in two of the groups, which are placed on machines in order: by counting.
+// A token's three experts are in two of the groups, and the groups are placed on the machines in order.
+// Expected values by counting.
 TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
   PlanProblem p = mixtral(64);
   p.model.experts = 64;
@@ -62,17 +64,18 @@ TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
     p.model.router_groups = groups;
     return token_traffic(p, {.expert = 32}).outside / (4096.0 * 4096 * 2 * 3 / 4);
   };
-  // Four groups, one per machine: of the 8 ways to place three experts on two machines 2 visit only one.
+  // Four groups, one per machine: of the 8 ways to place three experts on two machines, 2 visit only one
+  // machine.
   EXPECT_NEAR(machines_visited(4), (2 * 1 + 6 * 2) / 8.0, 1e-12);
-  // Two groups of two machines each, both chosen: the same as without groups.
+  // Two groups of two machines each, both of them chosen: the same number as without groups.
   const double both = machines_visited(2);
   p.model.group_topk.reset();
   EXPECT_DOUBLE_EQ(both, machines_visited(2));
-  // One of the two is chosen: the same as with four.
+  // One of the two groups chosen: two machines, as with two of four groups.
   p.model.group_topk = 1;
   EXPECT_NEAR(machines_visited(2), 14 / 8.0, 1e-12);
-  // Eight groups, two per machine: 4 of the 28 pairs are on one machine. This many experts visit all machines
-  // that they may.
+  // Eight groups, two per machine: 4 of the 28 pairs of groups are on one machine. A thousand experts per
+  // token visit every machine of the chosen groups.
   p.model.router_topk = 1000;
   p.model.group_topk = 2;
   EXPECT_NEAR(machines_visited(8), (4 * 1 + 24 * 2) / 28.0, 1e-9);
@@ -81,7 +84,8 @@ TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
   EXPECT_NEAR(machines_visited(8), 3, 1e-12);
 }
 
-// There and back over NVLink's 450 GB/s at the rate of an exchange, in each of the two passes.
+// Tokens go to their experts and back over NVLink, at exchange_rate times 450 GB/s, in each of the two
+// passes.
 TEST(ExpertPrice, ExchangesOverTheLinkOrTheNetwork) {
   Coefficients plain = fitted_coefficients();
   plain.exchange_rate = 0.5;
@@ -111,7 +115,7 @@ TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
   EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, 1.72, 1e-9);
 }
 
-// All tokens go to all ranks, whatever their experts: only the work is uneven.
+// All tokens go to all ranks, whichever experts they chose: only the work is uneven.
 TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
   PlanProblem p = mixtral(64);
   p.imbalance_point = 1;
@@ -126,9 +130,9 @@ TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
   }
 }
 
-// For each of a token's two copies a rank keeps the input (h), both halves before the activation (2f) and its
-// result (f), in 16 bits, and the copy's weight in 4 bytes; for each token 8 scores, probabilities and
-// choices.
+// For each of a token's two copies, a rank keeps the input (h), the two gates before the activation (2f) and
+// its result (f) in 16 bits, and the copy's weight in 4 bytes. For each token it keeps 8 scores,
+// probabilities and choices.
 TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
   PlanProblem p = mixtral(64);
   p.model.forced_balance = true;
@@ -136,13 +140,15 @@ TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
   const ExpertPrice whole = price(p, {.expert = 8});
   EXPECT_DOUBLE_EQ(whole.kept, copies * (2 * (4096 + 3 * 14336.0) + 4) + 4096 * 8 * (4 + 4 + 1));
   EXPECT_DOUBLE_EQ(whole.kept_act, copies * 2 * 14336);
-  // Two ranks for an expert's matrices receive the tokens of both, and work on half of the width.
+  // Two ranks that share an expert's matrices each receive the tokens of both ranks, and work on half of the
+  // width.
   const ExpertPrice halves = price(p, {.expert = 4, .expert_tensor = 2});
   EXPECT_DOUBLE_EQ(halves.kept_tokens, 2 * whole.kept_tokens);
   EXPECT_DOUBLE_EQ(halves.kept_act, whole.kept_act);
 }
 
-// The same number of operations, but each of a rank's eight experts has an eighth of the tokens.
+// 64 experts of an eighth of the width: the number of operations stays, but each of a rank's eight experts
+// has an eighth of the tokens.
 TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
   PlanProblem p = mixtral(64);
   p.model.forced_balance = true;
@@ -153,8 +159,8 @@ TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
   EXPECT_GT(price(p, {.expert = 8}).forward, 1.1 * large);
 }
 
-// Each expert is on one of eight ranks, whose matrices no other data rank has: 18 bytes per parameter, or 6
-// and 12 over the ranks that hold the same experts.
+// With eight expert ranks each expert is on one rank of eight data ranks. A parameter takes 18 bytes; with
+// ZeRO-1, 6 bytes plus 12 divided by the ranks that hold the same parameter; with ZeRO-3 all 18 are divided.
 TEST(MemoryEstimate, OfExpertsIsCutByTheirRanks) {
   const PlanProblem p = mixtral(64);
   const auto state = [&](Sharding sharding, int expert) {
@@ -185,8 +191,8 @@ TEST(MemoryEstimate, OfStagesWithoutExpertsIsThatOfADenseModel) {
   EXPECT_GT(memory_estimate(p, c, 1).parameters, 4 * without.parameters);
 }
 
-// 6 operations per token for each of 12.9 billion parameters, without the embedding, plus half of the
-// scores'.
+// 6 operations per token for each of 12.9 billion active parameters without the embedding, plus half of the
+// operations of the scores.
 TEST(ModelFlops, OfAMixtureAreThoseOfTheChosenExperts) {
   const PlanProblem p = mixtral(64);
   const double matrices = 12879925248.0 - 32000 * 4096.0 - 65 * 4096;  // active, without embedding and norms
@@ -207,7 +213,8 @@ TEST(StepTime, OfAMixtureNamesWhatTheTokensWayTakes) {
   EXPECT_EQ(step_time(p, c).expert_comm, 0);
 }
 
-// Wide shared experts hide the whole exchange of tokens, narrow ones as much as their work takes.
+// Wide shared experts hide the whole exchange of tokens; narrow ones hide only as much time as their work
+// takes.
 TEST(StepTime, OfSharedExpertsBesideTheExchangeHidesIt) {
   Coefficients whole = fitted_coefficients();
   whole.exchange_overlap = 1;
@@ -227,9 +234,9 @@ TEST(StepTime, OfSharedExpertsBesideTheExchangeHidesIt) {
   EXPECT_EQ(left(256, false), left(1 << 15, false));
 }
 
-// Eight tensor ranks, each with all experts (ep 1, etp 1), hold these eight times although there is one data
-// rank: 32 layers of 8 experts of three matrices, whose fp32 gradients go twice around a ring over NVLink's
-// 450 GB/s.
+// Eight tensor ranks that each have all experts (ep 1, etp 1) hold eight copies of them, although there is
+// only one data rank. The fp32 gradients of 32 layers of 8 experts of three matrices go twice around a ring
+// over NVLink's 450 GB/s.
 TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
   Coefficients plain = fitted_coefficients();
   plain.link_rate = 0.5;
@@ -244,7 +251,7 @@ TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
     return step_time(p, one).data_comm;
   };
   EXPECT_NEAR(exchanged(c), 2 * 7 / 8.0 * 4 * experts / link, 1e-9);
-  c.expert = 2;  // half of them on four ranks
+  c.expert = 2;  // four ranks hold each half of the experts
   EXPECT_NEAR(exchanged(c), 2 * 3 / 4.0 * 4 * experts / 2 / link, 1e-9);
   c.sharding = Sharding::kOptimizer;  // a scatter of gradients, and a gather of parameters in 16 bits
   EXPECT_NEAR(exchanged(c), 3 / 4.0 * (4 + 2) * experts / 2 / link, 1e-9);

@@ -19,8 +19,8 @@ struct Ideal {
   }
 };
 
-// Each has an eighth of the operations, so large that memory does not count: smooth_max adds less than a
-// percent.
+// Each of the eight products has an eighth of the operations. They are so large that memory does not count:
+// smooth_max adds less than a percent.
 TEST(KernelRates, GroupedProductsTakeWhatTheirOperationsTake) {
   const Ideal ideal;
   const KernelRates rates(ideal.p);
@@ -37,8 +37,9 @@ TEST(KernelRates, FewTokensForManyExpertsAreBoundByTheirWeights) {
   EXPECT_NEAR(rates.grouped_product(1, 14336, 4096, 64), weights, 0.01 * weights);
 }
 
-// 108 tiles of 128 x 256 fill one wave of the A100's multiprocessors; 132 of them are more than a wave and a
-// half of any tile. A product of 16 rows needs as many tiles as one of 128.
+// 108 tiles of 128 x 256 fill one wave of the A100's 108 multiprocessors. 132 of these tiles take more than
+// one and a half times as long as 108, with any size of tile. A product of 16 rows needs as many tiles as one
+// of 128 rows.
 TEST(KernelRates, TilesThatAreNotFullCost) {
   Ideal ideal;
   ideal.k.wave_weight = 1;
@@ -64,7 +65,7 @@ TEST(KernelRates, TheHostHidesBehindTheDeviceOrTheOtherWayRound) {
   const double start = ideal.k.host_launch;
   EXPECT_EQ(rates.with_host(1, 10), 1);
   EXPECT_EQ(rates.with_host(start, 100), 100 * start);
-  EXPECT_GT(rates.with_host(100 * start, 100), 100 * start);  // they wait for each other
+  EXPECT_GT(rates.with_host(100 * start, 100), 100 * start);  // host and device wait for each other
 }
 
 }  // namespace

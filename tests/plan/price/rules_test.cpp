@@ -1,4 +1,5 @@
-// Each rule of docs/planner.md, by its id: a candidate that breaks it, and a similar one that does not.
+// For each rule of docs/planner.md, by its id: a candidate that breaks the rule, and a similar one that does
+// not.
 #include "libcore/plan/price/rules.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ TEST(Rules, H1HiddenIsAMultipleOfTheHeads) {
   p.model.hidden = 32 * 100 + 8;
   p.model.kv_channels = p.model.hidden / 32;
   p.model.ffn_hidden = 4 * p.model.hidden;
-  EXPECT_EQ(rule(p, {.tensor = 8}), "");  // kv-channels is then independent of it
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");  // kv-channels is then independent of the hidden size
 }
 
 TEST(Rules, H2HeadsAreAMultipleOfTensor) {
@@ -75,7 +76,7 @@ TEST(Rules, L1StagesHaveTheLayersOfTheModel) {
             "L1");  // 3 for 6 stages
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 8, .first_layers = 5, .last_layers = 5}), "");
   p.stage_layers = {10, 14, 14, 9};
-  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "L1");  // 47
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "L1");  // 47 of 48 layers
   p.stage_layers.back() = 10;
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "");
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 2}), "L1");
@@ -94,7 +95,7 @@ TEST(Rules, L2WithEmbeddingAndHeadCountedTheSumDivides) {
   EXPECT_EQ(rule(p, c), "V1");  // 46 / (4 * 3)
 }
 
-// transformer_config.py counts each end by its own flag: (31 + 1) % (2 * 4) == 0.
+// transformer_config.py counts the embedding and the head each by its own flag: (31 + 1) % (2 * 4) == 0.
 TEST(Rules, L2CountsTheHeadAlone) {
   PlanProblem p = gpt_22b(16);
   p.model.layers = 31;
@@ -116,14 +117,14 @@ TEST(Rules, V1NamesTheNearestNumbersOfChunks) {
   const std::string six = reason(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4});
   EXPECT_NE(six.find("nearest that work: 3, 6 chunks"), std::string::npos) << six;
   PlanProblem p = gpt_22b(128);
-  p.model.layers = 126;  // not even over 16 stages
+  p.model.layers = 126;  // not a multiple of 16 stages
   const std::string uneven = reason(p, {.tensor = 8, .pipeline = 16, .chunks = 3});
   EXPECT_NE(uneven.find("; 1 chunk works"), std::string::npos) << uneven;
 }
 
 TEST(Rules, V2InterleavingNeedsMicrobatchesInGroupsOfThePipeline) {
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 2}),
-            "V2");  // 8 of 16
+            "V2");  // 8 microbatches, 16 stages
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 1}), "");
 }
 
@@ -142,7 +143,7 @@ TEST(Rules, C1SequenceIsAMultipleOfTwiceTheContextRanks) {
   EXPECT_EQ(rule(p, {.tensor = 4, .context = 4}), "");
 }
 
-// T1 of Megatron: 50257 ids are padded to a multiple of 128 * tensor.
+// T1, Megatron's padding: 50257 ids are padded to a multiple of 128 * tensor.
 TEST(Rules, T1VocabularyIsPaddedForTheTensorRanks) {
   EXPECT_EQ(count_parameters(gpt_22b(8).model, 8).embedding, 51200.0 / 8 * 6144 + 2048.0 * 6144);
 }
@@ -169,13 +170,14 @@ TEST(Rules, W3TensorRanksBeyondAMachineUseTheNetwork) {
   EXPECT_GT(price_layer(p, {.tensor = 16}).forward_comm, 2 * price_layer(p, {.tensor = 8}).forward_comm);
 }
 
-// F1: without a kernel that joins scale, mask and softmax there are more passes over the scores.
+// F1: without a kernel that fuses scale, mask and softmax, there are more passes over the scores.
 TEST(Rules, F1ScoresWithoutAJoinedKernelAreSlower) {
   PlanProblem p = gpt_22b(64);
   p.software.attention = AttentionKernel::kFusedSoftmax;
   const double joined = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 4 heads
   p.model.heads = p.model.query_groups = 96;
-  const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads: 4 is no divisor
+  const double apart =
+      price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads are no multiple of 4
   EXPECT_GT(apart, 1.3 * joined);
 }
 
@@ -200,7 +202,7 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.expert = 2}), "W2");  // a dense model
 }
 
-// Advice names numbers that work, or what must change first.
+// The advice names numbers that work, or the size that must change first.
 TEST(Rules, W2AdvisesOnlyWhatWorks) {
   PlanProblem p = mixtral(2);
   EXPECT_EQ(reason(p, {.expert = 1, .expert_tensor = 4}),
@@ -221,7 +223,7 @@ TEST(Rules, W2AdvisesOnlyWhatWorks) {
   EXPECT_EQ(rule(p, {.expert = 3, .expert_tensor = 2}), "");
 }
 
-// token_dispatcher.py: "DeepEP dispatcher requires TPxEP > 1", where TP is the experts'.
+// token_dispatcher.py: "DeepEP dispatcher requires TPxEP > 1", where TP is expert-tensor.
 TEST(Rules, E1DeepEpNeedsSeveralRanks) {
   PlanProblem p = mixtral(64);
   EXPECT_EQ(rule(p, {}), "");
@@ -267,7 +269,7 @@ TEST(Rules, E3ARoutersBiasNeedsASigmoid) {
   EXPECT_EQ(rule(p, {}), "E3");
   p.model.score_function = "sigmoid";
   EXPECT_EQ(rule(p, {}), "");
-  p.model.score_function.reset();  // printed as a sigmoid
+  p.model.score_function.reset();  // unset: a sigmoid is printed
   EXPECT_EQ(rule(p, {}), "");
 }
 
@@ -320,7 +322,7 @@ TEST(Rules, W2ExpertDataIsTheQuotient) {
   EXPECT_EQ(c.expert_data(), 64 / (2 * 4 * 2));
 }
 
-// Megatron's MoE layer refuses to train in this way.
+// Megatron's MoE layer refuses to train with tensor ranks and without sequence parallelism.
 TEST(Rules, S2ExpertsWithTensorRanksNeedSequenceParallelism) {
   const PlanProblem p = mixtral(64);
   EXPECT_EQ(rule(p, {.tensor = 2}), "S2");

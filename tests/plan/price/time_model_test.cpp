@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// Draws problems and partitions, the same ones in every run.
+/// Draws random problems and partitions, the same ones in every run of the test.
 class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
@@ -23,8 +23,8 @@ class Draw {
   }
   bool coin() { return random_() % 2 == 0; }
 
-  /// Models from those whose layers wait for the host to those limited by the device, on every generation of
-  /// devices.
+  /// A problem: its layers range from those that wait for the host to those that the device limits, on every
+  /// generation of devices.
   PlanProblem problem() {
     PlanProblem p;
     const int heads = of({8, 16, 32}), hidden = heads * of({64, 128});
@@ -82,8 +82,8 @@ std::string words(const PlanProblem& p, const Candidate& c) {
                 launch_options(p, c));
 }
 
-// A device that is faster in one respect is slower at no step: not where layers wait for the host, nor where
-// an exchange is no longer hidden by products, nor where another stage becomes the slowest.
+// A device that is faster in one respect never makes a step slower: not if layers wait for the host, not if
+// products no longer hide an exchange, and not if another stage becomes the slowest.
 TEST(StepTime, FallsWithEachRateOfAnyCut) {
   Draw draw(23);
   for (int looked_at = 0; looked_at < 20000;) {
@@ -122,7 +122,7 @@ TEST(StepTime, OfLayersThatTheHostHoldsUpHasTheirExchangeInIt) {
   EXPECT_NEAR(after.compute + after.tensor_comm, before.compute + before.tensor_comm, 1e-9);
 }
 
-// The host's time to save and restore a recomputed layer counts in the pass that recomputes it.
+// The host's time to save and restore a recomputed layer counts in the pass that recomputes the layer.
 TEST(StepTime, OfRecomputedLayersIsThatOfTheLayersThatRunAgain) {
   PlanProblem p = test::gpt_22b(8);
   p.global_batch = 8;

@@ -40,8 +40,8 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
-// What a save copies while training continues: everything that is saved, 12 bytes each for fp32 parameters
-// and two moments.
+// An asynchronous save copies everything that is saved: 12 bytes per parameter, for fp32 parameters and two
+// moments.
 TEST(Trainer, CountsTheCopyOfASave) {
   PlanProblem p = on_this_processor(512, 8);
   Candidate c{.micro_batch = 8};
@@ -60,7 +60,8 @@ TEST(Trainer, CountsTheCopyOfASave) {
   EXPECT_EQ(ask_trainer(p, c).rank->estimate.needed() - without, 4 * total_parameters(p.model));
 }
 
-// The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
+// The search prices memory with closed forms. The parts that these leave out (statistics of norms, a layer's
+// scratch) are small.
 TEST(Trainer, ClosedFormsAreNearItsCount) {
   constexpr double kNear = 0.2;
   for (int64_t vocab : {512, 32000})
@@ -75,7 +76,8 @@ TEST(Trainer, ClosedFormsAreNearItsCount) {
     }
 }
 
-// Not every stage is computed: of those with equally many layers the first holds the most.
+// The trainer is asked about one stage of each kind only: of stages with equally many layers, the first holds
+// the most.
 TEST(Trainer, FindsTheFullestOfAllStages) {
   const PlanProblem p = test::gpt_22b(64);
   const Candidate all[] = {{.tensor = 8, .pipeline = 8},

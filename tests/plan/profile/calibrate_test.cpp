@@ -101,7 +101,7 @@ TEST(Calibrated, RefusesARateThatTheDeviceCannotHave) {
               "GFLOP/s, more than the 1008780.0 that H100-SXM-80GB");
 }
 
-// A profile taken while the device did other work, or divided by the wrong clock.
+// As in a profile that was measured while the device did other work, or with a wrong clock.
 TEST(Calibrated, RefusesRatesThatAreTooLowForTheDevice) {
   Calibrating slow;
   slow.plan_for("H100");
@@ -115,7 +115,7 @@ TEST(Calibrated, RefusesRatesThatAreTooLowForTheDevice) {
   expect_part(local.refusal(profile), "matrix rate would be 1e+09 FLOP/s or less, wanted more for this");
 }
 
-// What such devices reach in large products: 71 and 80 % of their data sheets' rates.
+// What B200 and H100 reach in large products: 71 and 80 % of their data sheets' rates.
 TEST(Calibrated, TakesAFastGpusProfile) {
   const std::tuple<const char*, double, double> kDevices[] = {{"B200", 1600e12, 6.6e12},
                                                               {"H100", 800e12, 2.9e12}};
@@ -158,8 +158,8 @@ TEST(Calibrated, WarnsOfPointsThatWereNotSteady) {
               "warning: --calibrate p.json: the times of 61 of 120 points spread by more than a tenth");
 }
 
-// Alternately three times as long and a third: a few rates cannot predict that, but do so better than the
-// previous rates, by which all points take five times as long.
+// All times are five times as long, and alternately three times and a third of that. A few rates cannot
+// predict such times, but the fitted ones do so better than the rates before the fit.
 TEST(Calibrated, WarnsOfAFitThatMissesWhatItHasNotSeen) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();
@@ -185,8 +185,8 @@ TEST(Calibrated, ShowsNoTerminalWhatAFileSays) {
   EXPECT_EQ(calibrating.refusal(profile).find('\x1b'), std::string::npos);
 }
 
-// Products that alternately take three times as long as predicted and a third: a fit without one of them
-// follows the others, and misses it by more.
+// Products that take alternately three times the predicted time and a third of it: a fit that leaves one
+// product out follows the others, and misses that product by more.
 TEST(Calibrated, RefusesAFitThatWorsensThePoints) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();

@@ -15,7 +15,7 @@ namespace {
 std::vector<ProfilePoint> one_of_each() {
   std::vector<ProfilePoint> points;
   std::set<std::string> ops;
-  for (const ProfilePoint& point : profile_grid(2))  // it begins with each kind's smallest
+  for (const ProfilePoint& point : profile_grid(2))  // begins with each kind's smallest
     if (point.kind != ProfiledKind::kStart && ops.insert(point.op).second) points.push_back(point);
   return points;
 }
@@ -49,13 +49,14 @@ TEST(DeviceProbe, TellsWhatItsOpsCost) {
   attention.sequence = 16;
   attention.heads = 2;
   attention.head = 32;
-  constexpr int kPairs = 16 * 17 / 2;  // left by the mask
+  constexpr int kPairs = 16 * 17 / 2;  // pairs of tokens that the mask leaves
   EXPECT_EQ(probe.priced(attention).flops, 4.0 * kPairs * 2 * 32);
   attention.kind = ProfiledKind::kAttentionGradient;
   EXPECT_EQ(probe.priced(attention).flops, 10.0 * kPairs * 2 * 32);
 }
 
-// A hundred runs of each would take a hundred times as long as one of each.
+// If pricing ran the ops, pricing each a hundred times would take a hundred times as long as running each
+// once.
 TEST(DeviceProbe, PricesOpsWithoutRunningThem) {
   const auto cpu = make_cpu_backend();
   DeviceProbe probe(*cpu, DType::kF32, size_t{1} << 25);

@@ -29,7 +29,7 @@ TEST(DeviceProfile, IsKnownFromOtherMeasurements) {
   EXPECT_FALSE(is_device_profile("{\"points\": []}"));
 }
 
-/// The complaint about a profile in which `change` was made.
+/// The complaint about a profile to which `change` was applied.
 template <class Change>
 std::string complaint(Change change) {
   Json json = to_json(made_profile());

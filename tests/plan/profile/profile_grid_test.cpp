@@ -47,8 +47,8 @@ TEST(ProfileGrid, BeginsWithACoarserGrid) {
   EXPECT_EQ(some, 3u);
 }
 
-/// A device on which a call takes flops / 1e9 seconds (or 1 us), and every fourth call `disturbance` times
-/// that; and its clock.
+/// A device on which a call takes flops / 1e9 seconds (or 1 us), and every fourth call `disturbance` times as
+/// long. `now` is its clock.
 struct Device {
   double disturbance = 1;
   double now = 0;
@@ -102,8 +102,8 @@ TEST(MeasureGrid, CutsOffWithACoarserGridOfWholePoints) {
   }
 }
 
-// Every call takes 50 ms, as when other work occupies the processor: two seconds would be over after 13
-// points.
+// Every call takes 50 ms, as when other work occupies the processor: two seconds alone would be enough for
+// only 13 points.
 TEST(MeasureGrid, OfABusyMachineIsCoarseAndNotEmpty) {
   Device device;
   const Probing usual = device.probing();
@@ -137,7 +137,7 @@ TEST(MeasureGrid, DoesNotBelieveOneSlowStart) {
     return usual(point, times) * (++calls <= 2 ? 100 : 1);
   };
   std::vector<ProfilePoint> grid = products(50, 5e4);
-  std::reverse(grid.begin() + 1, grid.end());  // from the largest, 2.5 ms
+  std::reverse(grid.begin() + 1, grid.end());  // largest first: 2.5 ms
   EXPECT_EQ(measure_grid(grid, 5, probing).size(), grid.size());
 }
 

@@ -7,7 +7,8 @@
 
 namespace megalith::test {
 
-/// An invented processor: its ops take the sum of their parts, a different formula than the planner's.
+/// An invented processor. The time of an op is the sum of its parts, which is a different formula from the
+/// planner's.
 struct MadeDevice {
   double matrix_rate = 150e9, bandwidth = 24e9, half_depth = 90, attention = 0.4, backward = 0.7,
          start = 3e-6;
@@ -30,7 +31,7 @@ struct MadeDevice {
   }
 };
 
-/// The grid's first points as that device would measure them, each a few per cent off.
+/// The grid's first points with the times of the invented device, each wrong by a few per cent.
 inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 120, double element = 4) {
   DeviceProfile profile{.device = "this machine's processor",
                         .processor = processor_name(),
@@ -56,7 +57,8 @@ inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 12
   return profile;
 }
 
-/// A GPU of the planner's list whose large products run at `flops` and memory-bound ops at `bandwidth`.
+/// The profile of a GPU of the planner's list whose large products run at `flops` and whose memory-bound ops
+/// run at `bandwidth`.
 inline DeviceProfile made_gpu_profile(const std::string& device, double flops, double bandwidth) {
   DeviceProfile profile = made_profile({.matrix_rate = flops,
                                         .bandwidth = bandwidth,

@@ -79,7 +79,7 @@ TEST(FitRates, StaysWithinTheBounds) {
   EXPECT_EQ(fitting.fit(made_profile({.backward = 0.1}).points).coefficients.flash_backward, 0.5);  // a bound
 }
 
-// The only point of its kind is predicted by the rates from before the fit.
+// The only point of a kind is predicted with the rates from before the fit.
 TEST(LeftOut, HasNotSeenThePointThatItPredicts) {
   const Fitting fitting;
   const std::vector<ProfilePoint> points = {
@@ -96,7 +96,8 @@ ProfilePoint product(const char* form, int64_t rows, double seconds) {
   return point;
 }
 
-// Two forms of one product, each of which would predict the other: the rates from before the fit remain.
+// Each form of a product would predict the other, so both are left out together and the rates from before the
+// fit remain.
 TEST(LeftOut, HasNotSeenAnotherFormOfTheSameProduct) {
   const Fitting fitting;
   const std::vector<ProfilePoint> points = {product("forward", 512, 1e-2),
@@ -108,7 +109,7 @@ TEST(LeftOut, HasNotSeenAnotherFormOfTheSameProduct) {
     EXPECT_NEAR(seconds / before[0], 1, 0.05);
 }
 
-// As many sizes of products as a file may have: a separate fit for each would take minutes.
+// As many sizes of products as a file may have: a separate fit for each size would take minutes.
 TEST(LeftOut, OfManySizesMakesNoMoreThanAFewHundredFits) {
   const Fitting fitting;
   std::vector<ProfilePoint> points;
@@ -121,8 +122,8 @@ TEST(LeftOut, OfManySizesMakesNoMoreThanAFewHundredFits) {
   };
   const std::vector<double> all = left_out(points, fitting.before, fitting.rates, constant);
   EXPECT_EQ(std::count(all.begin(), all.end(), 1e-3), static_cast<std::ptrdiff_t>(kMostPoints));
-  // No step helps: each fit tries both directions of each rate with every step, 9 in the first fit and 6 in
-  // the others.
+  // No step improves the loss: each fit tries both directions of each rate with every size of step, of which
+  // the first fit has 9 and the others 6.
   const size_t a_fit = 2 * fitting.rates.size() * 9 + 2;
   EXPECT_LT(prices, (kMostFits + 1) * a_fit);
 }
@@ -154,8 +155,8 @@ TEST(FittedRates, OfAGpuAreThePlannersCoefficientsWithinTheirBounds) {
   EXPECT_EQ(fitted_rates(h100, true, nullptr).size(), 5u) << "scores that are kept";
 }
 
-// Two points of one kind are predicted at 1.44 times their time and correctly, one of another kind at half
-// its time: the kinds' logarithmic means are those of 1.2 and of 2.
+// Of two points of one kind, one is predicted at 1.44 times its time and one correctly: their geometric mean
+// is 1.2. One point of another kind is predicted at half its time: 2.
 TEST(ErrorsOf, CountsEachKindTheSame) {
   std::vector<ProfilePoint> points(3);
   points[0].kind = points[1].kind = ProfiledKind::kMemory;

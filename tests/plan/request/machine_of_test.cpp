@@ -22,7 +22,8 @@ Machine of_this_processor(int ranks, int local = 0, std::optional<double> memory
   return machine_of(command, {.world = ranks, .local = local});
 }
 
-// A rank's share is measured briefly, while other tests may run: 64 ranks each have about a 64th of it.
+// 64 ranks each have about a 64th of the processor; only about, since the measurement is short and other
+// tests may run.
 TEST(MachineOf, ItsRanksShareThisProcessor) {
   const Machine one = of_this_processor(1), many = of_this_processor(64), given = of_this_processor(64, 0, 8);
   for (const auto rate : kShared)
@@ -46,7 +47,8 @@ TEST(MachineOf, ADevicesOwnRatesAreEachRanks) {
   for (const auto rate : kShared) EXPECT_EQ(machine.device.*rate, find_accelerator("h100").*rate);
 }
 
-/// Seconds of the best step with this machine's profile, for the same total work of all ranks.
+/// Seconds of the best step with a profile of this machine. The total work does not depend on the number of
+/// ranks.
 double step_with_profile(const std::string& profile, int ranks) {
   PlanCommand command;
   Options options{"autoplan", ""};
@@ -59,7 +61,7 @@ double step_with_profile(const std::string& profile, int ranks) {
   return answered["plans"].as_array()[0]["step_seconds"].as_double();
 }
 
-// A profile measures the whole processor, whatever the number of ranks.
+// A profile measures the whole processor, however many ranks the plan has.
 TEST(MachineOf, ItsRanksShareWhatAProfileMeasured) {
   const double rate = of_this_processor(1).device.float_flops;
   DeviceProfile made = test::made_profile({.matrix_rate = rate / 3,

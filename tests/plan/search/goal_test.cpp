@@ -108,7 +108,7 @@ PlanProblem gpt_2b_in_batches_of_fifteen() {
   return p;
 }
 
-// Every smaller number of whole machines is tried here.
+// The test itself tries every smaller number of whole machines.
 TEST(Scaling, NamesTheFewestWhereMoreDevicesAreSlower) {
   const PlanProblem p = gpt_2b_in_batches_of_fifteen();
   Goal goal{.tokens = 3e11};
@@ -149,7 +149,8 @@ TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
   EXPECT_EQ(with_devices(p, 8).machine.device.memory, 1e9);  // two machines
 }
 
-// The same total work: four ranks of one processor take about as long as one of them.
+// For the same total work, four ranks on one processor take about as long as a single rank that has all of
+// it.
 TEST(WithDevices, MoreRanksOfAProcessorAreNoMoreProcessors) {
   PlanProblem one = test::on_this_processor(8192, 64);
   one.machine.shares_processor = one.machine.shares_memory = true;

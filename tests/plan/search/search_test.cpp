@@ -49,7 +49,7 @@ TEST(Search, PricesEveryLegalCandidateOfTheLargeSpace) {
 TEST(Search, BoundsLoseNoPlanInOtherSpaces) {
   std::vector<PlanProblem> problems = {gpt_22b(64), gpt_22b(8), gpt_175b(64, 128)};
   problems.push_back(gpt_22b(24));
-  problems.back().model.layers = 50;  // uneven
+  problems.back().model.layers = 50;  // an uneven partition
   problems.push_back(gpt_22b(16));
   problems.back().machine.device.memory = 30e9;
   problems.push_back(gpt_22b(128));
@@ -61,7 +61,7 @@ TEST(Search, BoundsLoseNoPlanInOtherSpaces) {
 
 TEST(Search, BoundsLoseNoPlanOfAMixture) {
   std::vector<PlanProblem> problems = {mixtral(64), mixtral(16)};
-  problems.push_back(mixtral(64));  // layers that differ, and scarce memory
+  problems.push_back(mixtral(64));  // dense layers and layers with experts; little memory
   problems.back().model.layer_freq = "[0]*3+[1]*29";
   problems.back().model.shared_ffn = 4096;
   problems.back().model.finish();
@@ -70,7 +70,7 @@ TEST(Search, BoundsLoseNoPlanOfAMixture) {
   problems.back().model.dispatcher = Dispatcher::kFlex;
   problems.back().model.predicted = 1;
   problems.back().software.overlap_exchange = problems.back().software.overlap_tensor = true;
-  problems.push_back(mixtral(64));  // every rule about experts
+  problems.push_back(mixtral(64));  // many rules about experts apply
   problems.back().model.linear_bias = problems.back().model.expert_bias = true;
   problems.back().model.shared_ffn = 4096;
   problems.back().model.shared_overlap = true;
@@ -84,21 +84,21 @@ TEST(Search, BoundsLoseNoPlanOfAMixture) {
   }
 }
 
-// A nested loop over the partitions of 16 devices, by hand: each legal one is examined once.
+// The partitions of 16 devices, counted by hand: each legal one is examined once.
 TEST(Search, LooksAtEveryNumberOfExpertRanks) {
   const PlanProblem p = mixtral(16);
   const Fixed fixed{
       .tensor = 2, .pipeline = 2, .context = 1, .chunks = 1, .micro_batch = 1, .sequence = true};
   const SearchResult all = search_plans(p, fixed, 1, SearchMode::kExhaustive);
-  // Expert 1, 2, 4, 8 by expert-tensor 1, 2 over the 8 ranks of a stage: of 8 partitions only 8 * 2 is too
-  // many.
+  // Expert 1, 2, 4 or 8, with expert-tensor 1 or 2, over the 8 ranks of a stage: of these 8 partitions only 8
+  // * 2 needs too many ranks.
   EXPECT_EQ(all.families, 8);
   EXPECT_EQ(all.rejected.at("W2"), 1);
   // Recomputation of none, attention, or 1 to 16 layers, with ZeRO 0 to 3.
   EXPECT_EQ(all.candidates, 7 * (2 + 16) * 4);
 }
 
-// E1, E2 and E4: what Megatron would not start is not among the plans, and is counted.
+// E1, E2 and E4: partitions that Megatron would refuse are not among the plans, and are counted as rejected.
 TEST(Search, LeavesOutWhatMegatronRefusesOfExperts) {
   PlanProblem p = mixtral(64);
   p.model.dispatcher = Dispatcher::kFlex;
@@ -153,11 +153,11 @@ TEST(Search, CutsExpertsOfOneDataRankToo) {
   EXPECT_LT(least_memory({}), 0.6 * least_memory(Sharding::kNone));
   EXPECT_EQ(search_plans(p, {.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 8}, 1)
                 .closest->candidate.sharding,
-            Sharding::kNone);  // each is on one rank
+            Sharding::kNone);  // each expert is on one rank
 }
 
-// Meta trained it with tp 8, pp 16 and one layer fewer at both ends, at 38 to 43 % of the peak (arXiv
-// 2407.21783).
+// Meta trained Llama 3 405B with tp 8, pp 16 and one layer fewer on the first and the last stage, at 38 to 43
+// % of the peak (arXiv 2407.21783).
 TEST(Search, PlansLlama405BAsItWasTrained) {
   PlanProblem p;
   p.model = llama(126, 16384, 128, 8, 53248, 128256);
@@ -178,7 +178,8 @@ TEST(Search, PlansLlama405BAsItWasTrained) {
   EXPECT_LT(mfu, 0.45);
 }
 
-// R1: each chunk recomputes equally many layers, so 10 and 11 of 12 in three chunks mean all of them.
+// R1: each chunk recomputes equally many layers, so with three chunks, 10 or 11 of 12 recomputed layers mean
+// all 12.
 TEST(Search, ListsNoRunTwice) {
   PlanProblem p = gpt_22b(32);
   p.machine.device = find_accelerator("A100-SXM-40GB");
@@ -209,7 +210,7 @@ TEST(Search, ListsNoRunTwice) {
   EXPECT_LT(priced(6).time.total(), priced(9).time.total());
 }
 
-// With large layers, and with layers that wait for the host of a fast device.
+// For a model with large layers, and for one with layers that wait for the host of a fast device.
 TEST(Search, TimeFallsWithEachRate) {
   PlanProblem small = gpt_22b(16);
   small.model = gpt(12, 4096, 32, 1024, 32000);
@@ -226,7 +227,7 @@ TEST(Search, TimeFallsWithEachRate) {
       }
 }
 
-// One tenth more or less of any rate: more is never slower.
+// With a tenth more of any rate no plan is slower than with a tenth less.
 TEST(Explain, NoPlanIsSlowerWithATenthMoreOfARate) {
   PlanProblem p = gpt_22b(16);
   p.model = gpt(12, 4096, 32, 1024, 32000);
@@ -326,8 +327,8 @@ TEST(Explain, InverseQuestionsAnswerWithWhatFitsAndNoMore) {
   EXPECT_GE(inverse.most_layers, p.model.layers);
 }
 
-/// A device with room for the state and a step of a run, but not for the copy of a save: half of the copy's
-/// 12 bytes per parameter (fp32 masters and two moments) are lacking.
+/// A device with room for a run's state and its step, but not for the copy of an asynchronous save. Half of
+/// the copy's 12 bytes per parameter (fp32 masters and two moments) do not fit.
 PlanProblem without_room_for_the_copy() {
   PlanProblem p = test::on_this_processor(512, 1);
   p.save_copy = RunShape::SaveCopy::kAll;
@@ -367,7 +368,8 @@ PlanProblem large_vocabulary(double gigabytes) {
   return p;
 }
 
-// What the trainer runs is judged by what it allocates, not by the closed forms of the search.
+// Whether a plan for this machine fits is decided by what the trainer allocates, not by the closed forms of
+// the search.
 TEST(Search, ListsNoPlanOfThisMachineThatItsTrainerHasNoRoomFor) {
   for (const double gigabytes : {2.3, 2.819, 3.4})
     for (const SearchMode mode : {SearchMode::kBounded, SearchMode::kExhaustive}) {
@@ -409,7 +411,7 @@ TEST(Explain, AllDevicesMayBeTheLeast) {
   EXPECT_LE(least, 12);
 }
 
-// The same rule applies to other numbers of devices.
+// Searches for other numbers of devices leave out the copy for a save too if nothing fits with it.
 TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   PlanProblem p = without_room_for_the_copy();
   EXPECT_TRUE(simulate_worlds(p, {}, {1}).front().plan);

@@ -15,7 +15,7 @@ double slowest(const std::vector<int>& cut, const std::vector<StageLimit>& stage
   return out;
 }
 
-/// Tries every split.
+/// The time of the slowest stage in the best split, found by trying every split.
 double brute(int layers, const std::vector<StageLimit>& stages, std::vector<int>& cut) {
   if (cut.size() + 1 == stages.size()) {
     if (layers < 1 || layers > stages.back().most) return std::numeric_limits<double>::infinity();

@@ -82,8 +82,8 @@ TEST(HfShape, ReadsDeepSeeksAttentionAndDenseLayers) {
   EXPECT_EQ(shape("DeepSeek-V2-Lite").query_rank, 0);
 }
 
-// transformers 5.23, the defaults of num_experts_per_tok in MixtralConfig, Qwen2MoeConfig, Qwen3MoeConfig,
-// GptOssConfig and DeepseekV3Config; DeepseekV2Config has None.
+// The defaults of num_experts_per_tok in transformers 5.23: MixtralConfig, Qwen2MoeConfig, Qwen3MoeConfig,
+// GptOssConfig and DeepseekV3Config have a number; DeepseekV2Config has None.
 TEST(HfShape, TakesEachFamilysOwnNumberOfExpertsOfAToken) {
   const std::pair<const char*, int> families[] = {{"Mixtral-8x7B", 2},  {"Qwen2-57B-A14B", 4},
                                                   {"Qwen3-30B-A3B", 8}, {"GPT-OSS-120B", 4},
@@ -104,7 +104,7 @@ TEST(HfShape, TakesEachFamilysOwnNumberOfExpertsOfAToken) {
   EXPECT_EQ(parse_hf_shape(json, "config.json").router_topk, 6);
 }
 
-// The same classes' first_k_dense_replace, q_lora_rank and n_shared_experts.
+// The defaults of first_k_dense_replace, q_lora_rank and n_shared_experts in transformers' DeepSeek classes.
 TEST(HfShape, TakesDeepSeeksDefaultsForWhatAFileLeavesOut) {
   const auto without = [](const char* name) {
     const Json whole = published(name);
@@ -142,8 +142,8 @@ TEST(HfShape, RefusesWhatIsNoNumberOrTooLarge) {
               "config.json: \"num_hidden_layers\" is 1000000000, wanted 65536 layers at most");
 }
 
-// DeepSeek-V3's config.json: 4 of 8 groups, scores by a sigmoid, a bias for balance; V2, without its choice
-// of devices, and Kimi K2 have one group.
+// DeepSeek-V3's config.json: 4 of 8 groups, scores by a sigmoid, a bias for balance; Kimi K2 has one group,
+// and so has V2 without its device-limited routing.
 TEST(HfShape, ReadsDeepSeeksRouter) {
   Json json = published("DeepSeek-V3");
   EXPECT_EQ(shape("DeepSeek-V3").router_groups, 8) << "of DeepseekV3Config";
@@ -164,7 +164,7 @@ TEST(HfShape, ReadsDeepSeeksRouter) {
   EXPECT_EQ(parse_hf_shape(json, "config.json").group_topk, 3);
 }
 
-// How weights are stored, and how long positions are reached, does not matter to a plan.
+// A plan depends neither on the quantization of stored weights nor on the scaling of long positions.
 TEST(HfShape, TakesQuantizedWeightsAndScaledPositions) {
   Json json = published("DeepSeek-V3");
   Json rope = Json::object();

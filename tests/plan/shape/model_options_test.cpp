@@ -9,11 +9,11 @@
 namespace megalith {
 namespace {
 
-/// The shape of a line of options, by the planner's own parser.
+/// The shape that the planner's own parser reads from a line of options.
 ModelShape read(const std::string& line) {
   ModelShape shape;
   Options options("test", "Reads.");
-  static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // the plan is the same without it
+  static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // has no effect on a plan
   options.add("Model", shape).fates(kKernels);
   EXPECT_FALSE(options.read(split(line, ' ')));
   options.check();
@@ -62,8 +62,8 @@ TEST(ModelOptions, SayALlamaAgain) {
   expect_said_again(test::mixtral(8).model);
 }
 
-// Megatron's --rotary-base and the like accept only integers, not 1e+06; what it has no option for is left
-// out of its line.
+// Megatron's --rotary-base and similar options accept only integers, not 1e+06. Values for which Megatron has
+// no option are left out of its line.
 TEST(ModelOptions, AreMegatrons) {
   ModelShape m = test::llama(32, 4096, 32, 8, 14336, 32000);
   m.rotary_base = 1e6;

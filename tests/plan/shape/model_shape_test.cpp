@@ -53,7 +53,7 @@ TEST(LayerPattern, IsANumberOrAListAsInMegatron) {
 TEST(ModelShape, CountsTheLayersThatHaveNoExperts) {
   ModelShape m = mixture(7, 8);
   EXPECT_EQ(m.plain_layers(7), 0);
-  m.layer_freq = "3";  // layers 0, 3 and 6 have some
+  m.layer_freq = "3";  // layers 0, 3 and 6 have experts
   m.finish();
   EXPECT_EQ(m.plain_layers(7), 4);
   EXPECT_EQ(m.plain_layers(1, 4), 2);
@@ -137,7 +137,7 @@ TEST(ModelShape, SeveralExpertsOnARankEvenOut) {
   const ModelShape m = mixture(4, 16);
   EXPECT_EQ(m.rank_imbalance(16).high, 1.72);  // one expert each
   EXPECT_NEAR(m.rank_imbalance(4).high, 1 + 0.72 * std::sqrt(12.0 / 15 / 4), 1e-12);
-  EXPECT_EQ(m.rank_imbalance(1).high, 1);  // all tokens are on the one rank
+  EXPECT_EQ(m.rank_imbalance(1).high, 1);  // the one rank has all tokens
   EXPECT_EQ(m.rank_imbalance(4).low, 1);
 }
 
@@ -155,7 +155,7 @@ TEST(ModelShape, ComplainsOfWhatNoMixtureCanBe) {
   EXPECT_NE(complaints(m).find("leaves no layer for --num-experts 8"), std::string::npos);
 }
 
-// A size without a meaning causes a complaint.
+// A size that has no effect in the given model causes a complaint.
 TEST(ModelShape, ComplainsOfSizesThatHaveNoMeaning) {
   ModelShape m = mixture(4, 8);
   m.experts.reset();
@@ -212,7 +212,7 @@ TEST(ModelShape, ComplainsOfChoicesThatHaveNoMeaning) {
   m.latent_attention = true;
   m.kv_channels = 0;
   EXPECT_EQ(complaints(m), "");
-  m.kv_channels = 128;  // as --v-head-dim
+  m.kv_channels = 128;  // equal to --v-head-dim
   EXPECT_EQ(complaints(m), "");
   m.kv_channels = 64;
   EXPECT_EQ(complaints(m),

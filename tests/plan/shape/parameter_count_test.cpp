@@ -9,8 +9,8 @@
 namespace megalith {
 namespace {
 
-// The numbers that the authors of each model state: two to four digits in total, two or three for those per
-// token.
+// The numbers of parameters that the authors of each model state, with two to four digits in total, and two
+// or three digits per token.
 TEST(ParameterCount, OfMixturesIsThePublishedOne) {
   const Json models = load_small(MEGALITH_SOURCE_DIR "/docs/mixtures.json")["models"];
   ASSERT_GE(models.as_object().size(), 10u);
@@ -31,8 +31,8 @@ TEST(ParameterCount, OfMixtralIsThatOfItsWeights) {
 }
 
 // By hand: attention 64*192/2 + 96 + 64*64/2 + 64 and two norms stay with the tensor ranks, the router's 8
-// columns with a bias each are repeated, and of 8 experts of (64*32 + 32) + (32*64 + 64) a rank has 8/4, each
-// split in two except its second bias.
+// columns with a bias each are repeated, and of 8 experts with (64*32 + 32) + (32*64 + 64) parameters a rank
+// has 8/4, each split in two except its second bias.
 TEST(ParameterCount, OfARankHasItsShareOfTheExperts) {
   ModelShape m = test::gpt(2, 64, 4, 32, 512);
   m.experts = 8;
@@ -43,8 +43,9 @@ TEST(ParameterCount, OfARankHasItsShareOfTheExperts) {
   EXPECT_EQ(count.plain_block, 6144.0 + 96 + 2048 + 64 + 256 + 8192 + 128 + 8192 + 64);
 }
 
-// DeepSeek-V3's report: the layer that predicts a further token adds 14 billion parameters, and shares the
-// embedding and the head with the model (685 billion in the files, less twice 0.93, less 671).
+// DeepSeek-V3's report: the files have 685 billion parameters, the model 671. The difference is the layer
+// that predicts a further token, and copies of the embedding and the head (0.93 billion each), which the
+// layer shares with the model.
 TEST(ParameterCount, OfAFurtherPredictionIsALayerMore) {
   const Json models = load_small(MEGALITH_SOURCE_DIR "/docs/mixtures.json")["models"];
   ModelShape m = parse_hf_shape(models["DeepSeek-V3"]["config"], "DeepSeek-V3");

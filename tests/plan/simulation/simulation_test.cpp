@@ -15,7 +15,7 @@ using test::gpt;
 
 constexpr double kFast = 1e24;  // rates so high that only other costs count
 
-/// Devices of a machine whose ops and links have the given rates; the links join all devices.
+/// A machine of `world` devices whose ops and links have the given rates; the links join all devices.
 PlanProblem devices(int world, double flops, double link) {
   PlanProblem p;
   p.model = gpt(8, 256, 4, 128, 512);
@@ -43,8 +43,8 @@ double ring(const PlanProblem& p, double bytes, int ranks) {
   return ring_seconds(bytes, ranks, group_link(p, ranks, 1));
 }
 
-// 1F1B of m microbatches over even stages (Narayanan et al. 2021): it takes (m + stages - 1) microbatches.
-// The embedding and the head, on the outer stages, are small.
+// 1F1B of m microbatches over even stages takes the time of (m + stages - 1) microbatches (Narayanan et al.
+// 2021). The embedding and the head, on the outer stages, are small.
 TEST(Simulation, OfAPipelineTakesItsBubble) {
   const PlanProblem p = devices(4, 1e12, kFast);
   const SimulatedStep step = simulated(p, {.pipeline = 4}, 12);
@@ -55,9 +55,9 @@ TEST(Simulation, OfAPipelineTakesItsBubble) {
   EXPECT_NEAR(interleaved.seconds / interleaved.work, 13.5 / 12, 0.03);
 }
 
-// Messages of [128, 1, 256] fp32, by hand. Both stages' first forward passes cost nothing, so message i + 1
-// comes back when i + 2 have passed in either direction: the fourth after five. Then the table that is tied
-// over both ends is summed.
+// Messages of [128, 1, 256] fp32, by hand. Ops cost nothing, so message i + 1 comes back when i + 2 messages
+// have passed in either direction: the fourth comes back after five. Then the gradient of the embedding
+// table, which both stages hold, is summed.
 TEST(Simulation, OfASlowPipelineIsItsMessages) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.pipeline = 2}, 4);
@@ -77,7 +77,7 @@ TEST(Simulation, OfSlowDataRanksIsTheSumOfTheGradients) {
   EXPECT_NEAR(sharded.seconds / step.seconds, 1, 0.01);
 }
 
-// During a backward pass that takes longer only the last bucket's sum costs time.
+// If the backward pass takes longer than the sums of the buckets, only the last bucket's sum costs time.
 TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
   PlanProblem p = devices(2, 1e9, 1e9);
   p.model.layers = 16;
@@ -87,7 +87,8 @@ TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
   EXPECT_LT(step.rest() / step.seconds, 0.05);
 }
 
-// Two all-reduces of [128, 1, 256] per layer and direction, one after the embedding, one before the head.
+// Two all-reduces of [128, 1, 256] per layer and direction, plus one after the embedding and one before the
+// head.
 TEST(Simulation, OfSlowTensorRanksIsTheirAllReduces) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.tensor = 2}, 1);
@@ -110,7 +111,7 @@ TEST(Simulation, RepeatsItself) {
   EXPECT_EQ(once.pipeline, again.pipeline);
 }
 
-// The closed forms count the same layers on the same device in another way.
+// The closed forms price the same layers on the same device in another way than the simulation.
 TEST(Simulation, IsNearTheClosedFormsUpToManyDevices) {
   PlanProblem p = test::gpt_22b(64);
   p.max_global_batch = 0;
@@ -155,7 +156,7 @@ TEST(TimedBackend, MovesTheClockOfTheStreamThatWorks) {
   compute.fill(x, 0);
   EXPECT_EQ(stream_clock(queue), 3.0);
   EXPECT_EQ(stream_clock(compute), 3.5);
-  compute.wait(queue.record());  // is earlier
+  compute.wait(queue.record());  // an earlier time: the clock stays
   EXPECT_EQ(stream_clock(compute), 3.5);
   const auto plain = make_dry_backend();
   EXPECT_THROW(stream_clock(plain->make_stream()), Error);

@@ -36,7 +36,8 @@ TEST(Timeline, AgreesWithTheTimeModel) {
     const double closed = t.compute + t.recompute + t.tensor_comm + t.bubble;
     const std::vector<PlayedStep> played = play_pipeline(p, plan, plan.candidate.microbatches);
     EXPECT_EQ(static_cast<int64_t>(played.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
-    // Interleaved, and with a head on one stage, stages wait a little longer than the closed form counts.
+    // With interleaving, and with the head on one stage, stages wait a little longer than the closed form
+    // says.
     EXPECT_NEAR(end_of(played) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
   }
 }

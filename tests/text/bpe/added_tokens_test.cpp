@@ -51,8 +51,8 @@ TEST(AddedTokens, TakesWhiteSpaceAlong) {
   EXPECT_EQ(parts(both, " M  M "), "1|1|");
 }
 
-// As in tokenizers 0.23.3: " x" is found although "M" has taken the blank, which then counts as the blank
-// before " x" too.
+// As in tokenizers 0.23.3: " x" is found although "M" has already taken the white space, of which " x" needs
+// the last blank.
 TEST(AddedTokens, MayBeginInWhiteSpaceThatAnotherTook) {
   const AddedTokens added({{.text = "M", .id = 1, .takes_space_after = true}, {.text = " x", .id = 2}});
   EXPECT_EQ(parts(added, "M  xy"), "1|2|y|");

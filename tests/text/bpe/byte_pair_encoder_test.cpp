@@ -90,7 +90,7 @@ TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
   EXPECT_NE(hash(merges), first);
 }
 
-/// Merges of existing tokens, made of a, b and c, each text once, in random order of rank.
+/// Random merges over the letters a, b and c, ranked in random order; no two make the same text.
 std::vector<Merge> random_merges(std::mt19937& random) {
   std::vector<std::string> tokens = {"a", "b", "c"};
   std::map<std::string, int32_t> ids = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
@@ -130,7 +130,7 @@ TEST(BytePairEncoder, MergesManyShortPiecesAsItMergesOne) {
     std::mt19937 random(2);
     for (size_t round = 0; round < 300; ++round) {
       std::vector<Merge> merges = random_merges(random);
-      if (round % 2 == 0) {  // every other time the id can stand for the rank
+      if (round % 2 == 0) {  // every other time, ids can serve as ranks
         std::sort(merges.begin(), merges.end(), [](auto& a, auto& b) { return a.merged < b.merged; });
         // a pair and a rank with only zero bits
         merges.insert(merges.begin(), {0, 0, round % 4 == 0 ? 0 : 255});

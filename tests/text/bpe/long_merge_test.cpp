@@ -24,8 +24,8 @@ std::array<int32_t, 256> identity() {
   return ids;
 }
 
-/// The definition, with ranks as they are looked up: of a pair that appears twice the later one counts, and
-/// if ranks are tokens, all pairs for one token are equal.
+/// Merges by definition, with the encoder's ranks: if a pair appears twice, its later rank counts; with
+/// MergeRanks::kToken, all pairs that make one token have the same rank.
 class Naive {
  public:
   Naive(const std::vector<Merge>& merges, MergeRanks ranks) {
@@ -66,7 +66,7 @@ std::vector<int32_t> bytes_of(std::string_view text) {
 
 struct InWindows {
   std::vector<int32_t> ids;
-  size_t longest = 0;  // tokens handed over at once
+  size_t longest = 0;  // most tokens handed over at once
 };
 
 InWindows in_windows(const BytePairEncoder& encoder, std::string_view text, size_t window) {
@@ -87,8 +87,8 @@ struct Vocabulary {
   MergeRanks ranks = MergeRanks::kOrder;
 };
 
-/// Merges of any existing tokens, in any order of rank, with several ways to one text, some unreachable
-/// tokens, and some with separate ids for the same text.
+/// Random merges of existing tokens, in any order of rank. Several merges may make the same text, with one id
+/// or with different ids, and some tokens cannot be reached.
 Vocabulary random_vocabulary(std::mt19937& random) {
   Vocabulary out;
   out.alphabet = std::string("abcd").substr(0, 1 + random() % 4);
@@ -115,7 +115,7 @@ Vocabulary random_vocabulary(std::mt19937& random) {
   return out;
 }
 
-/// Random letters, repeated periods, or runs.
+/// Random letters, a repeated random text, or runs of one letter.
 std::string random_text(const std::string& alphabet, std::mt19937& random) {
   const auto letter = [&] { return alphabet[random() % alphabet.size()]; };
   const size_t size = 1 + random() % 120;
@@ -171,7 +171,7 @@ TEST(LongMerge, EqualsTheDefinitionWhereATokenIsPartOfItself) {
   }
 }
 
-// Powers of two of a, so that a window's tokens depend on where it begins.
+// Merges that make runs of 2, 4, 8, … times "a", so that a window's tokens depend on where it begins.
 std::vector<Merge> powers(int count) {
   std::vector<Merge> merges;
   for (int32_t i = 0; i < count; ++i) {
@@ -198,7 +198,8 @@ TEST(LongMerge, HandsOverAWindowAtATime) {
   EXPECT_LE(found.longest, 2 * 1024 / 8U);
 }
 
-// 1 2 3 ... n, where each pair joins, the last one first: everything depends on where it ends.
+// Texts 1 2 3 … n, in which each pair of neighbours may join, later pairs first: all tokens depend on where
+// the text ends.
 TEST(LongMerge, WaitsForWhatDecides) {
   std::vector<Merge> merges;
   constexpr int32_t kLetters = 60;
@@ -215,7 +216,7 @@ TEST(LongMerge, WaitsForWhatDecides) {
   }
 }
 
-// Addresses without memory: nothing may be read there.
+// Passes addresses without memory: they must be refused before anything is read there.
 TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
   constexpr size_t kTooMany = WindowMerge::kMaxIds + 1;
   void* const nowhere = ::mmap(nullptr, kTooMany * sizeof(int32_t), PROT_NONE,
@@ -233,7 +234,7 @@ TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
 }
 
 TEST(TokenReach, IsTheLongestTokenThatBeginsWithAnId) {
-  // ab, abc, bc; d stands alone; ba out of "a" in any order of rank
+  // makes ab, abc, bc and bcab, listed in no order; d joins nothing
   const std::vector<Merge> merges = {{256, 'c', 257}, {'a', 'b', 256}, {'b', 'c', 258}, {258, 256, 259}};
   const TokenReach reach(merges);
   EXPECT_TRUE(reach.bounded());

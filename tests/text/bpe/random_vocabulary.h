@@ -11,7 +11,7 @@
 
 namespace megalith::test {
 
-/// A vocabulary of byte-pair merges: the 256 bytes, with ids from `first` on, and what is added.
+/// A vocabulary of byte-pair merges: the 256 bytes, with ids from `first` on, and the tokens that are added.
 struct MergedVocabulary {
   std::vector<std::string> tokens;
   std::vector<BytePairEncoder::Merge> merges;
@@ -31,8 +31,8 @@ struct MergedVocabulary {
     merges.push_back({left, right, merged});
     return merged;
   }
-  /// Tries `n` merges of any tokens, including parts of characters, that stand for at most nine bytes, over
-  /// the bytes of `letters`.
+  /// Tries to add `n` random merges over the bytes of `letters`. They may join parts of characters and make
+  /// tokens of at most nine bytes.
   void add_random(const std::vector<std::string>& letters, int n, std::mt19937& random) {
     std::vector<int32_t> pool;
     for (const std::string& letter : letters)

@@ -50,7 +50,7 @@ TEST(ChatTemplate, RendersAsTransformers) {
   }
 }
 
-// Each gives the same result as jinja2, or is refused by both.
+// Each template gives the same text as in jinja2, or both refuse it.
 TEST(ChatTemplate, EvaluatesAsJinja2) {
   const Json goldens = Json::load(test::test_data("text/goldens/chat_templates.json"));
   for (const Json& one : goldens["expressions"].as_array()) {
@@ -113,7 +113,8 @@ TEST(ChatTemplate, EndsWhereJsonWouldFillTheMemory) {
       "");
 }
 
-// As Python slices and counts, and as transformers declares tojson(x, ensure_ascii, indent).
+// Slices and ranges work as in Python. The parameters are those of transformers' tojson(x, ensure_ascii,
+// indent).
 TEST(ChatTemplate, TakesTheGreatestNumbersAndArgumentsByPlace) {
   EXPECT_EQ(render("{{ [1, 2, 3][1::9223372036854775807]|tojson }}"), "[2]");
   EXPECT_EQ(render("{{ [1, 2, 3][::-9223372036854775807]|tojson }}"), "[3]");
@@ -165,7 +166,7 @@ std::string repeated(int times, std::string_view part) {
   return out;
 }
 
-// x: a mebibyte of text.
+// Sets x to about a mebibyte of text.
 constexpr std::string_view kMebibyte = "{% set x = range(65536)|join('0123456789') %}";
 
 TEST(ChatTemplate, RefusesEveryOperationThatOutgrowsTheMemory) {
@@ -198,7 +199,7 @@ TEST(ChatTemplate, RefusesVariablesThatTakeTooMuchTogether) {
         << source;
 }
 
-// A variable's previous value no longer counts, nor do the values of a loop's variables.
+// A variable's previous value no longer counts, nor do the variables of a loop that has ended.
 TEST(ChatTemplate, CountsWhatVariablesHoldNow) {
   EXPECT_EQ(render(concat(
                 kMebibyte, "{% set ns = namespace(x=x) %}{% for i in range(300) %}{% set y = x %}",
@@ -214,7 +215,8 @@ TEST(ChatTemplate, RefusesValuesNestedTooDeeply) {
               "t.json: chat template, line 1: a value nested more than 1200 levels deep");
 }
 
-// The depth of a chain is the length of its tag: not too much for the stack, and no slower than its length.
+// A chain is nested as deep as its tag is long. It must not exhaust the stack, and must take time linear in
+// its length.
 TEST(ChatTemplate, EvaluatesLongChains) {
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " + 1"), " }}")), "991");
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " <= 1"), " }}")), "True");
@@ -222,7 +224,7 @@ TEST(ChatTemplate, EvaluatesLongChains) {
   EXPECT_EQ(render(concat("{{ 'a'", repeated(490, ".strip()"), " }}")), "a");
   EXPECT_EQ(render(concat("{{ 1", repeated(990, " if 1"), " }}")), "1");
   EXPECT_EQ(render(concat("{{ 'a'", repeated(600, "[0]"), " }}")), "a");
-  // In the pairs of a chain each operand appears twice, which doubled from level to level.
+  // A comparison that copied its operands would double the work at each level.
   EXPECT_EQ(render(concat("{{ ", repeated(60, "(0 == "), "0", repeated(60, " == 0)"), " }}")), "False");
   EXPECT_EQ(render(concat("{{ ", repeated(61, "(0 == "), "0", repeated(61, " == 0)"), " }}")), "True");
 }
@@ -234,7 +236,7 @@ TEST(ChatTemplate, EndsWhereEachStepIsLong) {
       "t.json: chat template, line 1: the template does not end");
 }
 
-// Texts in which a search that starts again at each character would take hours.
+// On these texts, a search that starts again at each character would take hours.
 TEST(ChatTemplate, SearchesInLinearTime) {
   EXPECT_EQ(
       render(
@@ -244,7 +246,7 @@ TEST(ChatTemplate, SearchesInLinearTime) {
       "False 1 2097152 0");
 }
 
-// jinja2 looks up attributes by their whole names.
+// jinja2 compares whole names: a member "get items" is not an attribute.
 TEST(ChatTemplate, KnowsAttributesFromMembersThatLookLikeThem) {
   EXPECT_EQ(render("{% set x = {'get items': 1} %}{{ x['get items'] }}{{ x['keys pop'] is defined }}"),
             "1False");

@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Bytes as their own ids, and the tokens "ab" and "abc", which merging may or may not reach.
+/// Bytes, each with its value as id, and the tokens "ab", which a merge makes, and "abc", which no merge
+/// makes.
 ByteLevelModel small_model() {
   ByteLevelModel model;
   model.name = "small";
@@ -65,12 +66,12 @@ TEST(ByteLevelTokenizer, GivesTheSameIdsForWhateverTextIsExpected) {
     ByteLevelTokenizer tokenizer(small_model());
     tokenizer.expect(bytes);
     EXPECT_EQ(test::encode(tokenizer, text), right);
-    tokenizer.expect(0);  // too late: what was learned stays
+    tokenizer.expect(0);  // too late to change the cache
     EXPECT_EQ(test::encode(tokenizer, text), right);
   }
 }
 
-/// Pretokens of all sizes around that of a giant: one letter, periods, blanks, with and without borders.
+/// Repeated short strings with and without borders, as pretokens of all sizes around that of a giant.
 std::string giants(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",       "he",       "-", " ", "\u65e5\u672c",
                                                   "\u0434a", "x\u6c34he"};
@@ -88,7 +89,7 @@ TEST(ByteLevelTokenizer, EncodesGiantPretokensAsOthers) {
   for (const bool whole : {false, true}) {
     ByteLevelModel model = read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"));
     model.ignore_merges = whole;
-    model.tokens.emplace_back("hehe");  // which no merge reaches
+    model.tokens.emplace_back("hehe");  // no merge makes it
     const BytePairEncoder encoder(model.byte_ids, model.merges);
     const ByteLevelTokenizer tokenizer(model);
     std::mt19937 random(22);

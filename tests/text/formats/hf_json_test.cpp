@@ -168,7 +168,7 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   expect_refusal({"model.unk_token is \"<none>\""});
 }
 
-// Hugging Face ignores unknown members: a misspelt one changes ids silently.
+// Hugging Face ignores unknown members, so a misspelt name would change ids silently.
 TEST_F(HfJson, RefusesMembersThatItDoesNotKnow) {
   const Json good = root_;
   for (Json* const object : {&root_, &model()})
@@ -200,7 +200,7 @@ TEST_F(HfJson, MayLeaveIdsOut) {
   const std::vector<int32_t> ids = encode(*read(), "harbour!");
   for (auto& [text, id] : member(model(), "vocab").as_object())
     if (text == "!") id = Json(800);
-  added().push_back(token("<|user|>", 700));  // the number of tokens, whatever their ids are
+  added().push_back(token("<|user|>", 700));  // the next id is the number of tokens, whatever their ids are
   const auto tokenizer = read();
   std::vector<int32_t> wanted = ids;
   std::replace(wanted.begin(), wanted.end(), 1, 800);
@@ -225,7 +225,7 @@ TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
   expect_refusal({"added_tokens[1].content"});
 }
 
-// As Hugging Face tokenizers 0.23, which ignores unknown members.
+// Hugging Face tokenizers 0.23 also refuses these, and ignores unknown members.
 TEST_F(HfJson, RefusesAddedTokensThatLackAMember) {
   added().push_back(token("<|user|>", 700));
   added().as_array()[1].set("comment", "x");

@@ -10,7 +10,7 @@ std::string hf_golden(const std::string& name) {
   return test::test_data("text/goldens/hf/" + name);
 }
 
-/// [text, ids, decoded] of Hugging Face tokenizers (tools/golden/make_tokenizers.py).
+/// Goldens made with Hugging Face tokenizers: [text, ids, decoded text] (tools/golden/make_tokenizers.py).
 class HfGoldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
@@ -70,7 +70,7 @@ TEST(HfTokenizer, EncodesALongTextAsItsParts) {
   for (const char* name : {"deepseek-v3/tokenizer.json", "deepseek-llm.json", "llama2.json", "qwen2.json"}) {
     const auto tokenizer = read_hf_tokenizer(hf_golden(name), {.around = false});
     const std::string part = "W\u00f6rter 12345 und \u65e5\u672c\u8a9e, so -- it's #5 ... fine";
-    // Parts that begin with a blank and a letter are cut there by all of these.
+    // All of these tokenizers cut before a blank that a letter follows.
     const std::vector<int32_t> first = test::encode(*tokenizer, part);
     const std::vector<int32_t> next = [&] {
       std::vector<int32_t> two = test::encode(*tokenizer, part + " " + part);
@@ -86,8 +86,8 @@ TEST(HfTokenizer, EncodesALongTextAsItsParts) {
   }
 }
 
-/// The golden's tokenizer with an additional step in its normalizer, for a text of two characters that never
-/// occurs, so that a text has to be normalized as a whole.
+/// The golden's tokenizer with one more normalizer step. It replaces two characters that never occur, but
+/// makes it necessary to normalize a text as a whole.
 std::unique_ptr<Tokenizer> normalizing_at_once(const test::TempDir& dir, const std::string& name) {
   Json json = Json::load(hf_golden(name));
   Json steps = Json::array();
@@ -102,7 +102,7 @@ std::unique_ptr<Tokenizer> normalizing_at_once(const test::TempDir& dir, const s
   return read_hf_tokenizer(dir / "tokenizer.json", {.around = true});
 }
 
-/// Words, blanks, marks, unknown characters and added tokens, with giants of each kind.
+/// Words, blanks, marks, unknown characters and added tokens, each also repeated until it is a giant.
 std::string long_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {
       "a",          "he",   " ",  "  ",     "\xE2\x96\x81", "in", "\xE2\x96\x81 the", "r", "\xD0\xBB\xD0\xBE",

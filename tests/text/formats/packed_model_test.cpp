@@ -132,7 +132,7 @@ TEST(PackedModel, RefusesTablesThatNoModelHas) {
   EXPECT_FALSE(with_slots(slot(size, 0, 0)));
   EXPECT_FALSE(with_slots(slot(0, size, 0)));
   EXPECT_FALSE(with_slots(slot(0, 0, size)));
-  EXPECT_FALSE(fits([&](ByteLevelTables& t) {  // a lookup in it never ends
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) {  // a lookup in these buckets never ends
     t.merges.buckets =
         SharedArray(std::vector<Bucket>(4, {{slot(1, 1, 1), slot(1, 1, 1), slot(1, 1, 1), 0}}));
   }));
@@ -180,7 +180,8 @@ TEST(PackedModel, IsSafeToReadWhenDamaged) {
   EXPECT_GT(read, 0u);
 }
 
-/// Merges of a vocabulary of 24,255 tokens, the first 256 of which are bytes: large enough to be kept.
+/// Merges of a vocabulary of 24,255 tokens, the first 256 of which are bytes: files large enough to be
+/// cached.
 std::vector<std::pair<std::string, std::string>> many_merges() {
   std::vector<std::pair<std::string, std::string>> merges;
   std::mt19937 random(9);
@@ -205,7 +206,7 @@ std::vector<std::string> alphabet() {
   return tokens;
 }
 
-/// A kind of tokenizer files whose results are kept.
+/// A kind of tokenizer files whose model is cached.
 struct Kind {
   const char* name;
   std::vector<std::string> files;  // files that are read
@@ -229,7 +230,7 @@ void write_gpt2(const test::TempDir& dir) {
   write_file(dir / "merges.txt", merges);
 }
 
-/// LLaMA-3's way, with a normalizer and a token before each text.
+/// A tokenizer.json like LLaMA-3's, with a normalizer and a token before each text.
 void write_hf(const test::TempDir& dir) {
   Json root = Json::load(test::test_data("text/goldens/hf/llama3.json"));
   Json vocab = Json::object(), merges = Json::array();
@@ -358,10 +359,10 @@ class KeptTokenizer : public testing::TestWithParam<size_t> {
 };
 
 TEST_P(KeptTokenizer, IsTheSameInLaterRuns) {
-  expect_same();  // makes it
+  expect_same();  // stores the model
   ASSERT_EQ(kept().size(), 1U);
   const auto written = std::filesystem::last_write_time(kept()[0]);
-  expect_same();  // reads it
+  expect_same();  // reads the stored model
   EXPECT_EQ(std::filesystem::last_write_time(kept()[0]), written);
   EXPECT_EQ(kept().size(), 1U);
 }
@@ -386,7 +387,7 @@ TEST_P(KeptTokenizer, IsMadeAgainWhenAFileOrASettingChanges) {
   make();
   size_t count = kept().size();
   for (const std::string& file : kind_.files) {
-    write_file(dir_ / file, read_file(dir_ / file) + "\n");  // changes only the file
+    write_file(dir_ / file, read_file(dir_ / file) + "\n");  // changes the file but not its meaning
     expect_same();
     EXPECT_EQ(kept().size(), ++count);
   }
@@ -406,8 +407,9 @@ TEST_P(KeptTokenizer, NeedsNoFolder) {
 INSTANTIATE_TEST_SUITE_P(Kinds, KeptTokenizer, testing::Values(0, 1, 2),
                          [](const auto& kind) { return std::string(kinds()[kind.param].name); });
 
-/// The same length and the same XXH64: a change of one word of a lane of the hash is cancelled by a change of
-/// its next one (in Collet's specification, each 32 bytes add 8 to each of four lanes).
+/// Two sources of the same length and XXH64 have different cache files. To make them, a change of one word of
+/// a lane of the hash is cancelled by a change of the lane's next word (in Collet's specification, each 32
+/// bytes add 8 to each of four lanes).
 TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F;
   const auto in_lane = [&](uint64_t lane, uint64_t word) {

@@ -61,7 +61,7 @@ TEST(TikToken, TakesOtherSpecialTokensAsMegatron) {
   std::vector<std::string> twice = names;
   twice.push_back("<s>");
   test::expect_error(ErrorKind::kUsage, {"\"<s>\" appears twice"}, reading(twice, 20));
-  twice.back() = "<SPECIAL_9>";  // number 8, so that number 9 is another
+  twice.back() = "<SPECIAL_9>";  // the name of number 9, given to number 8
   test::expect_error(ErrorKind::kUsage, {"\"<SPECIAL_9>\" appears twice"}, reading(twice, 20));
 }
 

@@ -11,7 +11,7 @@ std::string decode(std::vector<D::Step> steps, std::vector<std::string> tokens) 
   return TokenDecoder(std::move(steps)).decode(std::move(tokens));
 }
 
-// Each as Hugging Face tokenizers' decoders do it.
+// The expected texts are those of Hugging Face tokenizers' decoders.
 TEST(TokenDecoder, DoesEachStep) {
   EXPECT_EQ(decode({}, {"a", "b"}), "a b");
   EXPECT_EQ(decode({D::Fuse{}}, {"a", "b"}), "ab");

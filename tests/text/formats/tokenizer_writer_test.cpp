@@ -36,7 +36,7 @@ TEST(WriteTokenizer, TellsTransformersWhatTheTokensAreFor) {
   EXPECT_EQ(tokenizer->eod(), 0);
 }
 
-// So many that searching all of them for each would take minutes.
+// There are so many special tokens that searching all of them for each would take minutes.
 TEST(WriteTokenizer, KnowsTheIdsOfManySpecialTokens) {
   constexpr int kMany = 300000, kOthers = 256;
   TrainedBpe many;

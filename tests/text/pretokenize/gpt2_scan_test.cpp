@@ -12,7 +12,7 @@ struct Kernel {
   FindGpt2 find;
 };
 
-/// Those that this processor runs.
+/// The kernels that this processor can run.
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out;
   for (const Isa isa : test::runnable_isas()) {

@@ -10,13 +10,14 @@
 #include "libcore/base/utf8.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 
-/// What the tests of the kernels that find pretokens have in common.
+/// Helpers for the tests of the kernels that find pretokens.
 namespace megalith {
 
 using Ends = std::vector<size_t>;
 
-/// Finds at most `room` ends at a time, in a block of memory of exactly the text's size, so that the address
-/// sanitizer detects a byte read too far.
+/// The ends of the pretokens that `find` finds in `text`, at most `room` of them at a time. The text is
+/// copied to a block of memory of exactly its size, so that the address sanitizer detects a byte read too
+/// far.
 inline Ends found(const FindPretokens& find, std::string_view text, size_t room = 4096) {
   const std::vector<char> copy(text.begin(), text.end());
   std::vector<uint32_t> buffer(room);
@@ -36,7 +37,8 @@ inline std::string utf8(uint32_t code) {
   return out;
 }
 
-/// Each byte belongs to one pretoken, whatever the bytes are. `kernels`: name and function of each.
+/// Expects that each byte of random bytes belongs to one pretoken. `kernels`: the name and function of each
+/// kernel.
 template <class Kernels>
 void expect_all_bytes_found(const Kernels& kernels) {
   std::mt19937 random(4);

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-/// The pretokens with a bar between them.
+/// The pretokens of `text`, joined by bars.
 std::string cut(const std::vector<SplitPattern>& patterns, const std::string& text) {
   std::vector<std::string> pieces;
   for_each_pretoken(pretokenizer(patterns), text,
@@ -47,7 +47,7 @@ TEST(SplitPattern, CutsPiecesOfPieces) {
 }
 
 TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
-  // Pretokens longer than what is examined at once, whose ends are inside characters.
+  // Pretokens longer than the parts in which a text is examined; the parts end inside characters.
   const std::vector<SplitPattern> patterns = {digits_pattern(true), *split_pattern("\\s?\\p{L}+"),
                                               *split_pattern("\\s+$")};
   std::string text, wanted;
@@ -63,8 +63,8 @@ TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
   EXPECT_EQ(cut(patterns, text), wanted);
 }
 
-// With another name the first pattern is treated like any other, and the three are applied one after the
-// other.
+// With another name, the first pattern is not recognized as DeepSeek-V3's, so the three are applied one after
+// the other.
 TEST(SplitPattern, CutsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
   const std::vector<SplitPattern> together = {
       *split_pattern("\\p{N}{1,3}"), *split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),

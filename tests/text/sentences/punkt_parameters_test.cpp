@@ -18,12 +18,12 @@ const std::string kModel = "text/goldens/punkt/tokenizers/punkt_tab/english";
 
 TEST(PunktParameters, AreThoseOfTheFiles) {
   const PunktParameters found = read_punkt_parameters(test::test_data(kModel));
-  EXPECT_EQ(found.abbreviations.size(), 28U);  // as the script counted
+  EXPECT_EQ(found.abbreviations.size(), 28U);  // as counted by the script
   EXPECT_EQ(found.sentence_starters.size(), 6U);
   EXPECT_EQ(found.collocations.size(), 97U);
   EXPECT_EQ(found.contexts.size(), 90U);
   EXPECT_TRUE(found.abbreviations.contains("π.χ"));
-  EXPECT_TRUE(found.sentence_starters.contains("yesterday"));  // the last line, without an end
+  EXPECT_TRUE(found.sentence_starters.contains("yesterday"));  // the last line, which has no line end
   EXPECT_TRUE(found.collocations.contains("z.b\tist"));
   EXPECT_EQ(found.hash.size(), 64U);
 }

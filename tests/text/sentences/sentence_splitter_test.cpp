@@ -25,7 +25,7 @@ Sentences split(const SentenceSplitter& splitter, std::string_view text) {
   return out;
 }
 
-// tools/golden/make_sentences.py
+// The golden is made by tools/golden/make_sentences.py.
 TEST(SentenceSplitter, CutsAsNltkDoes) {
   const SentenceSplitter drop = splitter(Blanks::kDrop), keep = splitter(Blanks::kKeep);
   const Json golden = Json::load(test::test_data("text/goldens/punkt/sentences.json"));
@@ -42,7 +42,7 @@ TEST(SentenceSplitter, CutsAsNltkDoes) {
   }
 }
 
-// By hand, from the rules.
+// The expected sentences were derived by hand from the rules.
 TEST(SentenceSplitter, KeepsAbbreviationsAndTakesQuotesAlong) {
   EXPECT_EQ(split(splitter(Blanks::kDrop), " Dr. Adams left (at last.)  \"Why?\" It rained.\n"),
             (Sentences{" Dr. Adams left (at last.)", "\"Why?\"", "It rained."}));

@@ -11,7 +11,8 @@
 namespace megalith {
 namespace {
 
-// The golden distinguishes letters (L), numbers (N) and white space (S), as its ByteLevel pre-tokenizer does.
+// The golden distinguishes letters (L), numbers (N) and white space (S), as Hugging Face's ByteLevel
+// pre-tokenizer does.
 char class_of(CharKind kind) {
   if (KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter).has(kind)) return 'L';
   return kind == CharKind::kNumber ? 'N' : kind == CharKind::kSpace ? 'S' : '-';

@@ -16,7 +16,7 @@ std::string nfc(std::string_view text) {
   return std::string(to_nfc(text, storage));
 }
 
-// Each as Hugging Face tokenizers' NFC does it.
+// The expected texts are those of Hugging Face tokenizers' NFC.
 TEST(Nfc, Composes) {
   EXPECT_EQ(nfc("e\u0301"), "\u00e9");
   EXPECT_EQ(nfc("x e\u0301y e\u0301"), "x \u00e9y \u00e9");
@@ -41,7 +41,7 @@ TEST(Nfc, LeavesWhatItsUnicodeDoesNotKnow) {
 }
 
 TEST(Nfc, IsThatOfHuggingFaceForEveryCodePoint) {
-  // tools/golden/make_nfc.py
+  // The golden is made by tools/golden/make_nfc.py.
   std::string all;
   for (uint32_t code = 0; code < 0x110000; ++code) {
     if (code >= 0xD800 && code < 0xE000) continue;

@@ -16,7 +16,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Each as Python's str.lower() gives it.
+// The expected texts are those of Python's str.lower().
 TEST(PunktChars, LowersAsPythonDoes) {
   EXPECT_EQ(lower(""), "");
   EXPECT_EQ(lower("ABC xyz [@`{"), "abc xyz [@`{");
@@ -30,7 +30,7 @@ TEST(PunktChars, LowersAsPythonDoes) {
   EXPECT_EQ(lower("1\u03a3"), "1\u03c3");
 }
 
-// tools/golden/make_sentences.py
+// The golden is made by tools/golden/make_sentences.py.
 TEST(PunktChars, AreThoseOfPythonForEveryCodePoint) {
   std::string all;
   for (uint32_t code = 0; code < 0x110000; ++code) {

@@ -37,7 +37,7 @@ TEST(MockData, CountsUpInDocumentsThatEnd) {
     }
     EXPECT_EQ(sample.mask[i], 1);
   }
-  EXPECT_GE(ends, 1);  // no document is longer than 4096
+  EXPECT_GE(ends, 1);  // a document has at most 4096 tokens
 }
 
 TEST(MockData, IsTheSameEachTimeAndOtherForEachSamplePartAndSeed) {

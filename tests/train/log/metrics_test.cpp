@@ -159,8 +159,8 @@ TEST(RunLog, ContinuesInTheSameFile) {
   EXPECT_EQ(lines_of(path).size(), 2U);
 }
 
-// A kill, or a full disk, leaves the beginning of a line, to which the next run's first line would be
-// appended.
+// A kill or a full disk leaves the beginning of a line. Without its removal the next run's first line would
+// be appended to it.
 TEST(RunLog, TakesTheBeginningOfALineAway) {
   const test::TempDir dir;
   const std::string path = dir / "run.jsonl";

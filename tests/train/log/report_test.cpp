@@ -33,7 +33,7 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
 }
 
-// A run would append its figures to the file, and could not read them at its end.
+// Otherwise a run would append its figures to a file that it cannot read at its end.
 TEST(Report, WantsFiguresInTheFileThatARunResumesWith) {
   const test::TempDir dir;
   check_figures(dir / "absent");

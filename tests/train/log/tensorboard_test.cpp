@@ -98,7 +98,7 @@ TEST(EventWriter, NamesTheFolderThatCannotBeMade) {
   EXPECT_THROW(EventWriter(folder / "file/tb", 0), Error);
 }
 
-// The checks' private environment (tools/setup), or the Python that MEGALITH_PYTHON names.
+// The Python that MEGALITH_PYTHON names, or that of the checks' private environment (tools/setup).
 std::string python() {
   if (const char* given = std::getenv("MEGALITH_PYTHON")) return given;
   const std::string own = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";

@@ -27,14 +27,14 @@ inline void set_family(ModelConfig& model, const Family& family) {
   model.linear_bias = false;
 }
 
-/// How the ranks share the work.
+/// How ranks share the work of a run.
 struct Layout {
   const char* name;
   int tensor = 1, pipeline = 1, context = 1, data = 1;
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
-  int layers_per_chunk = 0;                       // 0: not interleaved
-  std::vector<std::string> pipeline_layers = {};  // empty: even
+  int layers_per_chunk = 0;                       // 0: no interleaving
+  std::vector<std::string> pipeline_layers = {};  // empty: split evenly
   Recompute recompute = Recompute::kNone;
 };
 inline void PrintTo(const Layout& layout, std::ostream* out) {
@@ -59,7 +59,7 @@ inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   return config;
 }
 
-/// With 2 to 8 ranks, for four layers and 8 samples per step.
+/// Layouts of 2 to 8 ranks for a model of four layers and 8 samples per step.
 inline const std::vector<Layout>& layouts() {
   static const std::vector<Layout> kLayouts = {
       {.name = "tp2", .tensor = 2},
@@ -108,7 +108,7 @@ inline const std::vector<Layout>& layouts() {
   return kLayouts;
 }
 
-/// Every layout of both families, with a gtest name for each.
+/// Every layout for both families, with a gtest name for each.
 using FamilyLayout = std::pair<Family, Layout>;
 inline std::vector<FamilyLayout> family_layouts() {
   std::vector<FamilyLayout> all;

@@ -121,7 +121,8 @@ TEST_P(Layouts, TrainAsOneRankDoes) {
   expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
 }
 
-// A pipeline changes the order of no sum; a table tied over its ends adds the two ends' gradients.
+// A pipeline does not change the order of any sum, except that a table tied over its ends adds the gradients
+// of both ends. This model has no tied table.
 TEST(Pipeline, OfAnUntiedModelIsBitwiseOneRank) {
   for (const Layout& layout : {Layout{.name = "pp2", .pipeline = 2},
                                Layout{.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1}}) {
@@ -203,10 +204,10 @@ TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
                 whole.loss, kFewRoundings, "loss");
 }
 
-// Activations and their gradients are rounded to fp16, so a sum in another order may round to a neighbour,
-// 2^-11 away; a loss is the mean over 96 tokens whose errors differ. The first steps overflow: if all layouts
-// and ranks skip the same ones, the ranks agree on skipping (a rank that skipped alone would hold other
-// weights).
+// Activations and their gradients are rounded to fp16, so a sum in another order may be rounded to a
+// neighbouring value, 2^-11 away. A loss is the mean over 96 tokens, whose errors differ. The first steps
+// overflow: if all layouts and ranks skip the same ones, the ranks agree on skipping (a rank that skipped
+// alone would hold other weights).
 TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   constexpr double kFp16Rounding = 1e-3;
   const auto in_fp16 = [](PretrainConfig config) {
@@ -282,7 +283,7 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
     }
 }
 
-// The masters have more precision than their rounded values.
+// The masters have more precision than the 16-bit values rounded from them.
 TEST(Resume, InFp32OfA16BitRunTakesTheMasters) {
   const TempDir dir;
   PretrainConfig config = config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = Sharding::kOptimizer});

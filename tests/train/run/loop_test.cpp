@@ -39,7 +39,7 @@ class Loop : public testing::Test {
   }
   ~Loop() override { set_log_sink(before_); }
 
-  /// tiny_config() with --save and --load in `folder`, and its figures next to it.
+  /// tiny_config() with --save and --load in `folder` and the figures next to that folder.
   PretrainConfig config(const std::string& folder) const {
     PretrainConfig c = tiny_config();
     c.checkpoint.save = c.checkpoint.load = dir_ / folder;
@@ -67,7 +67,8 @@ class Loop : public testing::Test {
   fs::path checkpoint(const std::string& folder, int64_t iteration) const {
     return dir_.path() / folder / iteration_folder(iteration);
   }
-  /// Compares every tensor's bytes and the state, but not the options.
+  /// Compares the bytes of every tensor and the state, but not the options, of the checkpoints of `a` and
+  /// `b`.
   void expect_same_checkpoint(const std::string& a, const std::string& b, int64_t iteration) const {
     const CheckpointReader left(checkpoint(a, iteration)), right(checkpoint(b, iteration));
     EXPECT_EQ(left.text(kStateFile), right.text(kStateFile));
@@ -81,7 +82,7 @@ class Loop : public testing::Test {
       EXPECT_EQ(x, y) << tensor.name;
     }
   }
-  /// The figures that a step computes, without those of the clock.
+  /// The figures that a step computes; times are left out.
   static std::vector<std::string> computed(const std::vector<Json>& lines) {
     std::vector<std::string> out;
     for (const Json& line : lines) {
@@ -183,10 +184,11 @@ TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
   EXPECT_GE(good, 10);
   EXPECT_TRUE(logged("| loss scale: "));
   const Json state = Json::parse(read_file(checkpoint("parts", 3) / kStateFile), "state");
-  EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // three overflows of two allowed
+  EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // 3 overflows, 2 were allowed
 }
 
-// A model whose gradients only overflow under the scale is healthy; a model that is lost is not.
+// A model whose gradients overflow only under a large scale is healthy and goes on. A model that is lost ends
+// the run.
 TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   PretrainConfig c = config("run");
   c.train.fp16 = true;
@@ -307,7 +309,7 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     const std::string name = number == SIGTERM ? "term" : "usr1";
     DataSets data = tiny_data();
     data.train.read = [number](int64_t index, const SampleView& out) {
-      if (index == 4 * 7 + 1) std::raise(number);  // of step 8, read during step 7
+      if (index == 4 * 7 + 1) std::raise(number);  // a sample of step 8, read during step 7
       tiny_sample(index, out);
     };
     const PretrainResult stopped = train(config(name), data, nullptr);
@@ -356,7 +358,7 @@ TEST_F(Loop, ReadsOtherValidationSamplesEachTime) {
     asked.push_back(index);
     tiny_sample(index, out);
   };
-  data.valid.size = 20;  // of 5 * 2 * 4 wanted: then starts over
+  data.valid.size = 20;  // of the 40 that 5 evaluations of 2 batches of 4 want: starts over after 20
   train(config("run"), data, nullptr);
   ASSERT_EQ(asked.size(), 40U);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i % 20));
@@ -371,7 +373,7 @@ TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyGoOn) {
   const std::string what = complaint(c, ErrorKind::kData);
   EXPECT_NE(what.find("were not finite"), std::string::npos) << what;
   EXPECT_NE(what.find("iterations 3 to 5"), std::string::npos)
-      << what;  // the first has rate 0, the second ruins it
+      << what;  // the first step has rate 0, the second ruins the model
   EXPECT_NE(what.find("samples 8 to 19"), std::string::npos) << what;
   EXPECT_TRUE(logged("warning: iteration 3 is skipped: loss "));
   EXPECT_FALSE(fs::exists(checkpoint("run", 5)));

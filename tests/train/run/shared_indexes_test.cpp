@@ -28,8 +28,8 @@ TEST(SharedIndexes, AreMadeByTheFirstRankOfEachMachine) {
     const auto rank = static_cast<size_t>(world.rank());
     folders[rank] = indexes.folder();
     makes[rank] = indexes.makes();
-    EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;  // alone: it needs none
-    world.exchange({});  // no folder is removed before all have looked
+    EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;  // rank 4 is alone and needs none
+    world.exchange({});  // no folder is removed before all ranks have looked
   });
   EXPECT_EQ(makes, (std::vector<int>{1, 1, 0, 0, 1}));
   EXPECT_EQ(folders[0], folders[3]);

@@ -32,7 +32,7 @@ inline PretrainConfig tiny_config() {
   return config;
 }
 
-/// Sample `index`: a noisy cycle of ids from which a model can learn.
+/// Writes sample `index`: a noisy cycle of ids that a model can learn.
 inline void tiny_sample(int64_t index, const SampleView& out) {
   uint64_t noise = static_cast<uint64_t>(index) * 0x9E3779B97F4A7C15ULL + 1;
   auto next = [&](int32_t id) {

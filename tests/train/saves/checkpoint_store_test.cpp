@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// Formats that cannot be written are refused by the options, which say what to give instead.
+// The options refuse formats that cannot be written, and say what to give instead.
 TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
   for (const auto& [name, format] : enum_names(CheckpointFormat{})) {
     if (!traits_of(format).refusal) {
@@ -31,7 +31,8 @@ TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
   }
 }
 
-// One folder may hold several formats: ours comes first, and a number means a pair.
+// A folder may hold checkpoints in several formats: ours is found first, but --checkpoint NUMBER finds a
+// pair.
 TEST(CheckpointStores, AreAskedInTheirOrder) {
   const test::TempDir dir;
   PretrainConfig config = test::tiny_config();

@@ -32,7 +32,7 @@ using test::Fault;
 using test::FaultWatch;
 using test::TempDir;
 
-constexpr int64_t kStart = 2, kEnd = 3;  // iterations: before the trial, and at its end
+constexpr int64_t kStart = 2, kEnd = 3;  // iterations before and at the end of the trial
 
 class SaveFaults : public testing::TestWithParam<bool> {
  protected:
@@ -83,7 +83,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     });
   }
 
-  /// What the index says about every tensor: its bytes' checksums.
+  /// The checksums of every tensor's bytes, from the index.
   static std::map<std::string, std::vector<uint64_t>> checksums(const std::string& root) {
     const CheckpointReader reader(root);
     reader.verify();
@@ -103,7 +103,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     int rank;
     bool fired;
     std::vector<RankEnd> ends;
-    int64_t iteration;  // that the tracker names, of a checkpoint whose every byte was checked
+    int64_t iteration;  // named by the tracker; every byte of its checkpoint was checked
   };
   /// Fails each call of each rank in turn, until a run makes no more calls.
   void at_every_call(Fault fault, const std::function<void(const Trial&)>& check) {
@@ -128,7 +128,8 @@ class SaveFaults : public testing::TestWithParam<bool> {
       }
     }
   }
-  /// What a kill left is gone, unless nothing remained to be saved: then the old checkpoint may be there.
+  /// Resumes the run and checks that what a kill left is gone. If nothing remained to be saved, the old
+  /// checkpoint may still be there.
   void expect_to_resume(const Trial& trial) {
     for (const RankEnd& end : run(config(dir_ / "trial"))) EXPECT_TRUE(end.is_exit(0)) << end.error;
     EXPECT_EQ(checksums(dir_ / "trial"), checksums(dir_ / "whole"));
@@ -151,7 +152,7 @@ TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatResumes) {
     const RankEnd &killed = trial.ends[static_cast<size_t>(trial.rank)],
                   &other = trial.ends[static_cast<size_t>(1 - trial.rank)];
     EXPECT_TRUE(killed.is_signal(SIGKILL));
-    // A rank with nothing left to do may have ended before.
+    // The other rank may have ended before if it had nothing left to do.
     EXPECT_TRUE(other.is_exit(75) || (other.is_exit(0) && trial.iteration == kEnd)) << other.status;
     if (other.is_exit(75)) {
       EXPECT_NE(other.error.find(concat("rank ", trial.rank, " on host h", trial.rank)), std::string::npos)
@@ -169,7 +170,7 @@ TEST_P(SaveFaults, AFullDiskOfOneRankEndsAllAndLeavesTheCheckpointBefore) {
   at_every_call({.mode = Fault::kFail, .error = ENOSPC}, [&](const Trial& trial) {
     const int code = trial.ends[0].is_exit(74) ? 74 : 0;
     for (const RankEnd& end : trial.ends) EXPECT_TRUE(end.is_exit(code)) << end.status << end.error;
-    // A failing call that has an alternative, or that removes an old checkpoint, causes no failure.
+    // The run succeeds if the failing call has an alternative, or only removes an old checkpoint.
     EXPECT_TRUE(code == 74 || trial.iteration == kEnd) << trial.iteration;
     ended += code == 74 ? 1 : 0;
     for (const auto& entry : fs::directory_iterator(dir_ / "trial"))

@@ -77,7 +77,7 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   EXPECT_TRUE(saver.in_background());
   saver.start({.iteration = 2}, extras());
   EXPECT_EQ(saver.begun(), 2);
-  for (int i = 0; i < 5; ++i) step(*continuing);  // whether or not it is written already
+  for (int i = 0; i < 5; ++i) step(*continuing);  // whether or not the checkpoint is written already
   saver.finish();
   EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
   EXPECT_NE(log_.find("; training continues while they are written"), std::string::npos) << log_;
@@ -115,7 +115,7 @@ TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
   EXPECT_EQ(trained(SaveCopy::kAll)->memory().save_copy, 3U * 7328 * 4);
 }
 
-// The plan's bytes equal the checkpoint's, or the copy would not fit.
+// The plan must have as many bytes as the checkpoint, or the copy would not fit.
 TEST_F(SaverTest, ACheckpointOfAnotherSizeThanThePlansIsRefused) {
   const auto trainer = trained(SaveCopy::kParameters);
   Saver saver(*trainer, options("run"));

@@ -26,7 +26,7 @@ using test::TempDir;
 using test::tiny_config;
 using test::tiny_data;
 
-/// A trained checkpoint in dir/s, and its log.
+/// A checkpoint of a short run in dir_/s, and the log.
 class Start : public testing::Test {
  protected:
   Start() {
@@ -72,7 +72,7 @@ class Start : public testing::Test {
   LogSink before_;
 };
 
-// What a user must add after a stop: nothing only if --load reads what --save wrote.
+// The options that a user must add after a stop. None are needed only if --load reads what --save wrote.
 TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
   const TempDir dir;
   const std::string st = dir / "st";
@@ -135,7 +135,7 @@ TEST_F(Start, RefusesAHuggingFaceModelOfAnotherShape) {
   }
 }
 
-// A first save is killed after its folder gets its name and before the tracker is written.
+// The state after a kill in the first save, between the rename of its folder and the writing of the tracker.
 TEST_F(Start, TakesTheOnlyCheckpointWhereTheTrackerIsMissing) {
   const std::vector<double> want = losses(dir_ / "s");
   fs::remove(dir_.path() / "s/latest_checkpointed_iteration.txt");
@@ -157,7 +157,7 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
   EXPECT_THROW(find_start(config, tiny_config().model), Error);
 }
 
-// The run would start from random values under the name of the run whose checkpoint is damaged.
+// Otherwise a run would start from random values in the folder of the run whose checkpoint is damaged.
 TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {
   PretrainConfig config = tiny_config();
   config.checkpoint.load = config.checkpoint.save = dir_ / "s";
@@ -218,7 +218,7 @@ TEST_F(Start, WarnsOfANameThatMayBeAModelsId) {
   EXPECT_EQ(log_.find("hf download"), std::string::npos) << log_;
 }
 
-// A run would begin from random values, and write its checkpoints among the files of that model.
+// Otherwise a run would begin from random values and write its checkpoints among the files of that model.
 TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
   const auto write = [&](const std::string& file) {
     fs::create_directories(fs::path(dir_ / file).parent_path());
@@ -250,7 +250,8 @@ TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
   EXPECT_EQ(said("peft", Trained::kTuned), "") << "megalith-finetune writes such files itself";
 }
 
-// Names the folder, and the command that takes it, for a file that a user completed with the tab key.
+// A user may complete --load to a file with the tab key. The message names the folder, and the command that
+// takes the file.
 TEST_F(Start, NamesTheFolderOfOneFile) {
   const std::string folder = dir_ / "s/iter_0000010";
   for (const char* file : {"/data_00000.safetensors", "/index.json"}) {
@@ -287,7 +288,8 @@ TEST_F(Start, FindsAModelByItsIdOnTheHub) {
   ASSERT_TRUE(saved_args(from));
 }
 
-// A run file's key and PaddleNLP's options require a checkpoint too, without Megatron's option for that.
+// A run file's key and PaddleNLP's options require a checkpoint even without Megatron's option
+// (--exit-on-missing-checkpoint).
 TEST_F(Start, SaysWhoNamedWhatIsMissing) {
   CheckpointConfig config;
   config.load = dir_ / "none";

@@ -30,7 +30,8 @@ using test::tiny_data;
 
 constexpr const char* kFirstRank = "mp_rank_00/model_optim_rng.pt";
 
-/// Ten steps saved in `format`, ten more, and the last checkpoint in ours; all below one folder.
+/// Runs ten steps and saves them in `format`, resumes for ten more, and saves these in our format; all below
+/// `dir`.
 std::string resume(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
   config.checkpoint.save = dir / concat(name, "-first");
   config.checkpoint.format = format;
@@ -83,11 +84,12 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const std::string torch = resume(dir, config, checkpoint_format("torch"), "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
-  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // what it was made from
+  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // our checkpoint, the source of Megatron's
   expect_same_state(ours, torch);
 }
 
-// A kill between the folder's rename and the tracker: the same command resumes from what is there.
+// After a kill between the folder's rename and the writing of the tracker, the same command resumes from that
+// folder.
 TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp32);
@@ -108,7 +110,7 @@ TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   ASSERT_EQ(losses.size(), 20U);
   EXPECT_EQ(test::train_losses(dir / "killed.jsonl"), losses);
 
-  // The last one, after which there is nothing to save: the tracker is still written.
+  // From the run's last checkpoint there is nothing left to train or save: the tracker is still written.
   fs::remove_all(dir.path() / "killed/iter_0000010");
   fs::remove(tracker);
   ASSERT_EQ(run("killed", {}), 20);
@@ -128,9 +130,9 @@ PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
   return *found;
 }
 
-// What Megatron's loader reads (training/checkpointing.py: load_checkpoint), and the numbers of its optimizer
-// (core/optimizer: _get_param_groups, Float16OptimizerWithFloat16Params.state_dict): parameters in the order
-// of named_parameters(), those with weight decay first, beginning with the embedding.
+// Checks what Megatron's loader reads (training/checkpointing.py: load_checkpoint), and the parameters'
+// numbers in its optimizer (core/optimizer: _get_param_groups, Float16OptimizerWithFloat16Params.state_dict):
+// parameters in the order of named_parameters(), those with weight decay first, beginning with the embedding.
 TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp16);
@@ -150,7 +152,7 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   EXPECT_EQ(file.tree[at(file, args, "padded_vocab_size")].whole(), 128);
   const PickleRef scheduler = at(file, root, "opt_param_scheduler");
   EXPECT_EQ(file.tree[at(file, scheduler, "num_steps")].whole() % 4, 0);
-  // core/optimizer_param_scheduler.py: load_state_dict compares it; training.py: train_iters * batch.
+  // core/optimizer_param_scheduler.py: load_state_dict compares the value; training.py: train_iters * batch.
   EXPECT_EQ(file.tree[at(file, scheduler, "wd_incr_steps")].whole(), 80);
 
   const PickleRef model = at(file, root, "model"), optimizer = at(file, root, "optimizer");
@@ -193,7 +195,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
   PretrainConfig one = tiny_config();
   one.model.layers = 4;
   one.model.heads = 4;
-  one.model.kv_channels = 0;  // derived again
+  one.model.kv_channels = 0;  // 0: derived again
   one.model.seq_length = one.model.max_positions = 12;
   one.train.micro_batch = 1;
   one.train.global_batch = 8;

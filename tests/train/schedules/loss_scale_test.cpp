@@ -18,7 +18,7 @@ TrainConfig fp16(double first, double min_scale, int window, int hysteresis) {
   return train;
 }
 
-/// The scale after each step; "x" is a step that overflowed, "." one that did not.
+/// The scale after each of `steps`; "x" is a step that overflowed, "." one that did not.
 std::vector<double> scales(LossScale& scale, const std::string& steps) {
   std::vector<double> all;
   for (const char step : steps) {
@@ -39,7 +39,7 @@ TEST(LossScale, FallsWhenPatienceIsSpentAndFromThenOnEachTime) {
 TEST(LossScale, GrowsAfterAWindowOfGoodStepsWhichRestoresPatience) {
   LossScale scale(fp16(64, 1, 3, 2));
   EXPECT_EQ(scales(scale, "xx.."), (std::vector<double>{64, 32, 32, 32}));
-  EXPECT_EQ(scales(scale, "x..."), (std::vector<double>{16, 16, 16, 32}));  // the overflow reset the count
+  EXPECT_EQ(scales(scale, "x..."), (std::vector<double>{16, 16, 16, 32}));  // overflow resets the good steps
   EXPECT_EQ(scales(scale, "xx...."), (std::vector<double>{32, 16, 16, 16, 32, 32}));
 }
 
@@ -56,12 +56,12 @@ TEST(LossScale, StaysWhereItIsFixedAndIsOneWithoutFp16) {
   LossScale fixed(train);
   EXPECT_EQ(scales(fixed, "xx..."), (std::vector<double>(5, 1000)));
   EXPECT_FALSE(fixed.can_fall());
-  train.loss_scale = 0;  // Megatron: a dynamic one
+  train.loss_scale = 0;  // in Megatron, too, 0 means a dynamic scale
   EXPECT_EQ(LossScale(train).value(), 64);
   TrainConfig bf16;
   bf16.bf16 = true;
   EXPECT_EQ(LossScale(bf16).value(), 1);
-  bf16.loss_scale = 8;  // Megatron obeys it, too
+  bf16.loss_scale = 8;  // Megatron, too, applies --loss-scale without --fp16
   EXPECT_EQ(LossScale(bf16).value(), 8);
 }
 

@@ -30,8 +30,8 @@ LrDecay decay_of(const std::string& style) {
   fail(ErrorKind::kInternal, "no such style: ", style);
 }
 
-// Megatron computes in Python doubles with the same libm, with another association of max * done / warmup: 2
-// ulp.
+// Megatron computes in Python doubles with the same libm, but evaluates max * done / warmup in another order:
+// a difference of up to 2 ulp.
 constexpr double kTwoUlp = 4.5e-16;
 
 TEST(LrSchedule, EqualsMegatronsScheduler) {
@@ -103,7 +103,7 @@ TEST(LrSchedule, NamesTheFileAndWhatItLacks) {
     for (const auto& [name, value] : whole.as_object())
       if (name != key) lacks.set(name, value);
     other.set(key, Json::array());
-    if (key == "lr_warmup_init")  // not in Megatron's older checkpoints
+    if (key == "lr_warmup_init")  // Megatron's older checkpoints lack it
       EXPECT_NO_THROW(LrSchedule::from_json(lacks, "here"));
     else
       EXPECT_EQ(complaint(lacks).find("here: has no \"" + key + "\", wanted a "), 0U) << complaint(lacks);

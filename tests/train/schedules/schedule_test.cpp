@@ -57,9 +57,9 @@ class Replay {
       time_ = std::max(time_, rank.clock);
     }
   }
-  bool finished() const { return finished_; }  // false: ranks wait for each other forever
-  bool in_order() const { return in_order_; }  // what arrives first is needed first
-  int time() const { return time_; }           // without waiting for a slot
+  bool finished() const { return finished_; }  // false: ranks waited for each other in a cycle
+  bool in_order() const { return in_order_; }  // messages are needed in the order in which they arrive
+  int time() const { return time_; }           // total time if no sender waits for a slot
 
  private:
   struct Message {
@@ -185,8 +185,8 @@ TEST(TapesInFlight, IsOneWithoutPipelineAndTheDepthWithOne) {
   EXPECT_EQ(tapes_in_flight(plan_pipeline(0, 4, 1, 2, 4)), 2);
 }
 
-// In sequence, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks after
-// the first wait for the first microbatch.
+// With v chunks on p ranks, one microbatch after the other would take p * v each. Here ranks wait only at the
+// start: the p - 1 ranks after the first wait for the first microbatch.
 TEST(PlanForward, KeepsEveryRankBusy) {
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (int chunks = 1; chunks <= (ranks == 1 ? 1 : 4); ++chunks)
@@ -205,7 +205,8 @@ TEST(PlanForward, TakesGroupsThroughAChunkInTurn) {
   EXPECT_THROW(plan_forward(2, 2, 3), Error);
 }
 
-// A link with room for one message is enough: no rank waits for a slot that only its own waiting keeps full.
+// A link with room for one message is enough: no rank waits for a slot that stays full until that rank goes
+// on.
 TEST(PlanPipeline, ReplaysWithOneSlotALink) {
   EXPECT_FALSE(Replay(training_plans({2, 1, 2}, 2), 1, 0).finished());
   for (int ranks = 2; ranks <= 8; ++ranks)

@@ -16,7 +16,8 @@
 namespace megalith {
 namespace {
 
-// Sample i is 100 i, 100 i + 1, …; its label is the next number; the mask is 0 for the last `cut` positions.
+// The tokens of sample i are 100 i, 100 i + 1, …; each label is the next number; the loss mask is 0 in the
+// last `cut` positions.
 SampleReader numbers(size_t cut = 0) {
   return [cut](int64_t index, const SampleView& out) {
     for (size_t i = 0; i < out.tokens.size(); ++i) {
@@ -64,7 +65,7 @@ TEST(Batch, GrowsWithItsRamp) {
     EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / static_cast<float>(count * 2 * 6));
     consumed += static_cast<int64_t>(count) * 4;
   }
-  loaded.batch.load_now(loaded.stream, numbers(), 0);  // evaluations use the full batch
+  loaded.batch.load_now(loaded.stream, numbers(), 0);  // an evaluation uses the full batch
   EXPECT_EQ(loaded.batch.microbatches().size(), 2U);
 }
 
@@ -95,7 +96,8 @@ TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   EXPECT_FLOAT_EQ(loaded.batch.microbatches()[0].grad_scale, 1.0f / 12);
 }
 
-// Four chunks of two: the first rank has the first and the last one; a sample's count covers all ranks.
+// A sample is cut into four chunks of two rows: the first rank has the first and the last chunk. The counted
+// tokens are those of the whole sample.
 TEST(Batch, DealsASampleOutOverTheContextRanks) {
   const BatchShape shape{.seq_length = 8, .micro_batch = 2, .microbatches = 1, .context_size = 2};
   BatchShape second = shape;
@@ -126,10 +128,10 @@ TEST(Batch, ScalesByTheTokensThatCount) {
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
 }
 
-/// The samples that a reader is asked for, by any thread.
+/// Records the samples that any thread asks a reader for.
 class Asked {
  public:
-  /// `from`, but recording each number.
+  /// A reader that records each number and then calls `from`.
   SampleReader noting(SampleReader from) {
     return [this, from = std::move(from)](int64_t index, const SampleView& out) {
       {
@@ -140,7 +142,7 @@ class Asked {
       from(index, out);
     };
   }
-  /// The first `count` numbers in order; if there are fewer after a minute, those.
+  /// Waits up to a minute for `count` numbers; returns the first ones in order, `count` or fewer.
   std::vector<int64_t> first(size_t count) {
     std::unique_lock lock(mutex_);
     grown_.wait_for(lock, std::chrono::minutes(1), [&] { return numbers_.size() >= count; });
@@ -170,7 +172,7 @@ TEST(Batch, ReadsTheNextStepWithoutBeingAsked) {
   const SampleReader reader = asked.noting(numbers());
   loaded.batch.load(loaded.stream, reader, 0);
   EXPECT_EQ(asked.first(8), (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15}));
-  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));  // still those of this step
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));  // still the samples of this step
   loaded.batch.load(loaded.stream, reader, 8);
   EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{10, 11, 14, 15}));
   EXPECT_EQ(host<int32_t>(loaded.stream, loaded.batch.microbatches()[1].tokens),
@@ -225,7 +227,7 @@ TEST(Batch, ThrowsTheReadersErrorForTheStepThatIsLoaded) {
     numbers()(index, out);
   });
   EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 0));
-  EXPECT_EQ(asked.first(7).back(), 14);  // it has failed by now, or is about to
+  EXPECT_EQ(asked.first(7).back(), 14);  // the read-ahead has failed by now or is about to
   EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));
   try {
     loaded.batch.load(loaded.stream, reader, 8);
@@ -234,7 +236,7 @@ TEST(Batch, ThrowsTheReadersErrorForTheStepThatIsLoaded) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_STREQ(error.what(), "sample 14 is damaged");
   }
-  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // also when it is asked for again
+  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // also when the step is loaded again
   EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 16));
   EXPECT_THROW(loaded.batch.load_now(loaded.stream, reader, 8), Error);
 }
@@ -289,7 +291,7 @@ TEST(Batch, LengthsAreMultiplesOfTheLayoutsStep) {
 
 TEST(Batch, OfASourceThatCountsIsTheMeanOverTheWholeStep) {
   Loaded loaded({.seq_length = 8, .micro_batch = 1, .microbatches = 2, .data_rank = 1, .data_size = 2});
-  loaded.batch.load(loaded.stream, short_numbers(), 0);  // 0 + 1 + 2 + 3 labels count, on both ranks together
+  loaded.batch.load(loaded.stream, short_numbers(), 0);  // on both ranks together 0 + 1 + 2 + 3 labels count
   for (const Microbatch& microbatch : loaded.batch.microbatches())
     EXPECT_FLOAT_EQ(microbatch.grad_scale, 1.0f / 6);
   loaded.batch.load_now(loaded.stream, short_numbers(), 4);

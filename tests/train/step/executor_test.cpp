@@ -88,7 +88,7 @@ std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
 PretrainConfig config_of(int ranks, std::optional<int> layers_per_chunk, int microbatches) {
   PretrainConfig config = tiny_config();
   config.model.layers = 4;
-  config.model.untied_head = true;  // or the ends would have to add up its gradients
+  config.model.untied_head = true;  // a tied head would need the sum of both ends' gradients
   config.parallel = {};
   config.parallel.pipeline = ranks;
   config.parallel.layers_per_chunk = layers_per_chunk;
@@ -142,7 +142,7 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
                  {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
-  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);  // there is no forward pass to go back from
+  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // no forward pass came before
   EXPECT_THROW(walk({{Step::kForward, 0, 0}, {Step::kForward, 0, 1}}), Error);  // one tape is planned
 }
 

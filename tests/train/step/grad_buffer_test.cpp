@@ -1,4 +1,5 @@
-// layouts_test and gradients_test test the sums of gradients; this file tests that they are waited for.
+// layouts_test and gradients_test test the values of gradient sums; this file tests that work waits for the
+// sums.
 #include "libcore/train/step/grad_buffer.h"
 
 #include <chrono>
@@ -80,8 +81,9 @@ std::vector<double> losses(const test::Family& family, int buckets, std::chrono:
   return of_rank_0;
 }
 
-// Two windows alternate, so with an odd number of buckets a microbatch's last bucket uses the same window as
-// the next one's first, into which the head writes already in its forward pass.
+// Two windows alternate. With an odd number of buckets the last bucket of a microbatch therefore has the same
+// window as the first bucket of the next microbatch, and the head writes to that window already in the
+// forward pass.
 TEST(GradBuffer, NoGradientsAreMadeWhereAnothersAreBeingSummed) {
   for (const test::Family& family : {test::kGpt2, test::kLlama})
     for (const int buckets : {1, 2, 3, 4, 6})

@@ -28,10 +28,10 @@ using test::Family;
 constexpr int kVocab = 301;  // padded to 384 on one rank, to 512 on two and four
 constexpr int kSeq = 16;
 
-// The golden has every kStride-th element of gradients with more than kLong elements.
+// Of gradients with more than kLong elements, the golden file holds every kStride-th element.
 constexpr size_t kLong = 1024, kStride = 61;
 
-/// The golden's shape, without dropout.
+/// The configuration of the golden run, on one rank without dropout.
 PretrainConfig one_rank(const Family& family) {
   PretrainConfig config;
   config.model.layers = 4;
@@ -49,7 +49,7 @@ PretrainConfig one_rank(const Family& family) {
   return config;
 }
 
-/// The golden's noise(): a hash of a name and a number.
+/// noise() of the golden's script: a hash of a name and a number.
 uint32_t noise(std::string_view name, int64_t i) {
   uint32_t seed = 0;
   for (const char c : name) seed = seed * 31 + static_cast<unsigned char>(c);
@@ -96,10 +96,10 @@ void set_weights(Trainer& trainer) {
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
-/// The ranks' gradients put together; what no rank has given is NaN.
+/// Whole gradients, assembled from those of the ranks; elements that no rank has given are NaN.
 class WholeTensors {
  public:
-  /// Adds what this rank owns after a step. Called from several threads.
+  /// Adds the gradients that the trainer's rank owns after a step. Called from several threads.
   void take(Trainer& trainer) {
     const std::scoped_lock lock(mutex_);
     for (const OwnedPart& part : owned_parts(trainer.params(), trainer.store(), trainer.shards())) {
@@ -110,7 +110,7 @@ class WholeTensors {
       trainer.stream().synchronize();
       std::vector<float>& whole = tensors_[param.tie.empty() ? param.name : param.tie];
       whole.resize(static_cast<size_t>(param.global.elements()), std::numeric_limits<float>::quiet_NaN());
-      int64_t differing = 0;  // a parameter on several ranks has one gradient
+      int64_t differing = 0;  // elements in which ranks with the same parameter differ
       for (int64_t i = 0; i < part.elements; ++i) {
         const int64_t at = global_element(param, part.first + i);
         if (at < 0) continue;
@@ -145,7 +145,7 @@ Tensors first_step(const PretrainConfig& config) {
 
 using Golden = std::map<std::string, std::vector<double>>;
 
-/// The golden's tensors: the elements of each gradient that are stored.
+/// Reads the golden file: the stored elements of each gradient.
 Golden read_golden(const Family& family) {
   const SafetensorsFile file(
       test::test_data("train/goldens/gradients-" + std::string(family.name) + ".safetensors"));
@@ -201,8 +201,9 @@ double norm(const std::vector<double>& values) {
   return sum;
 }
 
-// Twice a large distance would promise nothing. torch's own fp32 run differs from its fp64 run by up to
-// 1.3e-6 of a gradient's norm (the golden's script prints it); another order of sums is allowed twice that.
+// Limits the distance of one rank: twice a large distance would promise nothing. torch's own fp32 run differs
+// from its fp64 run by up to 1.3e-6 of a gradient's norm (the golden's script prints it); another order of
+// sums is allowed twice that.
 constexpr double kFp32 = 2.6e-6;
 
 TEST(FirstStep, OfOneRankHasTheGradientsOfFp64) {

@@ -90,7 +90,8 @@ TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
   EXPECT_EQ(large.batch, 100 * small.batch);
 }
 
-// An adapter of rank 2 on each layer's QKV: A [2, 16], B [48, 2], each starting at a multiple of 64 elements.
+// An adapter of rank 2 on each layer's QKV: A [2, 16], B [48, 2], each beginning at a multiple of 64
+// elements.
 TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   const PretrainConfig config = tiny_config();
   RunShape run = shape(config);
@@ -107,7 +108,7 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);
   const Tuning tuning{.plan = run.tuning};
   EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
-            20);  // checks its memory
+            20);  // the run checks its memory
 }
 
 // The message names the rank, its memory and the limit.
@@ -132,13 +133,13 @@ TEST(DeviceMemory, IsALimit) {
     return {};
   };
   EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
-  // What is in host memory takes nothing of a separate device.
+  // Host memory takes nothing of a separate device's memory.
   const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
   EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
   EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
 }
 
-// The figures returned with the choice are those of a run that makes it.
+// The figures returned with the choice are those of a run with that choice.
 TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
   PretrainConfig config = tiny_config();
   config.checkpoint.save = "checkpoints";
@@ -149,7 +150,7 @@ TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
   const SaveCopyChoice wanted = choice(std::nullopt);
   EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
   ASSERT_EQ(wanted.ranks.size(), 1U);
-  // Values, and both moments of each element.
+  // The value and both moments of each element.
   EXPECT_GE(wanted.ranks[0].memory.save_copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
   const size_t all = without + wanted.ranks[0].memory.save_copy;
   EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);

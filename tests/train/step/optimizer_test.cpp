@@ -94,7 +94,7 @@ struct Fixture {
   std::unique_ptr<GradBuffer> grads;
 };
 
-// torch.optim.AdamW, one scalar, in fp64.
+// torch.optim.AdamW for one scalar, in fp64.
 struct Reference {
   double x, m = 0, v = 0;
   void step(double gradient, double lr, double decay, int k) {
@@ -116,14 +116,14 @@ TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
     f.set_grad("b", -1);
     f.set_grad("u", 2);
     f.step(optimizer, 0.01, 0.25);
-    f.step(optimizer, 0.5, 3, true);  // changes nothing
+    f.step(optimizer, 0.5, 3, true);  // a skipped step changes nothing
     w.step(0.125 * k, 0.01, 0.1, k);
     b.step(-0.25, 0.01, 0, k);
     u.step(0.5, 0.01, 0.1, k);
   }
   EXPECT_EQ(optimizer.steps(), 3);
   for (float x : f.value("w")) EXPECT_NEAR(x, w.x, 1e-6);
-  for (float x : f.value("head")) EXPECT_NEAR(x, w.x, 1e-6);  // the same memory, updated once
+  for (float x : f.value("head")) EXPECT_NEAR(x, w.x, 1e-6);  // "head" is the memory of "w", updated once
   for (float x : f.value("b")) EXPECT_NEAR(x, b.x, 1e-6);
   for (float x : f.value("u")) EXPECT_NEAR(x, u.x, 1e-6);
   for (float x : f.value("frozen")) EXPECT_EQ(x, 3);

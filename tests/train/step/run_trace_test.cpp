@@ -25,7 +25,8 @@ TEST(TraceEvent, IsOneOfChromesCompleteEvents) {
             R"({"name": "F0.3", "cat": "compute", "ph": "X", "ts": 12.5, "dur": 3.25, "pid": 1, "tid": 2})");
 }
 
-// The file is byte for byte what a viewer reads: each rank a process, each lane a thread of it.
+// Compares the whole file with the text that a viewer expects: each rank is a process, each lane one of its
+// threads.
 TEST(RunTrace, NamesTheLanesOfEachRank) {
   const TempDir dir;
   const std::string path = dir / "trace.json";

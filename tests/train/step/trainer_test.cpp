@@ -55,13 +55,13 @@ TEST(Trainer, LearnsAndRepeatsBitForBit) {
   EXPECT_EQ(a.trainer.optimizer().steps(), 60);
 }
 
-// Sums in another order: fp32 rounding over the 2 * 9 rows of a microbatch and 2 layers.
+// For sums in another order: fp32 rounding over the 2 * 9 rows of a microbatch and 2 layers.
 constexpr double kOrderOfSums = 2e-6;
 
 TEST(Trainer, AccumulatesToTheSameStepAsOneBigBatch) {
   PretrainConfig big = tiny_config();
   big.train.micro_batch = 4;
-  Tiny accumulated(tiny_config()), whole(big);  // also dropout: masks depend on the sample, not on the batch
+  Tiny accumulated(tiny_config()), whole(big);  // masks of dropout follow samples, not batches
   for (int k = 0; k < 5; ++k) {
     const Trainer::StepResult a = accumulated.step(k), b = whole.step(k);
     EXPECT_NEAR(a.loss / b.loss, 1, kOrderOfSums) << k;
@@ -74,7 +74,7 @@ TEST(Trainer, TakesTheMeanOverTheTokensThatCount) {
   config.model.attention_dropout = config.model.hidden_dropout = 0;
   config.train.micro_batch = config.train.global_batch = 1;
   Tiny tiny(config);
-  // The loss of a prefix: attention is causal, so the masked tail changes nothing before it.
+  // The loss of the first n tokens. Attention is causal, so the masked tail changes nothing before it.
   const auto loss_of_first = [&](size_t n) {
     return tiny.trainer.evaluate(
         [n](int64_t i, const SampleView& out) {
@@ -129,7 +129,7 @@ TEST(Trainer, TakesExactlyTheMemoryThatIsKnownBefore) {
     config.train.recompute = recompute;
     if (recompute == Recompute::kFull) config.train.recompute_method = "uniform";
     Tiny tiny(config);
-    EXPECT_THROW(tiny.trainer.check_memory(), Error);  // nothing has run yet
+    EXPECT_THROW(tiny.trainer.check_memory(), Error);  // no step has run yet
     tiny.step(0);
     tiny.trainer.evaluate(tiny_sample, 0);
     EXPECT_NO_THROW(tiny.trainer.check_memory());

@@ -13,13 +13,13 @@
 /// are the same for any number of threads. Rows, columns and strides count elements.
 ///
 /// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
-/// this processor may not support. So this header and everything they include must not hold an inline
-/// function or a template instance with external linkage (hence no C++ standard headers, and of libcore's
-/// only one that has no functions either): the linker keeps one copy of such a function for the whole
-/// library, perhaps the one for AVX-512.
+/// this processor may not support. So this header and every header that these files include must not contain
+/// an inline function or a template instance with external linkage: the linker keeps one copy of such a
+/// function for the whole library, perhaps the one for AVX-512. Hence no C++ standard headers, and from
+/// libcore only headers without such functions.
 namespace megalith::cpu {
 
-/// Indices of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
+/// How an activation or weight is stored: the indices of the tables in Kernels. Arithmetic is in fp32.
 enum Storage {
   kF32,
   kBf16,
@@ -44,7 +44,7 @@ struct NormGradArgs {
   int64_t columns;
 };
 
-/// A copy of RowPositions, which has functions.
+/// The fields of RowPositions, whose header has functions and so cannot be included here.
 struct RowSpans {
   int64_t first, split, jump;
 };
@@ -70,7 +70,8 @@ struct RopeArgs {
   int64_t batch;
 };
 
-/// The row at which each row's document begins; earlier keys are not seen. `rows` may be null: row 0.
+/// For each row, the row at which its document begins: it sees no earlier key. `rows` null: all begin at row
+/// 0.
 struct DocumentStarts {
   const int32_t* rows = nullptr;
   int64_t stride = 0;
@@ -90,7 +91,7 @@ struct AttentionArgs {
   MaskKey key;
   RowSpans mask_rows;
   int64_t sample;
-  uint64_t first_column;  // of the mask: head number times keys
+  uint64_t first_column;  // the mask's column of key 0: head number times keys
   DocumentStarts starts = {};
 };
 
@@ -98,7 +99,7 @@ struct AttentionArgs {
 struct AttentionGradArgs {
   void *dq, *dk, *dv;
   const void *q, *k, *v, *out,
-      *dout;         // q, dq, out, dout of the group's first head; those of the others follow
+      *dout;         // q, dq, out, dout: of the group's first head; the other heads follow
   const float* lse;  // [r, queries]
   int64_t q_stride, kv_stride, out_stride;
   int64_t queries, keys, heads, head;
@@ -137,7 +138,7 @@ struct CachedAttentionArgs {
   int64_t out_stride, q_stride;
   int64_t queries, heads, past, head;
   float scale;
-  int64_t window;  // most positions that a query sees
+  int64_t window;  // the largest number of positions that a query sees
 };
 
 struct CrossEntropyArgs {
@@ -166,10 +167,10 @@ struct Kernels {
 
   void (*layer_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
   void (*rms_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
-  /// dw, db [columns] are overwritten with the block's sums; null: not wanted.
+  /// dw, db [columns] are overwritten with the sums over the block's rows; null: not wanted.
   void (*layer_norm_grad[kStorages])(const NormGradArgs&, float* dw, float* db, int64_t begin, int64_t end);
   void (*rms_norm_grad[kStorages])(const NormGradArgs&, float* dw, int64_t begin, int64_t end);
-  /// sums [columns] of the block's rows, overwritten.
+  /// sums [columns] is overwritten with the sums over the block's rows.
   void (*column_sums[kStorages])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
 
   void (*gelu[kStorages])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
@@ -182,7 +183,7 @@ struct Kernels {
   void (*dropout[kStorages])(const DropoutArgs&, int64_t begin, int64_t end);
   /// Positions [begin, end).
   void (*rope[kStorages])(const RopeArgs&, int64_t begin, int64_t end);
-  /// scratch: attention_scratch floats, 64-byte aligned.
+  /// scratch: attention_scratch() or attention_grad_scratch() floats, 64-byte aligned.
   void (*attention[kStorages])(const AttentionArgs&, float* scratch);
   void (*attention_grad[kStorages])(const AttentionGradArgs&, float* scratch);
   size_t (*attention_scratch)(int64_t keys, int64_t head);
@@ -192,21 +193,21 @@ struct Kernels {
                                    int64_t columns, int64_t begin, int64_t end);
   void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
-  /// Rows [begin, end) of w, [Storage of w]. A sum over columns has one order, however many rows x has, so
-  /// that a generated text does not depend on its neighbours in the batch.
+  /// For rows [begin, end) of w; indexed by the Storage of w. The order of a sum over columns does not depend
+  /// on the number of rows of x, so that a generated text does not depend on the others in its batch.
   void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
-  /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. [Storage of w].
+  /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. Indexed by the Storage of w.
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
   /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds only these.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
-  /// [Storage of the cache]. scratch: cached_attention_scratch floats.
+  /// Indexed by the Storage of the cache. scratch: cached_attention_scratch() floats.
   void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);
   size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
 
   double (*sum_squares[kStorages])(const void* x, int64_t n);
-  /// [Storage of value].
+  /// Indexed by the Storage of value.
   void (*adamw[kStorages])(const AdamArgs&, int64_t begin, int64_t end);
-  /// [to][from], n elements.
+  /// Indexed by the Storages of `to` and `from`; n elements.
   void (*copy[kStorages][kStorages])(void* to, const void* from, int64_t n);
   void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
 };

@@ -47,7 +47,7 @@ void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends
 template <class Stored, class Id>
 void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   constexpr size_t kWritten = sizeof(PackedIds<Stored>) / sizeof(Stored);
-  Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
+  Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one id for each byte
   while (rest.next < rest.ends.size()) {
     {
       const Epochs::ReadGuard guard(reader_);
@@ -76,8 +76,8 @@ Id* CachedEncoder::encode_batch(Rest& rest, Id* out) {
   }
 }
 
-/// Takes the next pieces into the batch: first all keys, so that the table's cache lines are already on their
-/// way when they are needed, then the entries.
+/// Takes the next pieces into the batch: first finds all keys, so that the table's cache lines are already on
+/// their way when they are needed, then the entries.
 void CachedEncoder::take_group(Rest& rest) {
   std::array<const PieceTable::Line*, kGroup> lines;
   const size_t first = count_, slow_before = slow_count_;
@@ -116,8 +116,8 @@ void CachedEncoder::take_group(Rest& rest) {
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 
-/// Puts a slow piece that no table knows on the list of pieces to be merged. A word that recurs soon is
-/// listed once.
+/// Puts a short slow piece whose ids are not known on the list of pieces to be merged. A word that recurs
+/// soon is listed once.
 void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];
@@ -143,7 +143,7 @@ void CachedEncoder::merge_unknown() {
   }
 }
 
-/// Valid until the next call.
+/// The ids of a slow piece. Valid until the next call.
 std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];

@@ -25,7 +25,7 @@ struct PieceSeed {
 
 /// How a pretoken becomes ids.
 struct PieceRules {
-  bool cut_in_parts;  // cut pretokens at borders; not where they may be tokens as a whole
+  bool cut_in_parts;  // cut pretokens at borders; not for a model of characters, nor with `whole`
   bool wide;          // there are ids beyond 16 bits
   BytePairEncoder encoder;
   MergeBorders borders;
@@ -39,7 +39,8 @@ struct PieceRules {
 /// holds one guard at a time.
 class CachedEncoder {
  public:
-  /// Keeps references to both. `memory` must have been made for ids as wide as those of `rules`.
+  /// Keeps references to `rules` and `memory`. `memory` must have been made for ids as wide as those of
+  /// `rules`.
   CachedEncoder(const PieceRules& rules, TokenCache& memory);
   ~CachedEncoder();
   CachedEncoder(const CachedEncoder&) = delete;
@@ -48,14 +49,14 @@ class CachedEncoder {
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
 
-  /// Frees what an unusually long text took, since an idle encoder would keep it.
+  /// Frees memory that an unusually long text took: an idle encoder would keep it.
   void trim();
 
  private:
   // Pieces whose cache lines are prefetched together: each would otherwise wait for memory.
   static constexpr size_t kGroup = 128;
-  static constexpr size_t kBatch = 2048;     // pieces; the unknown ones among them are merged together
-  static constexpr size_t kSideBySide = 16;  // the latest unknown pieces, among which a new one is looked for
+  static constexpr size_t kBatch = 2048;     // pieces; the unknown ones of a batch are merged together
+  static constexpr size_t kSideBySide = 16;  // a new unknown piece is compared with this many before it
 
   /// A text and the position up to which it is encoded.
   struct Rest {
@@ -86,8 +87,8 @@ class CachedEncoder {
   std::array<PieceKey, kBatch> keys_;
   std::array<const PieceTable::Entry*, kBatch> entries_;
   std::array<uint32_t, kBatch + 1> begins_;
-  // The pieces whose ids are not in an entry. For each of them: its index among the unknown pieces, or
-  // kKnown, and in the latter case where the ids of a short piece are.
+  // The slow pieces: those whose ids are not in an entry. For each of them, its index in `unknown_`, or
+  // kKnown if it is not there; if it is kKnown and the piece is short, the place of its ids.
   static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
   std::array<uint16_t, kBatch + kTogether> slow_;

@@ -21,7 +21,7 @@ bool Epochs::GracePeriod::over() {
 
 Epochs::~Epochs() {
   std::unique_ptr<Reader> reader(last_.load());
-  while (reader) reader = std::move(reader->next_);  // one after the other, however many
+  while (reader) reader = std::move(reader->next_);  // in a loop, not recursively: there may be many
 }
 
 Epochs::Reader& Epochs::join() {

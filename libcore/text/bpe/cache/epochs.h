@@ -22,13 +22,13 @@ class Epochs {
   class alignas(64) Reader {
    private:
     friend class Epochs;
-    std::atomic<uint64_t> steps_{0};  // counts begins and ends of guards, so it is odd while one is alive
-    std::unique_ptr<Reader> next_;    // the one that joined before this one
+    std::atomic<uint64_t> steps_{0};  // counts beginnings and ends of guards, so it is odd while one is alive
+    std::unique_ptr<Reader> next_;    // the reader that joined before this one
     bool free_ = false;
   };
 
-  /// Protects what its thread reads while it lives. A thread has one at a time and keeps it short: writers
-  /// wait for it.
+  /// While a guard is alive, what its thread reads is not changed. A thread has one guard at a time and keeps
+  /// it short: writers wait for it.
   class ReadGuard {
    public:
     explicit ReadGuard(Reader& reader) : reader_(reader) { reader.steps_.exchange(next_step()); }
@@ -42,7 +42,7 @@ class Epochs {
     Reader& reader_;
   };
 
-  /// Waits for the guards that were alive when it began.
+  /// The time until all guards that were alive at its beginning have ended.
   class GracePeriod {
    public:
     GracePeriod() = default;
@@ -61,8 +61,8 @@ class Epochs {
 
     std::array<Alive, kAtOnce> alive_{};  // guards that may not have ended
     size_t count_ = 0;                    // of alive_
-    // The next reader to look at once those have ended. So only kAtOnce guards need be remembered; waiting
-    // also for guards that began in the meantime does no harm.
+    // The next reader to look at once the guards in alive_ have ended. So only kAtOnce guards need be
+    // remembered. Guards that begin in the meantime may be waited for too, which does no harm.
     const Reader* next_ = nullptr;
   };
 
@@ -71,8 +71,8 @@ class Epochs {
   Epochs(const Epochs&) = delete;
   Epochs& operator=(const Epochs&) = delete;
 
-  /// A reader for the calling thread. It lasts as long as this object, but after leave() it may belong to
-  /// another thread.
+  /// A reader for the calling thread. It exists as long as this object, but after leave() another thread may
+  /// get it.
   Reader& join();
   void leave(Reader& reader);
 
@@ -80,7 +80,7 @@ class Epochs {
   GracePeriod begin_grace_period() const;
 
  private:
-  std::atomic<Reader*> last_{nullptr};  // the one that joined last
+  std::atomic<Reader*> last_{nullptr};  // the reader that joined last
   std::mutex mutex_;                    // held by join() and leave()
 };
 

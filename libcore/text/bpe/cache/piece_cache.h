@@ -17,37 +17,38 @@
 
 namespace megalith {
 
-/// Ids of long pieces, and of pieces with more ids than fit in an entry of a PieceTable. When it is full, the
-/// oldest quarter is forgotten. Any number of threads may use it at once; readers need a ReadGuard.
+/// A cache of the ids of long pieces, and of pieces with more ids than fit in an entry of a PieceTable. When
+/// it is full, it forgets its oldest quarter. Any number of threads may use it at once; readers need a
+/// ReadGuard.
 class LongPieceCache {
  public:
-  /// Pieces of more bytes are not kept.
+  /// The longest piece that is kept, in bytes.
   static constexpr size_t kLongest = 512;
   /// Room for `bytes` bytes of pieces and ids. Keeps a reference to `epochs`, whose readers call find()
   /// and get().
   LongPieceCache(size_t bytes, const Epochs& epochs);
 
-  /// The ids of `piece`, or an empty span. Valid until the reader's guard ends.
+  /// The ids of `piece`, or an empty span if they are not known. Valid until the reader's guard ends.
   std::span<const int32_t> find(std::string_view piece) const;
-  /// Does nothing while another thread is adding.
+  /// Keeps the ids of `piece`. Does nothing while another thread is adding.
   void put(std::string_view piece, std::span<const int32_t> ids);
 
-  /// Where ids are stored that are found without their piece.
+  /// Where append() stored ids, so that get() finds them without their piece.
   struct alignas(8) Ref {
     uint32_t at, generation;  // all zero: nowhere
   };
-  /// `ids`: at most kLongest. Returns an empty Ref if there is no room or another thread is adding, since an
+  /// `ids`: at most kLongest. Returns an empty Ref if there is no room, or if another thread is adding: an
   /// encoder must not wait.
   Ref append(std::span<const int32_t> ids);
-  /// What was appended, or an empty span if it was forgotten before the guard began. Valid as long as the
-  /// result of find().
+  /// The ids that append() stored, or an empty span if they were forgotten before the reader's guard began.
+  /// Valid until that guard ends.
   std::span<const int32_t> get(Ref ref) const;
 
  private:
   // A record: the number of bytes, the number of ids, the ids, the bytes; complete before it can be found. A
   // slot: the position of a record in words (from 1) and, above it, a tag; zero means free.
   static constexpr int kTagShift = 32;
-  static constexpr uint32_t kParts = 4;  // one of them is empty, or about to be
+  static constexpr uint32_t kParts = 4;  // one of them is empty, or will be after a grace period
   static uint64_t hash(std::string_view piece);
   std::atomic_ref<uint64_t> slot(uint64_t hash) const {
     return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
@@ -63,12 +64,12 @@ class LongPieceCache {
 
   alignas(64) std::mutex mutex_;  // held while adding; not in a cache line that readers need
   size_t used_ = 1;               // words of the part that is being filled
-  uint32_t generation_ = 1;       // of that part; the parts before it have the generations before
+  uint32_t generation_ = 1;       // of that part; each older part has a generation one lower
   Epochs::GracePeriod forgotten_;
   alignas(64) std::atomic<uint32_t> oldest_{1};  // the oldest generation that is not forgotten
 };
 
-/// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
+/// The ids of a piece, each a `Stored`, and their number, in 16 bytes.
 template <class Stored>
 struct PackedIds;
 
@@ -115,10 +116,10 @@ struct PackedIds<int32_t> {
 /// pieces replace each other in the second. Any number of threads may use it at once; readers need a
 /// ReadGuard.
 ///
-/// An entry is written while nobody can find it: the high word of its key, written last and read first, says
-/// until then that it is free or being written. Vector kernels instead read a key by one aligned 16-byte
-/// load, which is atomic on processors with AVX (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2) and which x86-64
-/// keeps in order.
+/// An entry is written while nobody can find it: until then the high word of its key, which is written last
+/// and read first, marks it as free or being written. Vector kernels instead read a key by one aligned
+/// 16-byte load, which is atomic on processors with AVX (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2) and which
+/// x86-64 keeps in order.
 class PieceTable {
  public:
   struct Entry {
@@ -163,24 +164,26 @@ class PieceTable {
   Packed pack(std::span<const int32_t> ids) const;
   static Packed pack(LongPieceCache::Ref ref);
 
-  /// A key that no piece has, in the line of `key`. If a piece has too many ids for an entry, the entry of
-  /// far(key) says where they are. So all other pieces need one line only.
+  /// A key that no piece has, in the same line as `key`. If a piece has too many ids for an entry, the entry
+  /// of far(key) holds the Ref of its ids. All other pieces are found in this one line.
   static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
   std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
-  /// Whether `key` has an entry right now. No guard is needed if the answer may be out of date at once.
+  /// Whether `key` has an entry right now. Needs no guard if the caller accepts that the answer may be out of
+  /// date at once.
   bool has(const PieceKey& key) const;
   /// Replaces the Ref that find_far() returned under the same guard.
   void move_far(const PieceKey& key, LongPieceCache::Ref ref);
 
-  /// `key` is that of a short piece, or far() of one. Returns whether it has an entry now.
+  /// `key` is that of a short piece, or far() of one. Returns whether `key` has an entry now; false: its line
+  /// has no free entry.
   bool add(const PieceKey& key, const Packed& ids);
   /// An entry that was taken out, and the high word of its key.
   struct TakenEntry {
     Entry* entry;  // may be null
     uint64_t high;
   };
-  /// Makes room for a key: the returned entry can no longer be found and waits for fill() or put_back(). None
-  /// while another thread does the same.
+  /// Makes room for a key: the returned entry can no longer be found and waits for fill() or put_back(). It
+  /// is null while another thread has taken it out.
   TakenEntry take_out(const PieceKey& key);
   static void put_back(const TakenEntry& taken);
   /// To be called after the grace period that began after take_out().

@@ -19,8 +19,8 @@ struct PretokenEnds {
 
 /// Writes the ends of the pieces of all pretokens to `out`, in order, and returns the end of what it wrote.
 /// Pretokens of more than PieceKey::kLongest bytes are cut at every border; others are one piece each. `out`
-/// needs room for kSpareEnds more ends than there can be. May return null instead if each pretoken is one
-/// piece.
+/// needs room for kSpareEnds more ends than there can be. If each pretoken is one piece, it may return null
+/// instead: the ends are those of the pretokens.
 using CutPieces = uint32_t* (*)(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
 constexpr size_t kSpareEnds = 64;
 uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
@@ -29,8 +29,8 @@ uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds
 CutPieces cut_pieces(Isa isa);
 
 /// Cuts long pretokens into pieces that merging keeps apart. A run of Chinese hardly ever recurs, but its
-/// characters do, and then the token cache finds them. Without this, text in many languages takes 1.97 times
-/// the processor time, English 1.08 times.
+/// characters do, so the token cache finds them. Without this, text in many languages takes 1.97 times the
+/// processor time, English 1.08 times.
 class PieceCutter {
  public:
   /// Keeps a reference to `borders`.
@@ -39,7 +39,7 @@ class PieceCutter {
   /// The ends of the pieces, valid until the next call.
   std::span<const uint32_t> cut(const PretokenEnds& pretokens);
 
-  /// Frees what an unusually long text took.
+  /// Frees memory that an unusually long text took.
   void trim();
 
  private:

@@ -36,7 +36,7 @@ class Cutter {
   }
 
  private:
-  /// How many pretokens from the first on, in whole groups, need no cut.
+  /// How many pretokens at the beginning need no cut, counted in whole groups.
   size_t uncut(size_t count) const {
     uint32_t begin = 0;
     for (size_t next = 0; next < count; next += kAtOnce) {
@@ -85,7 +85,7 @@ class Cutter {
       begin_ = i > 0 ? ends[i - 1] : begin_;
       cut(ends[i]);
       done = i + 1;
-      // The pretokens that follow are stored again, after what the cut wrote.
+      // The ends of the pretokens that follow are stored again, after those that cut() wrote.
       const __m512i rest = _mm512_add_epi32(iota32(), _mm512_set1_epi32(static_cast<int>(done)));
       _mm512_storeu_si512(out_, _mm512_permutexvar_epi32(rest, end16));
     }

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// Pieces that a kernel handles side by side.
+/// How many pieces a kernel handles at a time.
 constexpr size_t kTogether = 8;
 
 /// Consecutive pieces of a text.
@@ -21,7 +21,7 @@ struct PieceRun {
   std::span<const uint32_t> ends;  // of each piece
 };
 
-/// Where a kernel writes what it finds out about each piece of a run, from the first on.
+/// The arrays to which a kernel writes the beginning, key and line of each piece of a run, in order.
 struct PiecePlaces {
   uint32_t* begins;
   PieceKey* keys;
@@ -41,14 +41,14 @@ struct PieceQueries {
   const PieceTable::Line* const* lines;
   size_t count;
 };
-/// entries[i] is that of the i-th piece, or some entry of its line if the piece has none. For each piece
-/// without an entry, `first` + i is added to `unknown`.
+/// Where a kernel writes what it finds: entries[i] is the entry of the i-th piece. If that piece has no
+/// entry, entries[i] is some entry of its line, and `first` + i is appended to `unknown`.
 struct PieceAnswers {
   const PieceTable::Entry** entries;
   uint16_t* unknown;  // room for kTogether more than `count`
   uint16_t first;
 };
-/// Returns how many were added to `unknown`.
+/// Returns how many numbers were appended to `unknown`.
 using FindEntries = size_t (*)(const PieceQueries& queries, const PieceAnswers& answers);
 size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& answers);
 size_t find_entries_avx512(const PieceQueries& queries, const PieceAnswers& answers);

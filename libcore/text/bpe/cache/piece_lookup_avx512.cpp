@@ -20,7 +20,7 @@ __m512i keys_of(__m512i bytes, __m512i sizes) {
   return _mm512_mask_mov_epi8(masked, 0x8000'8000'8000'8000, sizes);  // see PieceKey
 }
 
-/// Four pieces of a text, from the places at `begins`.
+/// The 16 bytes of `text` from each of four `begins`.
 __m512i bytes_at(const char* text, const uint32_t* begins) {
   const auto at = [&](size_t i) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + begins[i]));
@@ -41,14 +41,14 @@ __m512i places_of(__m512i keys, const PieceTable::Hash& hash) {
   return _mm512_srl_epi64(sums, _mm_cvtsi32_si128(hash.shift));
 }
 
-/// Which of eight keys equal the given entry of their lines; bit i is that of the i-th key.
+/// Which of eight keys equal the key of entry number `entry` in their lines; bit i stands for the i-th key.
 unsigned equal_keys(const PieceQueries& queries, size_t from, size_t entry) {
   unsigned words = 0;
   for (size_t i = from; i < from + kTogether; i += 2) {
     const auto key = [&](size_t line) {
       __m128i loaded =
           _mm_load_si128(reinterpret_cast<const __m128i*>(&queries.lines[line]->entries[entry].key));
-      asm("" : "+v"(loaded));  // one separate move: see PieceTable
+      asm("" : "+v"(loaded));  // a load of its own, which is atomic: see PieceTable
       return loaded;
     };
     const __m256i found = _mm256_inserti128_si256(_mm256_castsi128_si256(key(i)), key(i + 1), 1);

@@ -5,10 +5,10 @@
 
 namespace megalith {
 
-/// With twice as many lines, a text of that size takes as long or longer: touching memory for the first time
-/// costs more than encoding evicted pieces again (English, code and many languages, 4 MB to 1 GB). It costs
-/// most, 2 ms a MiB, in a virtual machine whose free memory goes back to its host: there, 16 MiB instead of
-/// 32 made files of 130 MB 7 % faster and files of 1 GB 5 % slower.
+/// With twice as many lines, a text of `bytes` bytes takes as long or longer: touching memory for the first
+/// time costs more than encoding evicted pieces again (English, code and many languages, 4 MB to 1 GB). That
+/// costs most, 2 ms per MiB, in a virtual machine whose free memory goes back to its host: there, 16 MiB
+/// instead of 32 made files of 130 MB 7 % faster and files of 1 GB 5 % slower.
 TokenCache::Size TokenCache::Size::for_text(uint64_t bytes, size_t seeds) {
   constexpr uint64_t kTextOfLine = 384;
   constexpr size_t kMinBits = 17, kMaxBits = 19;

@@ -12,13 +12,13 @@
 
 namespace megalith {
 
-/// The token cache: what all threads know of pieces. With a cache for each thread, every thread would learn
-/// every word: with two threads that took 5 % (English) and 7 % (many languages) more processor time, and 18
-/// to 20 MiB more memory.
+/// The token cache: the ids of pieces that any thread has encoded. With a cache for each thread, every thread
+/// would have to encode every word once: with two threads that took 5 % (English) and 7 % (many languages)
+/// more processor time, and 18 to 20 MiB more memory.
 struct TokenCache {
   struct Size {
-    int table_bits;     // lines of a PieceTable
-    size_t long_bytes;  // of a LongPieceCache
+    int table_bits;     // 2^table_bits lines of the PieceTable
+    size_t long_bytes;  // of the LongPieceCache
     /// For `bytes` bytes of text, with room for `seeds` short pieces that are known from the start: 22 MiB up
     /// to 100 MB of text, 46 MiB from 200 MB on. Less for small texts, where touching memory for the first
     /// time costs more than it saves.
@@ -41,9 +41,9 @@ class TokenCacheWriter {
   TokenCacheWriter(const TokenCacheWriter&) = delete;
   TokenCacheWriter& operator=(const TokenCacheWriter&) = delete;
 
-  /// ids[i] are those of keys[i]. Must not be called while this thread has a ReadGuard.
+  /// Adds pieces; ids[i] are the ids of keys[i]. Must not be called while this thread has a ReadGuard.
   void keep(std::span<const PieceKey> keys, const MergedPiece* ids);
-  /// Adds what is waiting, if that is possible now.
+  /// Adds the pieces that wait for a grace period, if it is over.
   void fill();
 
  private:

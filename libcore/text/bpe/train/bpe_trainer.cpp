@@ -21,9 +21,9 @@ struct Word {
 };
 
 /// A pair that may be merged next, with all words that hold it. All occurrences of a pair arise in one step,
-/// the one that makes the younger of its tokens: no token is made in two ways, since the same text between
-/// the same boundaries goes through the same merges. After that the count only falls, so the one stored here
-/// may be too high but never too low.
+/// the merge that makes the younger of its tokens: no token is made in two ways, since the same text between
+/// the same boundaries goes through the same merges. After that step the count only falls, so the count
+/// stored here may be too high but never too low.
 struct Candidate {
   int64_t count;
   IdPair pair;
@@ -133,7 +133,7 @@ class BpeTrainer {
     queue_touched();
   }
 
-  /// The count of the merged pair itself is not maintained, since the pair never comes back.
+  /// The count of the merged pair itself is not updated, since the pair never occurs again.
   void merge_in_word(uint32_t number, const BytePairEncoder::Merge& merge) {
     Word& word = words_[number];
     int32_t* const ids = symbols_.data() + word.begin;
@@ -164,7 +164,7 @@ class BpeTrainer {
   std::vector<int32_t> symbols_;
   PairMap<int64_t> counts_;
   PairMap<std::vector<uint32_t>>
-      touched_;                   // pairs formed since the last queue_touched(), and the words where
+      touched_;                   // pairs formed since the last queue_touched(), each with its words
   std::vector<Candidate> queue_;  // a heap
 };
 

@@ -18,9 +18,9 @@ struct TrainedBpe {
 /// Learns merges until there are `vocab_size` tokens or no pair is left. Ids and merges, ties included, equal
 /// those of Hugging Face's BpeTrainer(vocab_size, min_frequency=0, special_tokens,
 /// initial_alphabet=ByteLevel.alphabet()): first the special tokens, then the 256 bytes in the order of their
-/// characters, then repeatedly the most frequent pair; of equally frequent ones, the one with the smaller
-/// left id, then the smaller right id (docs/formats/tokenizer.md). The result does not depend on the order of
-/// `pieces`. Throws kUsage if vocab_size has no room for the special tokens and 256 bytes.
+/// characters, then repeatedly the most frequent pair; of equally frequent pairs, that with the smaller left
+/// id, then that with the smaller right id (docs/formats/tokenizer.md). The result does not depend on the
+/// order of `pieces`. Throws kUsage if vocab_size has no room for the special tokens and 256 bytes.
 TrainedBpe train_bpe(const PieceCounts& pieces, int vocab_size,
                      const std::vector<std::string>& special_tokens);
 

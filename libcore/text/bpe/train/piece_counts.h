@@ -8,19 +8,19 @@
 
 namespace megalith {
 
-/// How often each pretoken occurs. Keeps copies of the texts in large blocks: they outlive the lines that
-/// they came from.
+/// How often each pretoken occurs. Keeps copies of the texts, in large blocks, since the counts outlive the
+/// lines that they came from.
 class PieceCounts {
  public:
   PieceCounts() : slots_(1024) {}
 
   void add(std::string_view piece, int64_t times = 1);
   void add(const PieceCounts& other);
-  int64_t count(std::string_view piece) const;  // 0 when it is not there
+  int64_t count(std::string_view piece) const;  // 0 if it never occurred
   size_t size() const { return size_; }
 
-  /// Calls `take(std::string_view piece, int64_t times)` for each, in no particular order. The texts live as
-  /// long as this object.
+  /// Calls `take(std::string_view piece, int64_t times)` for each pretoken, in no particular order. The texts
+  /// live as long as this object.
   template <class Take>
   void for_each(Take&& take) const {
     for (const Slot& slot : slots_)

@@ -28,7 +28,7 @@ struct Worker {
   PieceCounts counts;
 };
 
-/// Some lines, and where they came from.
+/// Some lines of one file, and their place in it.
 struct Lines {
   LineBatch batch;
   std::string path;

@@ -67,7 +67,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
 extern "C" {
 
-/// The caller owns it. Throws kNoInput, kData.
+/// The caller owns the result. Throws kNoInput, kData.
 __attribute__((visibility("default"))) megalith::Tokenizer* megalith_sentencepiece_tokenizer(
     const std::string& type, const std::string& path) {
   return std::make_unique<megalith::SentencePieceTokenizer>(type, path).release();

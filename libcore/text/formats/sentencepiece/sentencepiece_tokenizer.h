@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// A SentencePiece model as a Tokenizer (Megatron's GPTSentencePieceTokenizer and Llama2Tokenizer, `type`):
-/// ids without a begin token; the model's </s> ends a document. The library is opened at the first call
+/// A SentencePiece model as a Tokenizer; `type` is Megatron's GPTSentencePieceTokenizer or Llama2Tokenizer.
+/// Adds no begin token; the model's </s> ends a document. The library is opened at the first call
 /// (base/plugin.h). Throws kNoInput, kData; kDevice if the library is missing.
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(const std::string& type, const std::string& path);
 

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// With ids that need more than 16 bits if `wide`.
+/// A random vocabulary; its ids need more than 16 bits if `wide`.
 test::MergedVocabulary make_vocabulary(bool wide) {
   test::MergedVocabulary vocabulary(wide ? 70'000 : 0);
   std::mt19937 random(3);
@@ -34,7 +34,7 @@ PieceRules make_rules(const test::MergedVocabulary& vocabulary, bool whole) {
   return rules;
 }
 
-/// Words of which some are frequent, in many scripts, with runs of NUL.
+/// Words in several scripts, some of them frequent, with runs of NUL.
 std::string random_text(std::mt19937& random) {
   std::string text;
   for (size_t words = random() % 300; words > 0; --words) {
@@ -52,7 +52,8 @@ struct Case {
   size_t threads = 1;
 };
 
-/// Encodes random texts while other threads encode other texts.
+/// Encodes random texts and compares their ids with those of `rules`; other threads may encode at the same
+/// time.
 template <class Id>
 void equals_the_rules(const PieceRules& rules, TokenCache& memory, int rounds, unsigned seed) {
   CachedEncoder encoder(rules, memory);
@@ -93,8 +94,8 @@ class CachedEncoderIsa : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, CachedEncoderIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& isa) { return std::string(name(isa.param)); });
 
-// From a table of four entries and memory for a few long pieces, which are always too small, to sufficient
-// sizes; by one thread, and by several with shared memory.
+// The cache sizes range from a table of four entries and room for a few long pieces, which is always too
+// small, to enough for all. Encodes in one thread, then in several that share the cache.
 TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
   if (best_isa() < GetParam()) GTEST_SKIP() << "not on this processor";
   const test::Variable chosen("MEGALITH_ISA", name(GetParam()));

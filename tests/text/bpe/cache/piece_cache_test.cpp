@@ -83,7 +83,7 @@ TEST(PieceTable, KnowsWhereTheIdsAreOfPiecesThatHaveMore) {
   EXPECT_EQ(found_far(table, cache, "many"), Ids(12, 5));
   EXPECT_EQ(found<uint16_t>(table, "many"), Ids{});
   EXPECT_EQ(found_far(table, cache, "others"), Ids{});
-  for (int i = 0; i < 200; ++i) cache.append(Ids(15, 6));  // all are forgotten
+  for (int i = 0; i < 200; ++i) cache.append(Ids(15, 6));  // pushes out all earlier ids
   EXPECT_EQ(found_far(table, cache, "many"), Ids{});
   table.move_far(key, cache.append(Ids(13, 7)));
   EXPECT_EQ(found_far(table, cache, "many"), Ids(13, 7));
@@ -152,7 +152,8 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
   EXPECT_EQ(cache.find("last").size(), 1U);
 }
 
-// What a guard has found stays unchanged, whatever is added meanwhile; afterwards there is room again.
+// What was found under a guard stays unchanged until the guard ends, whatever is added meanwhile; then there
+// is room again.
 TEST(LongPieceCache, ForgetsNothingThatAGuardMaySee) {
   Epochs epochs;
   LongPieceCache cache(4096, epochs);

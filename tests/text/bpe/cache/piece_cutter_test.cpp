@@ -17,7 +17,7 @@ struct Pretokens {
   std::vector<uint32_t> ends;
 };
 
-/// Pretokens of few characters, mostly ASCII if `plain`; sometimes of hundreds.
+/// Pretokens, most of them short, some of hundreds of characters; mostly ASCII if `plain`.
 Pretokens random_pretokens(std::mt19937& random, bool plain) {
   Pretokens out;
   for (size_t count = 1 + random() % 70; count > 0; --count) {
@@ -30,7 +30,7 @@ Pretokens random_pretokens(std::mt19937& random, bool plain) {
   return out;
 }
 
-/// By definition.
+/// The ends of the pieces by definition: long pretokens are cut at every border.
 std::vector<uint32_t> cut(const MergeBorders& borders, const Pretokens& pretokens) {
   std::vector<uint32_t> pieces;
   uint32_t begin = 0;

@@ -26,7 +26,7 @@ TEST(Epochs, WaitForGuardsThatHadBegunAndForNoOthers) {
   EXPECT_FALSE(grace.over());
   auto of_second = std::make_unique<Guard>(second);
   of_first.reset();
-  of_first = std::make_unique<Guard>(first);  // another one
+  of_first = std::make_unique<Guard>(first);  // another guard of the same reader
   EXPECT_TRUE(grace.over());
   grace = epochs.begin_grace_period();
   Epochs::Reader& third = epochs.join();
@@ -75,7 +75,7 @@ TEST(TokenCache, HasALineForEach384BytesOfTextWithinBounds) {
   EXPECT_EQ(bits(0, 200'000), 18) << "a line for each seed";
 }
 
-/// Pieces in one line of the table; the third one must evict another.
+/// Pieces that share one line of the table; the third one must evict another.
 struct OneLine {
   TokenCache memory{{.table_bits = 1, .long_bytes = 4096}, false};
   TokenCacheWriter writer{memory};
@@ -171,7 +171,7 @@ TEST(TokenCacheWriter, KeepsNothingTwice) {
   EXPECT_EQ(line.memory.longer.append(Ids(12, 5)).at, ref->at + 2 + 12);
 }
 
-/// For the thread sanitizer: what one thread keeps evicts what another looks for.
+/// For the thread sanitizer: pieces that one thread keeps evict pieces that another thread looks up.
 TEST(TokenCacheWriter, MayKeepManyIdsBesideOthers) {
   OneLine line;
   const auto keep_many = [&line](unsigned seed) {

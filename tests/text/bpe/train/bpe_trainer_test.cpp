@@ -27,8 +27,8 @@ TEST(TrainBpe, MergesTheMostFrequentPairFirst) {
 TEST(TrainBpe, BreaksTiesByTheSmallerIds) {
   EXPECT_EQ(learned(train_bpe(counts({{"zy", 2}, {"ab", 2}, {"ac", 2}}), 300, {})),
             (Tokens{"ab", "ac", "zy"}));
-  // Ids are in the order of characters: "Ġ" (blank) comes after the printable ones, a new token after all of
-  // them.
+  // Ids are in the order of characters: "Ġ" (blank) comes after the printable characters, and new tokens come
+  // last.
   EXPECT_EQ(learned(train_bpe(counts({{" a", 2}, {"zz", 2}}), 300, {})), (Tokens{"zz", "\u0120a"}));
 }
 
