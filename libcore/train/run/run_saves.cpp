@@ -29,6 +29,13 @@ void RunSaves::protect_base(const std::string& path) {
   base_use_.emplace(base_);
 }
 
+void RunSaves::remove_old(int64_t iteration) const {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (!wanted() || !config.keep_last || in_.world.rank() > 0) return;
+  remove_old_checkpoints(config.save, iteration, *config.keep_last,
+                         base_.empty() ? std::vector<std::string>() : std::vector{base_});
+}
+
 void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
   if (!wanted()) return;
   const CheckpointConfig& config = config_.checkpoint;

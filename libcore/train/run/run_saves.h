@@ -29,6 +29,9 @@ class RunSaves {
   /// Protects the checkpoint that the run begins with if it is not in --save: the same command will look for
   /// it again.
   void protect_base(const std::string& path);
+  /// Removes checkpoints that are older than `iteration`, at which the run resumes, and that --keep-last does
+  /// not keep: an earlier run whose last save failed has left them.
+  void remove_old(int64_t iteration) const;
   /// Must precede the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
 

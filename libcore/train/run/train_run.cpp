@@ -56,6 +56,7 @@ void TrainRun::load(const StartPoint& start) {
     if (checkpoint.load_optim && !config_.train.eval_only)
       progress_.take_schedule(take_optimizer_state(start, checkpoint, progress_.schedule(), *trainer_));
     if (progress_.state().best_iteration > 0) saves_.protect_best(progress_.state().best_iteration);
+    saves_.remove_old(progress_.iteration());
   } else if (!start.state) {
     if (saves_.wanted() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
     log(start.path, " holds only weights: training begins at iteration 0");
