@@ -70,8 +70,8 @@ class Settings {
   }
   double number(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_number()) refuse(quote(key), " is not a number");
-    return value->as_double();
+    if (!value) refuse(quote(key), " is not a number");
+    return finite(*value, key);
   }
   // The value that a pattern gives to a module: peft matches the end of the module's name, after a dot.
   std::optional<double> pattern(const char* key, const std::string& module) const {
@@ -80,12 +80,19 @@ class Settings {
     for (const auto& [name, value] : patterns->as_object()) {
       if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
         refuse(quote(key), " holds the pattern ", quote(name), "; only names of modules are supported");
-      if (module == name || module.ends_with("." + name)) return value.as_double();
+      if (module == name || module.ends_with("." + name)) return finite(value, key);
     }
     return {};
   }
 
  private:
+  double finite(const Json& value, const char* key) const {
+    if (!value.is_number()) refuse(quote(key), " is not a number");
+    if (!std::isfinite(value.as_double()))
+      refuse(quote(key), " is ", value.dump(), ", wanted a finite number");
+    return value.as_double();
+  }
+
   const Json& json_;
   std::string where_;
 };
