@@ -315,8 +315,9 @@ OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype) {
   return {std::move(file)};
 }
 
-void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype) {
-  refuse_used(output);
+void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype,
+                    bool overwrite) {
+  refuse_used(output, overwrite);
   const OutputPlan plan = plan_adapter(adapter, dtype);
   AtomicDirectory folder(output);
   Json config = adapter.config();

@@ -26,7 +26,7 @@ TrainRun::TrainRun(const RankInput& in)
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   const RunShape shape =
       agreed_shape(in_, config_, *backend_);  // first: a run refused for lack of memory leaves no folder
-  saves_.take_folder();
+  saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
   const auto together = [this](auto&& work) {
