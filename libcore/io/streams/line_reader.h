@@ -71,7 +71,7 @@ struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
   size_t longest = 0;  // about how many bytes of a line or element are kept; 0: all
-  size_t refused = 0;  // about how many bytes of one are too many (kData); 0: no limit
+  size_t refused = 0;  // about how many bytes of one, kept or not, are too many (kData); 0: no limit
 };
 
 /// LineLimits::refused if no other one is given: no text is so long, but a device or a decompression bomb is,
@@ -117,6 +117,7 @@ class LineReader {
   std::string_view take(size_t bytes);
   void append(LineBatch& batch, std::string_view bytes, const Grow& grow) const;
   void refuse_long_line(const LineBatch& batch, size_t bytes) const;
+  void leave_out(const LineBatch& batch, size_t bytes);
   void at_end_of_input(LineBatch& batch);
   ReaderMark mark() const;
 
@@ -130,6 +131,7 @@ class LineReader {
   // The byte before the window is a \r whose line is not closed: a \n may follow.
   bool carriage_return_ = false;
   bool at_start_ = true;
+  size_t left_out_ = 0;  // bytes of the current line or element that are not kept
   // State of the element that is being read.
   bool in_element_ = false, in_string_ = false, escaped_ = false;
   size_t depth_ = 0;
