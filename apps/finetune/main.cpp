@@ -37,7 +37,7 @@ void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config)
 
 /// What must be added to the command to resume from the checkpoints that its run left; empty: nothing.
 std::string lacks(const FinetuneConfig& config) {
-  if (config.schedule.overwrite) return "--no-overwrite-output-dir";
+  if (config.run.checkpoint.overwrite) return "--no-overwrite-output-dir";
   const std::string& output = config.run.checkpoint.save;
   return config.resume().folder == output ? "" : "--resume-from-checkpoint " + output;
 }

@@ -148,7 +148,19 @@ std::string time_now() {
   return text;
 }
 
-void log_line(const std::string& line, LogKind kind) {
+namespace {
+
+/// What a terminal may be shown: names come from files and peers. Warnings and errors are cut, notes may be
+/// commands that are to be copied.
+std::string shown(const std::string& line, LogKind kind) {
+  constexpr size_t kMost = 2000;
+  return printable_lines(line, kind == LogKind::kUrgent ? kMost : line.size());
+}
+
+}  // namespace
+
+void log_line(const std::string& given, LogKind kind) {
+  const std::string line = shown(given, kind);
   if (muted) {
     if (muted_sink) muted_sink(line);
     return;

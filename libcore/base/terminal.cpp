@@ -94,6 +94,16 @@ std::string printable(std::string_view text, size_t max) {
   return out;
 }
 
+std::string printable_lines(std::string_view text, size_t max) {
+  std::string out;
+  for (size_t end = 0;; text.remove_prefix(end + 1)) {
+    end = std::min(text.find_first_of("\n\t"), text.size());
+    out += printable(text.substr(0, end), max);
+    if (end == text.size()) return out;
+    out += text[end];
+  }
+}
+
 std::string quote_name(std::string_view name) {
   constexpr size_t kMost = 200;
   return printable(quote(shortened(name, kMost)), 5 * kMost);  // quote() turns one byte into at most four

@@ -23,6 +23,9 @@ std::string wrapped(std::string_view text, size_t columns, std::string_view inde
 /// Control characters and invalid UTF-8 are escaped (\x1b), so that no terminal obeys them.
 std::string printable(std::string_view text, size_t max);
 
+/// A message of lines, each printable(); line ends and tabs stay. At most `max` bytes of each line.
+std::string printable_lines(std::string_view text, size_t max);
+
 /// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and cut after 200
 /// bytes.
 std::string quote_name(std::string_view name);

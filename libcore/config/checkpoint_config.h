@@ -14,7 +14,8 @@ struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // unset: only at the end
   std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
-  std::optional<bool> async_save;        // unset: on if memory can hold the copy
+  std::optional<bool> async_save;        // unset: if memory can hold the copy
+  bool overwrite = false;                // --save may hold checkpoints that this run replaces
   bool finetune = false;                 // load only the parameters and begin at step 0
   bool load_optim = true, load_rng = true, save_optim = true;
   bool override_scheduler = false;  // use the command line's schedule, not the checkpoint's
@@ -53,6 +54,9 @@ struct CheckpointConfig {
     v("async-save", async_save,
       "Copy the state and write it while training continues; --no-async-save waits for the disk.",
       default_text("where the machine's memory holds the copy"));
+    v("overwrite-output-dir", overwrite,
+      "Replace the checkpoints that --save (--output-dir) holds, in place of resuming from the newest; with "
+      "an older one to load, those that follow it.");
     v("finetune", finetune, "Load the parameters only, and start at step 0.");
     v("load-optim", load_optim, "Load the optimizer's state.");
     v("load-rng", load_rng, "Continue with the checkpoint's random numbers.");

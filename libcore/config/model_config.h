@@ -68,8 +68,8 @@ struct ModelConfig {
     v("hidden-size", hidden, "Width of the residual stream.", between(1, 1 << 20));
     v("ffn-hidden-size", ffn_hidden, "Inner width of the feed-forward block.", between(0, 1 << 24),
       default_text("4 * hidden-size; with --swiglu 8/3 of it, cut to a multiple of 64"));
-    v("num-attention-heads", heads, "Attention heads.", at_least(1));
-    v("kv-channels", kv_channels, "Size of one head.", at_least(0),
+    v("num-attention-heads", heads, "Attention heads.", between(1, 1 << 16));
+    v("kv-channels", kv_channels, "Size of one head.", between(0, 1 << 16),
       default_text("hidden-size / num-attention-heads"));
     v("group-query-attention", group_query,
       "Share key/value heads between query heads (see --num-query-groups).");

@@ -107,13 +107,13 @@ void refuse_other_files(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path there = to / entry.path().filename();
     if (file_exists(there.string()) && !same_contents(entry.path(), there))
-      fail(ErrorKind::kUsage, there.string(), " exists already; move it away, or give --output DIR");
+      fail(ErrorKind::kUsage, there.string(),
+           " exists already; move it away, or give --output DIR, or --overwrite to replace it");
   }
 }
 
 // Moves config.json last: without it the folder is not a model, and nobody mistakes half a model for one.
 void move_beside(const fs::path& from, const fs::path& to) {
-  refuse_other_files(from, to);
   const auto move = [&](const fs::path& name) {
     std::error_code why;
     fs::rename(from / name, to / name, why);
@@ -127,13 +127,15 @@ void move_beside(const fs::path& from, const fs::path& to) {
 
 std::string finish_in_place(const ConvertConfig& config, const Target& target) {
   const fs::path folder = parent_or_here(fs::absolute(config.path()).lexically_normal());
-  if (file_exists((folder / "config.json").string()))
-    fail(ErrorKind::kUsage, (folder / "config.json").string(), " exists already; give --output DIR");
+  if (!config.overwrite && file_exists((folder / "config.json").string()))
+    fail(ErrorKind::kUsage, (folder / "config.json").string(),
+         " exists already; give --output DIR, or --overwrite to replace it");
   const StopSignal stop;
   const LockFile lock(folder.string());
   const AtomicDirectory aside(folder / ".convert");  // never committed, so removed with its files
   const fs::path written = aside.path() / folder.filename();
   target.write(written.string());
+  if (!config.overwrite) refuse_other_files(written, folder);
   move_beside(written, folder);
   log("wrote ", folder.string());
   return {};
@@ -156,6 +158,16 @@ void check_files(const ConvertConfig& config, const std::string& output) {
   files.check();
 }
 
+/// kUsage if the conversion would replace an output that is there.
+void refuse_replacing(const ConvertConfig& config, const std::string& output) {
+  if (config.overwrite) return;
+  if (config.to != "gguf") return refuse_used(output, false);
+  const std::string file = gguf_path(output).string();
+  if (file_exists(file))
+    fail(ErrorKind::kUsage, "--output ", file,
+         " exists already; give a new file, or --overwrite to replace it");
+}
+
 std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
   if (is_in_place(config)) return finish_in_place(config, target);
@@ -164,6 +176,7 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   const StopSignal stop;
   const LockFile lock(output);
   check_files(config, output);
+  refuse_replacing(config, output);
   try {
     target.write(output);
   } catch (...) {
@@ -183,8 +196,9 @@ std::string convert_adapter(const ConvertConfig& config) {
          config.path());
   const Adapter adapter(config.path());
   const auto dtype = dtype_of(config);
-  return finish(config, {[&] { return plan_adapter(adapter, dtype); },
-                         [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
+  return finish(
+      config, {[&] { return plan_adapter(adapter, dtype); },
+               [&](const std::string& output) { export_adapter(adapter, output, dtype, config.overwrite); }});
 }
 
 bool has_usual_names(const std::string& folder) {
@@ -237,6 +251,7 @@ std::string convert_model(const ConvertConfig& config) {
       .tokenizer_folder = options.tokenizer.empty() ? source.tokenizer_folder() : options.tokenizer,
       .dtype = dtype_of(config),
       .tensors = merged.get(),
+      .overwrite = config.overwrite,
       .check = config.check};
   return finish(config, target_of(config, conversion));
 }

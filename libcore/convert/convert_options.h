@@ -23,7 +23,7 @@ struct ConvertConfig {
   int64_t vocab_size = 0;
   int heads = 0;
   bool crc = true, check = true;
-  bool dry_run = false, json = false;
+  bool overwrite = false, dry_run = false, json = false;
   std::string options_file;  // not an option: the file of --config, which no output may replace
 
   template <class V>
@@ -77,6 +77,7 @@ struct ConvertConfig {
     v("check", check,
       "Run the model before and after the conversion on a few tokens and print the largest difference of the "
       "logits.");
+    v("overwrite", overwrite, "Replace what an earlier conversion wrote to the output.");
     v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
     v("json", json, "Print the table of inspect or --dry-run as JSON.");
   }

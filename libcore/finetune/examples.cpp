@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 namespace {
@@ -134,6 +135,14 @@ Examples::Example Examples::operator[](int64_t i) const {
   const auto begin = static_cast<size_t>(begins_[static_cast<size_t>(i)]);
   const auto size = static_cast<size_t>(begins_[static_cast<size_t>(i) + 1]) - begin;
   return {.ids = std::span(ids_).subspan(begin, size), .counts = std::span(counts_).subspan(begin, size)};
+}
+
+uint64_t Examples::hash() const {
+  Xxh64 hash;
+  hash.update(ids_.data(), ids_.size() * sizeof ids_[0]);
+  hash.update(counts_.data(), counts_.size());
+  hash.update(begins_.data(), begins_.size() * sizeof begins_[0]);
+  return hash.digest();
 }
 
 std::string report_line(const std::string& name, const ExampleReport& report) {

@@ -65,6 +65,7 @@ class Examples {
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
   Example operator[](int64_t i) const;
   const ExampleReport& report() const { return report_; }
+  uint64_t hash() const;  // of all ids, of which are learned, and of where the examples begin
 
  private:
   struct Tokens;

@@ -11,6 +11,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/finetune/generation.h"
 #include "libcore/finetune/tuning_method.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/stop_signal.h"
@@ -176,13 +177,15 @@ void number_pairs(SampleSource& source, int64_t first) {
 
 struct RecordCount {
   int64_t records, tokens;
+  uint64_t hash;  // of what the records became
   bool operator==(const RecordCount&) const = default;
 };
 
 std::string text_of(const std::vector<RecordCount>& counts) {
   std::string text;
-  for (const auto& [records, tokens] : counts)
-    text += concat(text.empty() ? "" : " and ", records, " records of ", tokens, " tokens");
+  for (const auto& [records, tokens, hash] : counts)
+    text +=
+        concat(text.empty() ? "" : " and ", records, " records of ", tokens, " tokens (", hex64(hash), ")");
   return text;
 }
 
@@ -192,7 +195,7 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
   for (const auto* examples : {&sets.train, &sets.dev})
     if (*examples && (*examples)->size() > 0) {
       const ExampleReport& report = (*examples)->report();
-      mine.push_back({report.records, report.tokens});
+      mine.push_back({report.records, report.tokens, (*examples)->hash()});
     }
   const std::vector<std::vector<RecordCount>> all = exchange_values(world, mine);
   for (size_t rank = 1; rank < all.size(); ++rank)

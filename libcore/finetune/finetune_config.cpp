@@ -174,7 +174,8 @@ FinetuneConfig::Resume FinetuneConfig::resume() const {
   if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
     if (schedule.resume_from == word)
-      return {schedule.overwrite ? "" : run.checkpoint.save, !schedule.do_train && !schedule.overwrite};
+      return {run.checkpoint.overwrite ? "" : run.checkpoint.save,
+              !schedule.do_train && !run.checkpoint.overwrite};
   return {schedule.resume_from, true};
 }
 
@@ -184,7 +185,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
     problems.add(Opt{"output-dir"}, ' ', schedule.output, " and ", Opt{"save"}, ' ', run.checkpoint.save,
                  " contradict each other; give one of them");
   check_replaced(problems);
-  if (schedule.overwrite && resume().wanted)
+  if (run.checkpoint.overwrite && !schedule.resume_from.empty() && resume().folder.empty())
     problems.add(Opt{"overwrite-output-dir"}, " and ", Opt{"resume-from-checkpoint"}, ' ',
                  schedule.resume_from, " contradict each other; give one of them");
   if (!traits_of(run.checkpoint.format).native)
@@ -204,6 +205,7 @@ void FinetuneConfig::check_replaced(Problems& problems) const {
   const bool trains = schedule.do_train;
   for (const auto& [option, path, result, written] :
        {Begin{{"adapter"}, method.adapter, "", trains},
+        {{"model"}, data.model, "", trains},
         {{"model"}, data.model, "/hf", trains && method.method == "full" && method.export_model},
         {{"model"}, data.model, "/merged", trains && method.merge},
         {{"data"}, data.data, "/generated_predictions.jsonl", generation.wanted},

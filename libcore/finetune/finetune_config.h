@@ -140,7 +140,7 @@ struct MethodOptions {
 /// How long a run is, and what happens between steps.
 struct ScheduleOptions {
   double epochs = 3;  // derived from --num-epochs of the training options
-  bool do_train = true, do_eval = true, overwrite = false, best = false, only_model = false;
+  bool do_train = true, do_eval = true, best = false, only_model = false;
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
   double threshold = 0;
@@ -170,7 +170,6 @@ struct ScheduleOptions {
       at_least(0));
     v("resume-from-checkpoint", resume_from,
       "Resume from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
-    v("overwrite-output-dir", overwrite, "Start afresh even if the output folder holds a checkpoint.");
     v("save-only-model", only_model, "As --no-save-optim.", unlisted());
     v("pipeline-parallel-config", pipeline_config,
       "Paddle's settings of a pipeline's messages; no effect here.", metavar("WORD"), unlisted());

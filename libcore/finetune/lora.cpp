@@ -177,6 +177,20 @@ TuningPlan lora_plan(const ModelConfig& config, const LoraSettings& settings) {
   return plan;
 }
 
+namespace {
+
+double dropout_of(const Adapter& adapter) {
+  const Json* const dropout = adapter.config().find("lora_dropout");
+  if (!dropout || !dropout->is_number()) return 0;
+  const double value = dropout->as_double();
+  if (!(value >= 0 && value < 1))
+    fail(ErrorKind::kData, adapter.path(), ": \"lora_dropout\" is ", dropout->dump(),
+         ", wanted at least 0 and less than 1");
+  return value;
+}
+
+}  // namespace
+
 LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   if (adapter.modules().empty())
     fail(ErrorKind::kUsage, adapter.path(), ": is an adapter of kind ", adapter.kind(),
@@ -186,8 +200,7 @@ LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   const Json* rslora = adapter.config().find("use_rslora");
   settings.rslora = rslora && rslora->is_bool() && rslora->as_bool();
   settings.alpha = first.alpha;
-  const Json* dropout = adapter.config().find("lora_dropout");
-  settings.dropout = dropout && dropout->is_number() ? dropout->as_double() : 0;
+  settings.dropout = dropout_of(adapter);
   std::set<std::string> names;
   const std::vector<Module> all = first_modules(config);
   for (const Adapter::Module& module : adapter.modules()) {

@@ -248,6 +248,11 @@ Json field_value(const Field& field) {
       field.slot);
 }
 
+void check_number(const Field& field, const Spot& where, Problems& problems) {
+  const Json value = field_value(field);
+  if (value.is_number()) satisfies(field, value.as_double(), Report{field, where, problems});
+}
+
 namespace {
 std::string value_text(const Json& value) {
   if (value.is_null()) return {};

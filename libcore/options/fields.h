@@ -145,6 +145,8 @@ struct Spot {
 /// Lower-level operations on one field.
 void set_field(const Field&, const std::vector<std::string>& words, const Spot& where, Problems&);
 void set_field(const Field&, const Json& value, const Spot& where, Problems&);
+/// The complaint of set_field() about the number that the field has; nothing if it is unset or none.
+void check_number(const Field&, const Spot& where, Problems&);
 Json field_value(const Field&);            // null when unset
 std::string field_text(const Field&);      // as written on the command line; empty when unset
 bool is_flag(const Field&);                // needs no value

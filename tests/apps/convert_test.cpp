@@ -1,7 +1,10 @@
+#include <filesystem>
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
@@ -47,6 +50,48 @@ TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   EXPECT_NE(other.err.find("README.md exists already"), std::string::npos) << other.err;
   EXPECT_EQ(read_file(dir / "z/README.md"), "mine");
   EXPECT_FALSE(file_exists(dir / "z/config.json"));
+}
+
+/// Every file of an output with its bytes; a model card names the time.
+std::string bytes_below(const std::string& output) {
+  if (!std::filesystem::is_directory(output)) return read_file(output);
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(output))
+    if (entry.is_regular_file() && entry.path().filename() != "README.md")
+      files[entry.path().string()] = read_file(entry.path().string());
+  std::string all;
+  for (const auto& [name, bytes] : files) all += concat(name, "\n", bytes.size(), "\n", bytes);
+  return all;
+}
+
+TEST(ConvertApp, ReplacesAnOutputOnlyWhenToldTo) {
+  struct Case {
+    const char *options, *output;
+  };
+  for (const auto& [options, output] : {Case{"--to hf", "hf"}, Case{"--to megatron", "megatron"},
+                                        Case{"--to megalith", "megalith"}, Case{"--to gguf", "x.gguf"}}) {
+    SCOPED_TRACE(options);
+    const test::TempDir dir;
+    const auto convert = [&](const std::string& model, const std::string& more) {
+      return test::run_command(concat(test::app("convert"), " ", model, " ", options, " --output ",
+                                      dir / output, " --no-check ", more));
+    };
+    const std::string old = convert_golden("gpt2"), other = convert_golden("llama");
+    ASSERT_EQ(convert(old, "").code, 0);
+    const std::string before = bytes_below(dir / output);
+    const auto refused = convert(other, "");
+    EXPECT_EQ(refused.code, 64) << refused.err;
+    EXPECT_NE(refused.err.find("exists already; give a new"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
+    EXPECT_EQ(bytes_below(dir / output), before);
+    const auto replaced = convert(other, "--overwrite");
+    EXPECT_EQ(replaced.code, 0) << replaced.err;
+    EXPECT_NE(bytes_below(dir / output), before);
+    if (output == std::string("x.gguf")) continue;
+    write_file(dir / output + "/notes.txt", "mine");
+    EXPECT_EQ(convert(other, "--overwrite").code, 64);
+    EXPECT_EQ(read_file(dir / output + "/notes.txt"), "mine");
+  }
 }
 
 TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {

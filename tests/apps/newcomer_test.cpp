@@ -343,13 +343,15 @@ TEST_F(Newcomer, RunsOneProcessAFolderOfCheckpoints) {
       run("megalith-pretrain --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
           "--max-position-embeddings 64 --micro-batch-size 4 --train-iters 20000 --log-interval 5 --lr 1e-3 "
           "--eval-iters 0 --threads 1 "
-          "--data-path c_text_document --tokenizer-model t300 --log-json h.jsonl --save held >/dev/null 2>&1 "
+          "--data-path c_text_document --tokenizer-model t300 --log-json h.jsonl --save held "
+          "--overwrite-output-dir >/dev/null 2>&1 "
           "& a=$!; "
           "until grep -q '\"train\"' h.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
           "megalith-pretrain --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
           "--max-position-embeddings 64 --micro-batch-size 4 --train-iters 1 --lr 1e-3 --eval-iters 0 "
           "--threads 1 "
-          "--data-path c_text_document --tokenizer-model t300 --save held >second 2>&1; echo $?; grep -c "
+          "--data-path c_text_document --tokenizer-model t300 --save held --overwrite-output-dir >second "
+          "2>&1; echo $?; grep -c "
           "\"$a\" second; "
           "kill -TERM $a; wait $a; true");
   EXPECT_EQ(result.out, "75\n1\n") << read_file(path("second"));

@@ -51,6 +51,9 @@ TEST(Printable, EscapesWhatATerminalObeys) {
 }
 
 TEST(Printable, IsBounded) {
+  EXPECT_EQ(printable_lines("a\x1b\n\tb\r\n", 100), "a\\x1b\n\tb\\x0d\n");
+  EXPECT_EQ(printable_lines("aaaaa\nbb", 4), "aaaa…\nbb");
+  EXPECT_EQ(printable_lines("", 4), "");
   EXPECT_EQ(printable(std::string(1000, 'a'), 4), "aaaa…");
   EXPECT_LE(printable(std::string(1 << 20, '\x1b'), 100).size(), 4U * 100 + 3);
   EXPECT_LE(quote_name(std::string(1 << 20, '\x1b')).size(), 4U * 200 + 5);

@@ -4,6 +4,7 @@
 //                               "short" (a write takes half of its bytes; other calls work as usual), or the
 //                               errno with which it fails
 //   MEGALITH_FAULT_COUNT=FILE   where a program that ends writes how many such calls it made
+//   MEGALITH_FAULT_LOG=FILE     gets a line for each such call that worked (see note())
 // Counted are: open for writing, write and close of a file so opened, pwrite, copy_file_range, sendfile,
 // fsync, ftruncate, fallocate, rename, renameat2, linkat, mkdir, unlink, unlinkat, remove.
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace {
@@ -48,6 +50,32 @@ const Wish& wish() {
   return kOnly;
 }
 
+/// Appends "WHAT\tFILE\tPATH\tOTHER": a file is named by its number (inode), a path as it was given.
+void note(const char* what, ino_t file, const char* path = "", const char* other = "") {
+  static const char* const kLog = std::getenv("MEGALITH_FAULT_LOG");
+  if (!kLog) return;
+  static const int kFd =
+      static_cast<int>(syscall(SYS_open, kLog, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  char line[9000];
+  const int size = std::snprintf(line, sizeof line, "%s\t%llu\t%s\t%s\n", what,
+                                 static_cast<unsigned long long>(file), path, other);
+  if (size > 0) syscall(SYS_write, kFd, line, std::min(static_cast<size_t>(size), sizeof line));
+}
+ino_t file_of(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+ino_t file_of(const char* path) {
+  struct stat info {};
+  return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+int noted(const char* what, int rc, const char* path, const char* other = "") {
+  const int error = errno;
+  if (rc == 0) note(what, file_of(other[0] ? other : path), path, other);
+  errno = error;
+  return rc;
+}
+
 std::atomic<int> calls = 0;
 std::array<std::atomic<bool>, 4096> written{};  // by descriptor: opened for writing
 
@@ -69,8 +97,12 @@ bool fails() {
 
 /// For calls that may take some of their bytes: `next` makes the call for a given number of them.
 template <class Next>
-ssize_t transfer(size_t bytes, const Next& next) {
-  if (!hit()) return next(bytes);
+ssize_t transfer(int to, size_t bytes, const Next& next) {
+  if (!hit()) {
+    const ssize_t done = next(bytes);
+    if (done > 0) note("write", file_of(to));
+    return done;
+  }
   if (wish().mode == Mode::kFail) {
     errno = wish().error;
     return -1;
@@ -94,6 +126,7 @@ int open_as(const char* name, const char* path, int flags, mode_t mode) {
   if (writes && fails()) return -1;
   const int fd = real<int(const char*, int, ...)>(name)(path, flags, mode);
   if (auto* const known = of(fd)) *known = writes;
+  if (fd >= 0 && writes) note((flags & O_CREAT) != 0 ? "create" : "open", file_of(fd), path);
   return fd;
 }
 
@@ -132,33 +165,37 @@ ssize_t write(int fd, const void* data, size_t bytes) {
   auto* const next = real<ssize_t(int, const void*, size_t)>("write");
   const auto* const known = of(fd);
   if (!known || !*known) return next(fd, data, bytes);
-  return transfer(bytes, [&](size_t some) { return next(fd, data, some); });
+  return transfer(fd, bytes, [&](size_t some) { return next(fd, data, some); });
 }
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
-  return transfer(bytes, [&](size_t some) {
+  return transfer(fd, bytes, [&](size_t some) {
     return real<ssize_t(int, const void*, size_t, off_t)>("pwrite")(fd, data, some, offset);
   });
 }
 ssize_t sendfile(int to, int from, off_t* place, size_t bytes) noexcept {
-  return transfer(bytes, [&](size_t some) {
+  return transfer(to, bytes, [&](size_t some) {
     return real<ssize_t(int, int, off_t*, size_t)>("sendfile")(to, from, place, some);
   });
 }
 ssize_t copy_file_range(int from, off64_t* from_place, int to, off64_t* to_place, size_t bytes,
                         unsigned flags) {
-  return transfer(bytes, [&](size_t some) {
+  return transfer(to, bytes, [&](size_t some) {
     return real<ssize_t(int, off64_t*, int, off64_t*, size_t, unsigned)>("copy_file_range")(
         from, from_place, to, to_place, some, flags);
   });
 }
 int ftruncate(int fd, off_t size) noexcept {
+  note("write", file_of(fd));
   return fails() ? -1 : real<int(int, off_t)>("ftruncate")(fd, size);
 }
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  note("write", file_of(fd));
   return fails() ? -1 : real<int(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, bytes);
 }
-int fsync(int) {
-  return fails() ? -1 : 0;  // the death of a process loses nothing that was written
+int fsync(int fd) {
+  if (fails()) return -1;
+  note("sync", file_of(fd));
+  return 0;  // the death of a process loses nothing that was written
 }
 int close(int fd) {
   auto* const known = of(fd);
@@ -170,19 +207,23 @@ int close(int fd) {
 }
 int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
   if (fails()) return -1;
-  return real<int(int, const char*, int, const char*, int)>("linkat")(from_folder, from, to_folder, to,
-                                                                      flags);
+  return noted(
+      "link",
+      real<int(int, const char*, int, const char*, int)>("linkat")(from_folder, from, to_folder, to, flags),
+      from, to);
 }
 int rename(const char* from, const char* to) noexcept {
-  return fails() ? -1 : real<int(const char*, const char*)>("rename")(from, to);
+  return fails() ? -1 : noted("rename", real<int(const char*, const char*)>("rename")(from, to), from, to);
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
   if (fails()) return -1;
-  return real<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from, to_folder,
-                                                                              to, flags);
+  return noted("exchange",
+               real<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
+                                                                                    to_folder, to, flags),
+               from, to);
 }
 int mkdir(const char* path, mode_t mode) noexcept {
-  return fails() ? -1 : real<int(const char*, mode_t)>("mkdir")(path, mode);
+  return fails() ? -1 : noted("mkdir", real<int(const char*, mode_t)>("mkdir")(path, mode), path);
 }
 int unlink(const char* path) noexcept {
   return fails() ? -1 : real<int(const char*)>("unlink")(path);

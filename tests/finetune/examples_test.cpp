@@ -104,6 +104,19 @@ TEST(Examples, OfAPairStandTogetherOrNotAtAll) {
   EXPECT_EQ(examples.report().without_answer, 1);
 }
 
+TEST(Examples, OfOtherRecordsHaveAnotherHash) {
+  const auto hash = [](const std::string& question, const std::string& answer) {
+    Examples examples;
+    examples.add(record("7", "8"), numbers(), {});
+    examples.add(record(question, answer), numbers(), {});
+    return examples.hash();
+  };
+  EXPECT_EQ(hash("1 2", "3"), hash("1 2", "3"));
+  EXPECT_NE(hash("1 2", "3"), hash("1 2", "4"));  // equally many tokens
+  EXPECT_NE(hash("1 2", "3"), hash("2 1", "3"));
+  EXPECT_NE(hash("1 2", "3"), hash("1", "2 3"));  // other tokens are learned
+}
+
 TEST(Question, IsARecordWithoutItsLastAnswer) {
   Record chat = record("1 2", "3");
   chat.segments.push_back({"4 5", false});

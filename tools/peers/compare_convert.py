@@ -182,7 +182,7 @@ def check_quantization(name, source, work):
     except ImportError:
         return print("skip", f"{name}: llama_cpp or gguf is not installed")
     for kind in ("fp32", "q8_0"):
-        convert(source, "--to", "gguf", "--dtype", kind, "--output", f"{work}/{kind}.gguf")
+        convert(source, "--to", "gguf", "--dtype", kind, "--output", f"{work}/{kind}.gguf", "--overwrite")
     params = llama_cpp.llama_model_quantize_default_params()
     params.ftype, params.nthread = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, 1
     if llama_cpp.llama_model_quantize(f"{work}/fp32.gguf".encode(), f"{work}/theirs.gguf".encode(), ctypes.byref(params)):

@@ -192,10 +192,16 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
     if (entry.offset % alignment != 0 || entry.offset < end)
       in.refuse("tensor ", name, " begins at byte ", entry.offset,
                 " of the data, where it overlaps another one or is not aligned");
+    if (entry.offset != end)
+      in.refuse("tensor ", name, " begins at byte ", entry.offset,
+                " of the data, but the one before ends at ", end, ": a declared shape or offset is wrong");
     if (entry.bytes > room || entry.offset > room - entry.bytes)
       in.refuse("tensor ", name, " ends beyond the file; it was probably cut");
-    end = entry.offset + entry.bytes;
+    end = aligned(entry.offset + entry.bytes, alignment);
   }
+  if (end < room)
+    in.refuse("has ", room - end,
+              " bytes after its tensors: a declared shape is wrong, or the file is not whole");
 }
 
 void check_names(const Cursor& in, const std::vector<Entry>& sorted) {

@@ -34,14 +34,6 @@ std::string block_name(const Box& box, const Shape& extent) {
   return name;
 }
 
-// Creates the folder of checkpoints. Its own name must be on the disk too: otherwise a power failure loses
-// all checkpoints in it.
-void make_root(const std::string& root) {
-  if (file_exists(root)) return;
-  make_directories(root);
-  sync_directory((fs::absolute(root) / "").parent_path().parent_path());
-}
-
 // Removes what earlier, killed processes left.
 void remove_leftovers(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) {
@@ -158,7 +150,7 @@ void CheckpointWriter::commit_with(const WriteTensors& write, const Look& look) 
 }
 
 void CheckpointWriter::begin() {
-  make_root(root_);
+  make_directories(root_);
   remove_leftovers(root_);
   make_directories(folder());
 }

@@ -56,11 +56,6 @@ void copy_part(const JoinedPart& part, const Target& target) {
   }
 }
 
-// A vector is a matrix of one column, so its last axis counts rows.
-bool is_vector(const JoinedTensor& tensor) {
-  return tensor.columns == 1 && tensor.shape.back() != 1;
-}
-
 void add_one(View out) {
   std::vector<float> values(static_cast<size_t>(out.elements()));
   convert_elements(values.data(), DType::kF32, out.data, out.dtype, out.elements());
@@ -72,10 +67,10 @@ std::string place(const JoinedPart& part) {
   return part.from.bytes->file.path();
 }
 
-// Whether a part's block is within its tensor.
-bool is_within(const JoinedPart& part, int64_t columns) {
-  const size_t axes = part.from.extents.size(), max_axes = part.plane < 0 ? 2 : 3;
-  if (axes > max_axes || (columns > 1 && axes != max_axes)) return false;
+// Whether a part's tensor has the axes of ours, and its block is within it.
+bool is_within(const JoinedPart& part, bool vector) {
+  const size_t axes = (part.plane < 0 ? 0 : 1) + (vector ? 1 : 2);
+  if (part.from.extents.size() != axes) return false;
   const Shape first = on_axes(part, part.plane, part.from_row, part.from_column),
               extent = on_axes(part, 1, part.ours.rows, part.ours.columns);
   return fits(part.from.shape(), first, extent);
@@ -119,7 +114,7 @@ StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
     if (part.from.type != first.from.type)
       fail(ErrorKind::kData, place(part), ": tensor ", quote(tensor.name), " is ", part.from.type->name,
            ", in ", place(first), " ", first.from.type->name);
-    if (ours.rows > 0 && !is_within(part, tensor.columns))
+    if (ours.rows > 0 && !is_within(part, tensor.vector))
       fail(ErrorKind::kData, place(part), ": tensor ", quote(tensor.name), " is ", part.from.shape(),
            ", wanted ", ours.rows, " rows of ", ours.columns, " from row ", part.from_row, " on");
   }
@@ -165,7 +160,7 @@ void JoinedTensorFile::read(const Box& box, View out) const {
   const JoinedTensor& tensor = joined_[at];
   compare_copies(at);
   if (out.elements() == 0) return;
-  const bool vector = is_vector(tensor);
+  const bool vector = tensor.vector;
   const int64_t columns = vector ? 1 : out.shape.back(),
                 column = vector ? 0 : box.offset[box.offset.rank - 1];
   const View matrix = out.as_shape({out.elements() / columns, columns});

@@ -44,6 +44,7 @@ struct JoinedTensor {
   std::string name;
   Shape shape;
   int64_t columns = 1;  // of the matrix
+  bool vector = false;  // a bias or norm: stored as one axis, here one column
   std::vector<JoinedPart> parts;
   std::vector<JoinedPart> copies = {};  // second copies of some rows, which must equal those in `parts`
   // the parts may hold more rows than `shape` has: Megatron pads the vocabulary

@@ -70,8 +70,8 @@ class Settings {
   }
   double number(const char* key) const {
     const Json* value = json_.find(key);
-    if (!value || !value->is_number()) refuse(quote(key), " is not a number");
-    return value->as_double();
+    if (!value) refuse(quote(key), " is not a number");
+    return finite(*value, key);
   }
   // The value that a pattern gives to a module. As in peft, a pattern fits a module whose whole name or last
   // components it equals.
@@ -81,12 +81,19 @@ class Settings {
     for (const auto& [name, value] : patterns->as_object()) {
       if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
         refuse(quote(key), " holds the pattern ", quote(name), "; only names of modules are supported");
-      if (module == name || module.ends_with("." + name)) return value.as_double();
+      if (module == name || module.ends_with("." + name)) return finite(value, key);
     }
     return {};
   }
 
  private:
+  double finite(const Json& value, const char* key) const {
+    if (!value.is_number()) refuse(quote(key), " is not a number");
+    if (!std::isfinite(value.as_double()))
+      refuse(quote(key), " is ", value.dump(), ", wanted a finite number");
+    return value.as_double();
+  }
+
   const Json& json_;
   std::string where_;
 };
@@ -309,8 +316,9 @@ OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype) {
   return {std::move(file)};
 }
 
-void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype) {
-  refuse_used(output);
+void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype,
+                    bool overwrite) {
+  refuse_used(output, overwrite);
   const OutputPlan plan = plan_adapter(adapter, dtype);
   AtomicDirectory folder(output);
   Json config = adapter.config();

@@ -67,8 +67,9 @@ std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelCon
                                           const Adapter& adapter);
 
 /// Writes the adapter as a PEFT folder: adapter_config.json, adapter_model.safetensors, README.md. kUsage if
-/// the folder already exists.
+/// the folder already exists, unless `overwrite` lets it replace one that a conversion wrote.
 OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype);
-void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype);
+void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype,
+                    bool overwrite = false);
 
 }  // namespace megalith

@@ -17,7 +17,8 @@ struct Conversion {
   const TensorFile* tensors = nullptr;    // under our names; null: the source's own
   Json generation = {};                   // generation_config.json; null: the source's
   std::string eod = {};                   // the token that ends a document; empty: the source's
-  bool check = false;                     // run source and output and compare before the output appears
+  bool overwrite = false;                 // replace what an earlier conversion wrote
+  bool check = false;                     // run the model on both sides before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
   /// Whether parameters lose bits in the conversion.

@@ -10,6 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/stop_signal.h"
 
@@ -248,9 +249,29 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
   sick.warn_of(source.path());
 }
 
-void refuse_used(const std::string& output) {
-  if (file_exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
-    fail(ErrorKind::kUsage, "--output ", output, " exists already; give a new folder");
+namespace {
+
+/// Whether the target megalith or megatron, or an adapter's conversion, writes this name into its output.
+bool is_converted(const std::string& name) {
+  constexpr std::string_view kNames[] = {
+      kTrackerFile, "release", kTokenizerFolder, "adapter_config.json", "adapter_model.safetensors",
+      "README.md"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+}  // namespace
+
+void refuse_used(const std::string& output, bool overwrite) {
+  if (!file_exists(output) || (fs::is_directory(output) && fs::is_empty(output))) return;
+  if (!overwrite)
+    fail(ErrorKind::kUsage, "--output ", output,
+         " exists already; give a new folder, or --overwrite to replace it");
+  if (!fs::is_directory(output))
+    fail(ErrorKind::kUsage, "--output ", output, " is a file; wanted a folder to write");
+  for (const auto& entry : fs::directory_iterator(output))
+    if (const std::string name = entry.path().filename().string(); !is_converted(name))
+      fail(ErrorKind::kUsage, "--output ", output, " holds ", quote(name),
+           ", which no conversion writes; give a new folder");
 }
 
 std::string title_of(const std::string& output) {

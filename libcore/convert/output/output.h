@@ -69,9 +69,10 @@ void put_in_safetensors_order(OutputFile& file);
 std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
                                            PlacedFiles& files);
 
-/// kUsage if an output folder exists and is not empty.
-void refuse_used(const std::string& output);
-/// The last component of the output's path ("out" for "out/").
+/// kUsage if an output folder exists and is not empty. With `overwrite`, only if it holds what no conversion
+/// writes.
+void refuse_used(const std::string& output, bool overwrite);
+/// The output's own name ("out" for "out/").
 std::string title_of(const std::string& output);
 
 }  // namespace megalith

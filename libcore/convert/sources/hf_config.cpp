@@ -10,12 +10,34 @@
 namespace megalith {
 namespace {
 
+const std::vector<OptionKeys>& number_keys() {
+  static const std::vector<OptionKeys> kKeys = {
+      {"num-layers", {"n_layer", "num_hidden_layers"}},
+      {"hidden-size", {"n_embd", "hidden_size"}},
+      {"ffn-hidden-size", {"n_inner", "intermediate_size"}},
+      {"num-attention-heads", {"n_head", "num_attention_heads"}},
+      {"kv-channels", {"head_dim"}},
+      {"num-query-groups", {"num_key_value_heads"}},
+      {"max-position-embeddings", {"n_positions", "n_ctx", "max_position_embeddings"}},
+      {"norm-epsilon", {"layer_norm_epsilon", "rms_norm_eps"}},
+      {"attention-dropout", {"attn_pdrop", "attention_dropout"}},
+      {"hidden-dropout", {"resid_pdrop"}},
+      {"init-method-std", {"initializer_range"}},
+      {"rotary-base", {"rope_theta"}},
+      {"rotary-seq-len-interpolation-factor", {"factor"}},
+      {"rope-scaling-factor", {"factor"}},
+      {"rope-scaling-low-freq-factor", {"low_freq_factor"}},
+      {"rope-scaling-high-freq-factor", {"high_freq_factor"}},
+      {"rope-scaling-original-positions", {"original_max_position_embeddings"}}};
+  return kKeys;
+}
+
 ModelConfig gpt2_config(const Settings& s) {
   ModelConfig c;
   c.layers = s.count("n_layer");
   c.hidden = s.count("n_embd");
   c.heads = s.count("n_head");
-  c.ffn_hidden = s.count("n_inner", 4 * c.hidden);
+  c.ffn_hidden = s.count("n_inner", four_times(c.hidden));
   c.max_positions = c.seq_length = s.count("n_positions", s.count("n_ctx", 1024));
   c.vocab_size = s.count("vocab_size");
   c.norm_epsilon = s.number("layer_norm_epsilon", 1e-5);
@@ -169,7 +191,7 @@ std::string gpt2_misfits(const ModelConfig& c) {
   if (c.norm != Normalization::kLayerNorm) list.push_back(concat("--normalization ", enum_name(c.norm)));
   if (c.swiglu) list.push_back("--swiglu");
   if (c.kv_heads() != c.heads) list.push_back(concat("--num-query-groups ", c.query_groups));
-  if (c.heads * c.kv_channels != c.hidden) list.push_back(concat("--kv-channels ", c.kv_channels));
+  if (int64_t{c.heads} * c.kv_channels != c.hidden) list.push_back(concat("--kv-channels ", c.kv_channels));
   if (c.sliding_window > 0) list.push_back(concat("--sliding-window ", c.sliding_window));
   return join(list, ", ");
 }
@@ -289,6 +311,7 @@ HfModel parse_hf_config(const Json& json, const std::string& where) {
     s.refuse("\"model_type\" is ", quote(type), "; gpt2, llama, qwen2 and mistral can be read");
   if (s.find("quantization_config"))
     s.refuse("the weights are quantized (\"quantization_config\"), which is not supported");
+  check_numbers(model.config, s, number_keys());
   model.config.finish();
   return model;
 }

@@ -135,7 +135,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.layers = s.count("num_layers");
   c.hidden = s.count("hidden_size");
   c.heads = s.count("num_attention_heads");
-  c.ffn_hidden = s.count("ffn_hidden_size", 4 * c.hidden);
+  c.ffn_hidden = s.count("ffn_hidden_size", four_times(c.hidden));
   c.kv_channels = s.count("kv_channels", c.hidden / c.heads);
   c.group_query = s.flag("group_query_attention", false);
   if (c.group_query) c.query_groups = s.count("num_query_groups");
@@ -155,6 +155,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.hidden_dropout = s.number("hidden_dropout", 0.1);
   c.init_std = s.number("init_method_std", 0.02);
   c.vocab_divisor = s.count("make_vocab_size_divisible_by", 128);
+  check_numbers(c, s);
   return c;
 }
 

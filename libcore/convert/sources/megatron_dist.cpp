@@ -147,6 +147,18 @@ class Metadata {
       if (!is_within(entry.chunks.back(), entry.size))
         refuse("a chunk of ", quote(entry.key), " lies outside of it");
     }
+    check_declared(entry);
+  }
+  Shape shape_of(const Extents& extents, const Entry& entry) const {
+    return StoredTensor{.name = entry.key, .dtype_name = {}, .dtype = {}, .extents = extents}.shape();
+  }
+  /// The chunks must be the whole of the declared tensor, each element once.
+  void check_declared(const Entry& entry) const {
+    IndexedTensor cover{.name = entry.key, .dtype = {}, .shape = shape_of(entry.size, entry), .blocks = {}};
+    for (const Chunk& chunk : entry.chunks)
+      cover.blocks.push_back(
+          {.offset = shape_of(chunk.offsets, entry), .extent = shape_of(chunk.sizes, entry), .file = {}});
+    check_cover(cover, ErrorKind::kData, concat(file_.path(), ": tensor ", quote(entry.key)));
   }
   void read_storage() {
     const auto& members = dict(tree_.root(), "storage_data");

@@ -1,5 +1,6 @@
 #include "libcore/convert/sources/megatron_optimizer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -9,6 +10,7 @@ namespace megalith {
 namespace {
 
 using Kind = PickleValue::Kind;
+constexpr double kGreatestCount = 0x1p53;  // up to which every integer is a double
 
 /// One of the optimizer's groups of parameters: those with weight decay or those without.
 struct Group {
@@ -65,13 +67,22 @@ class Reader {
     return one;
   }
 
+  /// A count of something, such as steps; with `least`, one that may fall below 0.
+  std::optional<int64_t> whole(PickleRef ref, const char* what, double least = 0) const {
+    const auto found = number(ref);
+    if (!found) return {};
+    if (!(*found >= least && *found < kGreatestCount))
+      refuse(concat("has ", format_double(*found), " for ", quote(what), ", wanted a count"));
+    return static_cast<int64_t>(*found);
+  }
+
   static bool decays(const RankParam& param) {
     return param.tensor->extents.size() != 1 && !param.key.ends_with(".bias");
   }
 
   void take_step(PickleRef owner) {
     if (const auto step = tree_.find_ref(owner, "step"))
-      if (const auto steps = number(*step)) out_.steps = static_cast<int64_t>(*steps);
+      if (const auto steps = whole(*step, "step")) out_.steps = *steps;
   }
 
   void read_groups(PickleRef ref) {
@@ -121,7 +132,7 @@ class Reader {
         take_step(state->second);
       }
     if (const auto step = tree_.find_ref(ref, "common_step"))
-      if (const auto steps = number(*step)) out_.steps = static_cast<int64_t>(*steps);
+      if (const auto steps = whole(*step, "common_step")) out_.steps = *steps;
     if (out_.m.size() != params_.size())
       refuse(concat("has the state of ", out_.m.size(), " parameters, the model has ", params_.size()));
   }
@@ -146,10 +157,12 @@ class Reader {
       const auto value = tree_.find_ref(ref, key);
       const auto found = value ? number(*value) : std::nullopt;
       if (!found) return;  // a constant scaler's state is empty
-      if (std::string_view(key) == "scale")
+      if (std::string_view(key) != "scale")
+        scaler.emplace_back(key, *whole(*value, key, -kGreatestCount));
+      else if (*found > 0 && std::isfinite(*found))
         scaler.emplace_back(key, *found);
       else
-        scaler.emplace_back(key, static_cast<int64_t>(*found));
+        refuse(concat("has ", format_double(*found), " for ", quote(key), ", wanted a number above 0"));
     }
     out_.loss_scale = Json(std::move(scaler));
   }

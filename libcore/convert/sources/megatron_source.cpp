@@ -48,6 +48,7 @@ JoinedTensor joined(const RenamedTensor& wanted, FoundParts found, bool norms_le
   return {.name = prefix + wanted.ours,
           .shape = wanted.shape,
           .columns = vector ? 1 : wanted.shape.back(),
+          .vector = vector,
           .parts = std::move(found.parts),
           .copies = std::move(found.copies),
           .padded = is_vocabulary(wanted.ours),

@@ -1,5 +1,6 @@
 #include "libcore/convert/sources/settings.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -43,6 +44,32 @@ std::string Settings::text(const char* key, const std::string& otherwise) const 
 void Settings::only(const char* key, bool supported, bool otherwise) const {
   if (flag(key, otherwise) != supported)
     refuse(quote(key), " ", supported ? "false" : "true", " is not supported");
+}
+
+namespace {
+
+/// The file's keys of an option, the likeliest last.
+std::vector<std::string> keys_of(const Field& field, std::span<const OptionKeys> keys) {
+  for (const OptionKeys& row : keys)
+    if (field.name == row.option) return {row.keys.begin(), row.keys.end()};
+  std::vector<std::string> own;
+  for (const std::string& name : field.aliases) own.push_back(json_key(name));
+  own.push_back(json_key(field.name));
+  return own;
+}
+
+}  // namespace
+
+void check_numbers(const ModelConfig& config, const Settings& file, std::span<const OptionKeys> keys) {
+  ModelConfig checked = config;
+  Problems problems;
+  for (const Field& field : fields_of(checked)) {
+    const std::vector<std::string> names = keys_of(field, keys);
+    const auto found = std::find_if(names.begin(), names.end(),
+                                    [&](const std::string& name) { return file.find(name.c_str()); });
+    check_number(field, {file.where(), quote(found == names.end() ? names.back() : *found)}, problems);
+  }
+  problems.throw_if_any(ErrorKind::kData);
 }
 
 }  // namespace megalith

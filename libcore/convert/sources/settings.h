@@ -1,8 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -31,5 +37,19 @@ class Settings {
   const Json& json_;
   std::string where_;
 };
+
+/// Four times a width; for one that check_numbers() refuses, the largest integer.
+inline int four_times(int width) {
+  return static_cast<int>(std::min<int64_t>(int64_t{4} * width, std::numeric_limits<int>::max()));
+}
+
+/// An option of ModelConfig, and the keys under which a file may have it.
+struct OptionKeys {
+  const char* option;
+  std::vector<const char*> keys;
+};
+/// kData with the file's key if a number of `config` breaks the rule of its option, such as one that is not
+/// finite. An option that `keys` lacks has its own name in the file, with "_" for "-".
+void check_numbers(const ModelConfig& config, const Settings& file, std::span<const OptionKeys> keys = {});
 
 }  // namespace megalith

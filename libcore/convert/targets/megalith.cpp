@@ -62,7 +62,7 @@ std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::s
 }  // namespace
 
 void export_checkpoint(const Conversion& conversion, const std::string& output) {
-  refuse_used(output);
+  refuse_used(output, conversion.overwrite);
   const ModelSource& source = conversion.source;
   const TokenizerFolder& tokenizer_folder = conversion.tokenizer_folder;
   OutputCheck check(conversion);

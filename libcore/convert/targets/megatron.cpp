@@ -309,7 +309,7 @@ OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& lay
 }
 
 void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout) {
-  refuse_used(output);
+  refuse_used(output, conversion.overwrite);
   const std::vector<MegatronRankFile> ranks = plan_ranks(conversion, layout);
   Writing writing{files_of(ranks, iteration_folder(kRelease)), pickles_of(ranks, conversion, layout, {})};
   PlacedFiles files(memory_for(writing.plan));

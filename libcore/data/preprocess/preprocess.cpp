@@ -32,6 +32,8 @@ namespace {
 // The maximum number of input bytes between reader and writer. A longer line goes through the pipeline alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
 constexpr size_t kBatchBytes = size_t{1} << 18;  // fits in the second-level cache together with its tokens
+// Blank lines of any length are no documents. One so long is taken for a bad line without being looked at.
+constexpr size_t kSurelyNoBlanks = size_t{1} << 24;
 constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
 // The number of batches between reader and writer. The writer keeps their order, so that with fewer, one
 // batch of unusual text or a slow disk would stop the other workers.
@@ -44,10 +46,16 @@ struct Job {
   const TextTools& tools;
   const Interrupt& interrupt;
 
+  /// A run that stops at a bad line need not look for the end of one that is too long.
+  bool ends_at_long_lines() const {
+    return config.max_document_bytes > 0 && config.on_error == OnError::kStrict;
+  }
   LineLimits line_limits(size_t bytes) const {
     return {.bytes = bytes,
             .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerBatch,
-            .longest = static_cast<size_t>(config.max_document_bytes)};
+            .longest = static_cast<size_t>(config.max_document_bytes),
+            .refused =
+                ends_at_long_lines() ? static_cast<size_t>(config.max_document_bytes) + kSurelyNoBlanks : 0};
   }
 };
 

@@ -340,6 +340,10 @@ class PthStore final : public CheckpointStore {
     std::error_code ignored;  // the next save reports the problem
     fs::remove_all(passage(config.save), ignored);
   }
+  std::optional<int64_t> newest(const std::string& save) const override {
+    const auto number = newest_pth(save);
+    return number ? std::optional(*number + 1) : std::nullopt;
+  }
   std::optional<std::string> options_to_resume(const CheckpointConfig& config,
                                                int64_t iteration) const override {
     if (!config.number && !config.load.empty()) return std::nullopt;

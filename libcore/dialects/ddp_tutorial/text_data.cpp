@@ -58,6 +58,8 @@ class TextData final : public RunTexts {
     return sets;
   }
 
+  std::string hash() const override { return valid_ ? train_.hash() + valid_->hash() : train_.hash(); }
+
  private:
   TextWindows train_;
   std::optional<TextWindows> valid_;

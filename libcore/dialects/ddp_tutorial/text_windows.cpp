@@ -10,6 +10,7 @@
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith {
@@ -67,6 +68,10 @@ TextWindows::TextWindows(std::vector<int32_t> ids, const WindowSpec& spec)
     fail(ErrorKind::kUsage, "the text has ", format_count(windows_),
          " windows, more than 2^32; give a greater --stride");
   epoch_ = windows_ / spec.batch * spec.batch;
+}
+
+std::string TextWindows::hash() const {
+  return hex64(xxh64(ids_.data(), ids_.size() * sizeof ids_[0]));
 }
 
 TextWindows::Order TextWindows::order_of(int64_t epoch) const {

@@ -32,6 +32,7 @@ class TextWindows {
   TextWindows(std::vector<int32_t> ids, const WindowSpec&);
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
+  std::string hash() const;                     // of the ids
   int64_t windows() const { return windows_; }  // of the text
   int64_t epoch() const { return epoch_; }      // windows in an epoch: full batches only
   /// Sample `index` of endlessly many epochs; kInternal if an epoch has no samples.

@@ -43,9 +43,6 @@ void PaddleConfig::validate(Problems& problems) const {
   PaddleNames::validate(problems);
   if (continue_training.value_or(false) && model.empty())
     problems.add(Opt{"continue-training"}, " needs ", Opt{"model-name-or-path"}, " DIR");
-  if (overwrite && !resume_from.empty())
-    problems.add(Opt{"overwrite-output-dir"}, " and ", Opt{"resume-from-checkpoint"}, ' ', resume_from,
-                 " contradict each other; give one of them");
   if (do_train && !*do_train && !do_eval.value_or(false))
     problems.add(Opt{"do-train"}, " false without ", Opt{"do-eval"}, " leaves nothing to do");
 }

@@ -41,7 +41,6 @@ struct PaddleConfig : PaddleNames {
   std::string model;                      // gives shape and tokenizer and, with continue_training, weights
   std::optional<bool> continue_training;  // unset: no
   std::string input_dir, output_dir, resume_from;
-  bool overwrite = false;  // start over even if output_dir has checkpoints
   std::optional<bool> do_train, do_eval, do_predict;
   std::optional<int> eval_batch;  // samples per rank in a batch of an evaluation
   bool disable_tqdm = false;
@@ -57,7 +56,6 @@ struct PaddleConfig : PaddleNames {
       "Folder of one dataset: an indexed one, or PaddleNLP's NAME_ids.npy and NAME_idx.npz.", metavar("DIR"));
     v("output-dir", output_dir,
       "As --save; without --overwrite-output-dir a run resumes from its newest checkpoint.", metavar("DIR"));
-    v("overwrite-output-dir", overwrite, "Start afresh where --output-dir has checkpoints.");
     v("do-train", do_train, "Train; the run then evaluates only with --do-eval.");
     v("do-eval", do_eval,
       "Evaluate every --eval-interval steps and at the end; without --do-train only evaluate.");

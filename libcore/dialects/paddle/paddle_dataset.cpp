@@ -19,6 +19,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/zip_archive.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/dialects/paddle/npy.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 
@@ -29,58 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kIds = "_ids.npy", kLengths = "_idx.npz";
 constexpr std::string_view kMade = ".from_npy-";  // after NAME, before the hash
-
-/// A one-dimensional array in numpy's format (numpy.lib.format, versions 1 to 3), little-endian integers.
-struct NpyArray {
-  std::string_view bytes;  // of the elements
-  char kind;               // 'i' or 'u'
-  size_t width;
-
-  size_t size() const { return bytes.size() / width; }
-  int64_t at(size_t i) const {
-    uint64_t raw = 0;
-    std::memcpy(&raw, bytes.data() + i * width, width);
-    const size_t unused = 64 - 8 * width;
-    return kind == 'i' ? static_cast<int64_t>(raw << unused) >> unused : static_cast<int64_t>(raw);
-  }
-};
-
-/// The text between 'NAME': and `end` in the header, which is a Python dict.
-std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
-  const size_t at = header.find(concat("'", name, "':"));
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = header.substr(header.find(':', at) + 1);
-  return trim(rest.substr(0, rest.find(end)));
-}
-
-NpyArray parse_npy(std::string_view file, const std::string& where) {
-  const auto refuse = [&](const std::string& what) {
-    fail(ErrorKind::kData, where, ": ", what, "; wanted a row of integers as numpy.save writes it");
-  };
-  constexpr size_t kBefore = 10, kBeforeLong = 12;  // magic, version, length of the header
-  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is not a .npy file");
-  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(file[i])); };
-  const bool small = byte(6) == 1;
-  const size_t begin = small ? kBefore : kBeforeLong;
-  const size_t length = byte(8) | byte(9) << 8 | (small ? 0 : byte(kBefore) << 16 | byte(kBefore + 1) << 24);
-  if (length > file.size() - begin) refuse("ends within its header");
-  const std::string_view header = file.substr(begin, length);
-  const std::string_view type = header_value(header, "descr", ",");
-  const std::string_view shape = header_value(header, "shape", ")");
-  if (type.size() != 5 || (type[1] != '<' && type[1] != '|') || (type[2] != 'i' && type[2] != 'u') ||
-      std::string_view("1248").find(type[3]) == std::string_view::npos)
-    refuse(concat("holds elements of type ", type));
-  const size_t comma = shape.find(',');
-  const auto count = shape.empty() ? std::nullopt : parse_int(trim(shape.substr(1, comma - 1)));
-  if (!count || *count < 0 || (comma != std::string_view::npos && !trim(shape.substr(comma + 1)).empty()))
-    refuse(concat("has the shape ", shape, ")"));
-  NpyArray array{
-      .bytes = file.substr(begin + length), .kind = type[2], .width = static_cast<size_t>(type[3] - '0')};
-  if (array.bytes.size() != static_cast<size_t>(*count) * array.width)
-    refuse(concat("has ", array.bytes.size(), " bytes of elements, its header says ", *count, " of ",
-                  array.width));
-  return array;
-}
 
 std::optional<IndexedDType> same_type(const NpyArray& ids) {
   if (ids.kind == 'u' && ids.width == 2) return IndexedDType::kU16;
@@ -94,6 +43,8 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   const ZipArchive archive(file.text(), path);
   const ZipArchive::Member* const member = archive.find("lens.npy");
   if (!member) fail(ErrorKind::kData, path, ": has no member \"lens\", the tokens of each document");
+  // Also those that are not used: a damaged file is not to be trusted.
+  for (const ZipArchive::Member& other : archive.members()) archive.checked_bytes_of(other);
   const NpyArray lens = parse_npy(archive.checked_bytes_of(*member), path + ": lens");
   std::vector<int32_t> lengths;
   int64_t sum = 0;

@@ -14,6 +14,7 @@
 #include "libcore/dialects/paddle/paddle_dataset.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/run_files.h"
 
 namespace megalith {
 namespace {
@@ -85,7 +86,7 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
     if (!options.on_command_line("load")) checkpoint.load_named_by = options.source("load");
     return;
   }
-  if (!paddle.output_dir.empty() && !paddle.overwrite)
+  if (!paddle.output_dir.empty() && !checkpoint.overwrite)
     if (const auto from = to_resume_from(paddle.output_dir)) {
       checkpoint.load = *from;
       log("resuming from ", *from, " (--overwrite-output-dir starts over)");
@@ -101,6 +102,13 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   checkpoint.load_named_by = "--model-name-or-path with --continue-training";
   checkpoint.exit_on_missing = true;
   checkpoint.finetune = true;
+}
+
+/// The run would write its own checkpoints among the files of the model.
+void refuse_model_as_output(const std::string& model, const std::string& save, Problems& problems) {
+  if (!model.empty() && !save.empty() && real_path(model) == real_path(save))
+    problems.add(Opt{"model-name-or-path"}, ' ', model,
+                 " is the folder that the run writes to; give another ", Opt{"output-dir"});
 }
 
 /// Converts --eval-iters, which in PaddleNLP counts batches of --per-device-eval-batch-size samples per rank,
@@ -122,7 +130,7 @@ void count_evaluations(int eval_batch, PretrainConfig& config, Options& options)
 }  // namespace
 
 bool resumes_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
-  return !paddle.output_dir.empty() && !paddle.overwrite && paddle.resume_from.empty() &&
+  return !paddle.output_dir.empty() && !config.checkpoint.overwrite && paddle.resume_from.empty() &&
          !options.given("load") && traits_of(config.checkpoint.format).tracked;
 }
 
@@ -132,6 +140,7 @@ void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, Options& 
   given_twice("input-dir", paddle.input_dir, "data-path", options);
   const bool two_loads = given_twice("resume-from-checkpoint", paddle.resume_from, "load", options);
   if (!two_saves && !two_loads) take_start(paddle, config, options);
+  refuse_model_as_output(paddle.model, config.checkpoint.save, options.problems());
 }
 
 void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {

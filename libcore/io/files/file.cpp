@@ -342,9 +342,14 @@ void rename_directory(const fs::path& from, const fs::path& to) {
 }
 
 void make_directories(const fs::path& folder) {
-  std::error_code reason;
+  std::error_code reason, ignored;
+  std::vector<fs::path> parents;  // that get an entry
+  fs::path at = (folder / "").parent_path();
+  for (; !at.empty() && !fs::exists(at, ignored); at = at.parent_path())
+    parents.push_back(parent_or_here(at));
   fs::create_directories(folder, reason);
   if (reason) fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", reason.message());
+  for (const fs::path& parent : parents) sync_directory(parent);
 }
 
 void sync_file(const std::string& path) {

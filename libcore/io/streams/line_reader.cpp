@@ -185,6 +185,11 @@ void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
        " has more than ", limits_.refused, " bytes; wanted text in lines");
 }
 
+void LineReader::leave_out(const LineBatch& batch, size_t bytes) {
+  left_out_ += bytes;
+  refuse_long_line(batch, batch.bytes() + left_out_);
+}
+
 void LineReader::at_end_of_input(LineBatch& batch) {
   if (mode_ == ReaderMark::kElement || mode_ == ReaderMark::kNextElement)
     fail(ErrorKind::kData, input_.path(), ":", place_.line, ":", place_.byte,
@@ -204,8 +209,9 @@ void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
   if (batch.bytes() == 0) batch.first_ = place_;
   if (enough_of_line(batch) && !carriage_return_) {
     const char* const begin = window_.data();
-    take(static_cast<size_t>(find_line_end(begin, begin + window_.size()) - begin));
+    leave_out(batch, take(static_cast<size_t>(find_line_end(begin, begin + window_.size()) - begin)).size());
     if (window_.empty()) return;
+    left_out_ = 0;
   }
   const size_t taken = scan_window(batch);
   append(batch, take(taken), grow);
@@ -268,9 +274,13 @@ void LineReader::take_element(LineBatch& batch, const Grow& grow) {
   const size_t taken = scan_element();
   const bool ended = taken < window_.size();
   const std::string_view bytes = take(taken);
-  if (!enough_of_line(batch)) append(batch, bytes, grow);
+  if (enough_of_line(batch))
+    leave_out(batch, bytes.size());
+  else
+    append(batch, bytes, grow);
   place_.advance(bytes);
   if (!ended) return;
+  left_out_ = 0;
   batch.ends_.push_back(batch.bytes());
   in_element_ = false;
   take_separator();

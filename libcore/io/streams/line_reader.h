@@ -70,8 +70,8 @@ class LineBatch {
 struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
-  size_t longest = 0;  // about how many bytes of a longer line or element are kept; 0: all
-  size_t refused = 0;  // a line or element of about more bytes is refused (kData); 0: no limit
+  size_t longest = 0;  // about how many bytes of a line or element are kept; 0: all
+  size_t refused = 0;  // about how many bytes of one, kept or not, are too many (kData); 0: no limit
 };
 
 /// The default for LineLimits::refused. No text has such long lines, but a device or a decompression bomb
@@ -118,6 +118,7 @@ class LineReader {
   std::string_view take(size_t bytes);
   void append(LineBatch& batch, std::string_view bytes, const Grow& grow) const;
   void refuse_long_line(const LineBatch& batch, size_t bytes) const;
+  void leave_out(const LineBatch& batch, size_t bytes);
   void at_end_of_input(LineBatch& batch);
   ReaderMark mark() const;
 
@@ -131,6 +132,7 @@ class LineReader {
   // The byte before the window is a \r whose line is not finished yet: a \n may follow.
   bool carriage_return_ = false;
   bool at_start_ = true;
+  size_t left_out_ = 0;  // bytes of the current line or element that are not kept
   // State of the element that is being read.
   bool in_element_ = false, in_string_ = false, escaped_ = false;
   size_t depth_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/text/tokenizer.h"
@@ -14,6 +15,8 @@ class RunTexts {
   virtual ~RunTexts() = default;
   /// The sets refer to this object.
   virtual DataSets sets() const = 0;
+  /// Of all ids in their order: ranks with equal hashes read the same texts.
+  virtual std::string hash() const = 0;
 };
 
 /// Reads and tokenizes the texts. Sets the number of steps in `config` if --num-epochs was given.

@@ -24,6 +24,7 @@
 #include "libcore/train/data/mock_data.h"
 #include "libcore/train/data/run_texts.h"
 #include "libcore/train/run/dry_run.h"
+#include "libcore/train/run/same_data.h"
 #include "libcore/train/run/shared_indexes.h"
 #include "libcore/train/saves/start_point.h"
 
@@ -227,6 +228,9 @@ class Opened {
         tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
   }
 
+  /// The hash of the texts that are read; empty: none are.
+  std::string texts() const { return texts_ ? texts_->hash() : std::string(); }
+
   PretrainConfig config;  // with the vocabulary's size
   std::unique_ptr<Tokenizer> tokenizer;
   TrainingDatasets data;  // of --data-path and the like
@@ -261,49 +265,12 @@ std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   return all;
 }
 
-/// What must be equal on ranks that read the same files.
-struct DataFacts {
-  struct Dataset {
-    int64_t tokens, sequences;
-    bool operator==(const Dataset&) const = default;
-  };
-  std::vector<Dataset> datasets = {};
-  std::array<int64_t, 3> samples = {};  // of each split
-  std::string tokenizer = {};           // hash; empty: there is none
-
-  template <class V>
-  void members(V&& visit) {
-    visit(datasets, samples, tokenizer);
-  }
-  bool operator==(const DataFacts&) const = default;
-  std::string text() const;
-};
-
-std::string DataFacts::text() const {
-  std::string text;
-  for (const auto& [tokens, sequences] : datasets)
-    text += concat(text.empty() ? "" : " + ", tokens, " tokens in ", sequences, " sequences");
-  for (size_t split = 0; split < samples.size(); ++split)
-    if (samples[split] > 0)
-      text += concat(text.empty() ? "" : ", ", samples[split], " samples to ", kSplitNames[split]);
-  return text + (tokenizer.empty() ? "" : ", tokenizer " + tokenizer);
-}
-
-DataFacts facts_of(const Opened& run) {
-  DataFacts facts{.samples = {run.sets.train.size, run.sets.valid.size, run.sets.test.size}};
-  for (const GptDataset* one : datasets_of(run.data))
-    facts.datasets.push_back({one->data().tokens(), one->data().sequences()});
-  if (run.tokenizer) facts.tokenizer = run.tokenizer->hash();
-  return facts;
-}
-
-/// Paths may differ between machines; the files' contents must not.
-void require_same_data(Communicator& world, const Opened& run) {
-  const std::vector<DataFacts> all = exchange_values(world, facts_of(run));
-  for (size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data-path and the tokenizer's files give rank 0 ", all.front().text(),
-           " and rank ", rank, " ", all[rank].text(), "; give every machine the same files");
+RunData data_of(const Opened& run) {
+  RunData data{.datasets = {}, .samples = {run.sets.train.size, run.sets.valid.size, run.sets.test.size}};
+  for (const GptDataset* one : datasets_of(run.data)) data.datasets.push_back(&one->data());
+  data.texts = run.texts();
+  if (run.tokenizer) data.tokenizer = run.tokenizer->hash();
+  return data;
 }
 
 }  // namespace
@@ -353,7 +320,7 @@ void open_together(Opened& run, const RankWorld& ranks) {
       if (indexes.makes() == makers)
         run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
     });
-  require_same_data(*ranks.comm, run);
+  require_same_data(*ranks.comm, ranks.places, run.config.parallel.peer_timeout(), data_of(run));
 }
 
 /// Runs this process's rank, connected to the others.

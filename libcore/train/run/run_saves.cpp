@@ -5,19 +5,30 @@
 
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/parallel/exchange.h"
 #include "libcore/train/log/metrics.h"
 #include "libcore/train/saves/checkpoint_store.h"
+#include "libcore/train/saves/earlier_run.h"
 
 namespace megalith {
 
 RunSaves::RunSaves(const RankInput& in, const PretrainConfig& config) : in_(in), config_(config) {}
 
-void RunSaves::take_folder() {
+void RunSaves::require_own_folder(const StartPoint* start) const {
+  std::string refusal;
+  if (in_.world.rank() == 0)
+    refusal = refusal_to_replace(config_.checkpoint, start, in_.tuning ? Trained::kTuned : Trained::kModel);
+  refusal = rank0_value(in_.world, refusal);
+  if (!refusal.empty()) fail(ErrorKind::kUsage, refusal);
+}
+
+void RunSaves::take_folder(const StartPoint* start) {
   if (!wanted()) return;
   const CheckpointConfig& config = config_.checkpoint;
   make_shared_folder(in_.world, config.save);
+  if (in_.world.rank() == 0) lock_.emplace(config.save);
+  require_own_folder(start);
   if (in_.world.rank() > 0) return;
-  lock_.emplace(config.save);
   for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
   store_of(config.format).enter(config);
 }
@@ -27,6 +38,13 @@ void RunSaves::protect_base(const std::string& path) {
   if (config.load == config.save || !std::filesystem::is_directory(path)) return;
   base_ = path;
   base_use_.emplace(base_);
+}
+
+void RunSaves::remove_old(int64_t iteration) const {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (!wanted() || !config.keep_last || in_.world.rank() > 0) return;
+  remove_old_checkpoints(config.save, iteration, *config.keep_last,
+                         base_.empty() ? std::vector<std::string>() : std::vector{base_});
 }
 
 void RunSaves::begin(Trainer& trainer, RunObserver& observer) {

@@ -24,11 +24,15 @@ class RunSaves {
 
   bool wanted() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
   /// Makes the folder of --save. The first rank locks it for this run and removes what killed runs left in
-  /// it.
-  void take_folder();
-  /// Protects the checkpoint that the run begins with, unless --load is --save: the same command, given
-  /// again, will read it again.
+  /// it. Collective: kUsage when a run that begins at `start` (null: afresh) would replace what the folder
+  /// holds (see earlier_run.h).
+  void take_folder(const StartPoint* start);
+  /// Protects the checkpoint that the run begins with if it is not in --save: the same command will look for
+  /// it again.
   void protect_base(const std::string& path);
+  /// Removes checkpoints that are older than `iteration`, at which the run resumes, and that --keep-last does
+  /// not keep: an earlier run whose last save failed has left them.
+  void remove_old(int64_t iteration) const;
   /// Must precede the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
 
@@ -48,6 +52,8 @@ class RunSaves {
   int64_t saved() const { return saved_; }  // iteration of the last complete checkpoint; -1: none
 
  private:
+  void require_own_folder(const StartPoint* start) const;
+
   const RankInput& in_;
   const PretrainConfig& config_;
   std::optional<LockFile> lock_;  // on --save, held by the first rank

@@ -26,7 +26,7 @@ TrainRun::TrainRun(const RankInput& in)
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   const RunShape shape =
       agreed_shape(in_, config_, *backend_);  // first: a run refused for lack of memory leaves no folder
-  saves_.take_folder();
+  saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
   const auto together = [this](auto&& work) {
@@ -56,6 +56,7 @@ void TrainRun::load(const StartPoint& start) {
     if (checkpoint.load_optim && !config_.train.eval_only)
       progress_.take_schedule(take_optimizer_state(start, checkpoint, progress_.schedule(), *trainer_));
     if (progress_.state().best_iteration > 0) saves_.protect_best(progress_.state().best_iteration);
+    saves_.remove_old(progress_.iteration());
   } else if (!start.state) {
     if (saves_.wanted() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
     log(start.path, " holds only weights: training begins at iteration 0");

@@ -72,8 +72,9 @@ class CheckpointStore {
   virtual void enter(const CheckpointConfig&) const {}
   /// The iteration of a checkpoint in --save from which the run resumes although no tracker names it yet.
   virtual std::optional<int64_t> untracked(const CheckpointConfig&) const { return std::nullopt; }
-  /// The options that resume from the checkpoint of an iteration; nothing: --load with the folder of --save
-  /// resumes from it.
+  /// The iteration of the newest checkpoint in --save that no tracker names because the format has none.
+  virtual std::optional<int64_t> newest(const std::string& /*save*/) const { return std::nullopt; }
+  /// The options that resume from the checkpoint of an iteration, if --load with its folder does not.
   virtual std::optional<std::string> options_to_resume(const CheckpointConfig&, int64_t) const {
     return std::nullopt;
   }

@@ -30,10 +30,13 @@ namespace {
 /// Megatron checkpoints made or changed by other programs may lack some members.
 const Json& value_of(const Json& scheduler, const char* key, bool number, const std::string& where) {
   const Json* value = scheduler.is_object() ? scheduler.find(key) : nullptr;
-  if (value && (number ? value->is_number() : value->is_string())) return *value;
+  const auto fits = [number](const Json& v) {
+    return number ? v.is_number() && std::fabs(v.as_double()) < 0x1p63 : v.is_string();  // NaN is not below
+  };
+  if (value && fits(*value)) return *value;
   fail(ErrorKind::kData, where, ": has ",
        value ? concat("for ", quote(key), " ", value->dump()) : concat("no ", quote(key)), ", wanted a ",
-       number ? "number" : "text",
+       number ? "number below 2^63" : "text",
        "; give --override-opt_param-scheduler to take the command line's schedule");
 }
 

@@ -10,7 +10,9 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/finetune/finetune_app.h"
+#include "tests/support/processes.h"
 
 namespace megalith::test {
 namespace {
@@ -371,6 +373,48 @@ TEST_F(FinetuneApp, TakesAFileOfLlamaFactory) {
             std::string::npos);
 }
 
+// As many records of as many tokens, one of which has another letter.
+TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  fs::copy(dir_ / "data", dir_ / "data0");
+  fs::copy(dir_ / "data", dir_ / "data1");
+  std::string records = read_file(dir_ / "data1/train.json");
+  const size_t at = records.find("\"tgt\": \" 1\"");
+  ASSERT_NE(at, std::string::npos);
+  write_file(dir_ / "data1/train.json", records.replace(at, 11, "\"tgt\": \" 2\""));
+  const std::string port = std::to_string(free_port());
+  const CommandResult result = run_command(
+      "cd " + dir_.path().string() + "; export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+      "; for r in 0 1; do export RANK=$r; " + app("finetune") +
+      " --model_name_or_path model --dataset_name_or_path data$r --threads 1 --output_dir out --lora "
+      "--max-steps 2 > log.$r 2>&1 & done; wait; cat log.0 log.1");
+  EXPECT_NE(result.out.find("; give every machine the same files"), std::string::npos) << result.out;
+  EXPECT_FALSE(fs::exists(dir_ / "out/adapter_config.json"));
+}
+
+// The folder of the model that is tuned, and one with a finished run.
+TEST_F(FinetuneApp, ReplacesNoModelAndNoOtherRun) {
+  const auto expect_refused = [&](const CommandResult& result, const std::string& part) {
+    EXPECT_EQ(result.code, 64) << result.all();
+    EXPECT_NE(result.all().find(part), std::string::npos) << result.all();
+  };
+  const std::string weights = read_file(dir_ / "model/model.safetensors");
+  expect_refused(tune("--lora --max-steps 2", "model"), "would be replaced by the result of the run");
+  expect_refused(tune("--max-steps 2", "./model/../model"), "would be replaced by the result of the run");
+  EXPECT_EQ(read_file(dir_ / "model/model.safetensors"), weights);
+  EXPECT_FALSE(fs::exists(dir_ / "model/adapter_config.json"));
+  ASSERT_EQ(tune("--lora --max-steps 2 --save-steps 1", "done").code, 0);
+  ASSERT_EQ(tune("--lora --max-steps 1", "other").code, 0);
+  expect_refused(tune("--lora --max-steps 3 --resume_from_checkpoint other", "done"),
+                 "resume from it with --resume-from-checkpoint done");
+  expect_refused(tune("--lora --max-steps 3 --resume_from_checkpoint done/iter_0000001", "done"),
+                 "would replace what follows");
+  EXPECT_EQ(
+      tune("--lora --max-steps 2 --resume_from_checkpoint done/iter_0000001 --overwrite_output_dir", "done")
+          .code,
+      0);
+}
+
 TEST_F(FinetuneApp, RefusesByName) {
   const auto expect_refused = [&](const std::string& options, int code, const std::string& why) {
     const CommandResult result = tune(options);
@@ -390,7 +434,7 @@ TEST_F(FinetuneApp, RefusesByName) {
   expect_refused("--data_parallel_degree 2", 64, "--data-parallel-degree 2 is not supported");
   expect_refused("--sharding_parallel_degree 3", 64, "cuts over all 1 data-parallel ranks");
   expect_refused("--report_to wandb", 64, "--report-to wandb is not supported");
-  expect_refused("--resume_from_checkpoint other --overwrite_output_dir", 64, "contradict each other");
+  expect_refused("--resume_from_checkpoint True --overwrite_output_dir", 64, "contradict each other");
   expect_refused("--resume_from_checkpoint other", 66, "other");
   expect_refused("--ckpt-format torch", 64, "--ckpt-format torch");
   expect_refused("--save elsewhere", 64, "--output-dir out and --save elsewhere contradict each other");

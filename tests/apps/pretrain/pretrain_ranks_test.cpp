@@ -1,6 +1,7 @@
 // Ranks that are processes, as each launcher starts them.
 #include "tests/apps/pretrain/pretrain_ranks.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -148,6 +149,15 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   };
   EXPECT_EQ(run_with("--log-json figures.%r --data-cache-path cache%r"), 0) << file("log.0") << file("log.1");
   EXPECT_EQ(losses(file("log.0")), one_rank());
+  std::string ids = read_file(dir_ / "r1.bin");  // of the same size, under the same .idx
+  std::swap_ranges(ids.begin(), ids.begin() + 8, ids.end() - 8);
+  write_file(dir_ / "r1.bin", ids);
+  const int altered = run_with("");
+  EXPECT_TRUE(altered == 65 || altered == 75) << altered;
+  EXPECT_NE(
+      (file("log.0") + file("log.1")).find(".bin has other contents in the 4096 bytes from byte 0 on rank 1"),
+      std::string::npos)
+      << file("log.0") << file("log.1");
   IndexedDatasetWriter other(dir_ / "r1", optimal_dtype(61));
   for (int document = 0; document < 30; ++document)
     other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});

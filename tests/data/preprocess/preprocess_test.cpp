@@ -1,6 +1,7 @@
 #include "libcore/data/preprocess/preprocess.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -446,6 +447,21 @@ TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   const PreprocessSummary summary = run();
   expect_dataset("text", {{"1"}, {"12345"}});
   EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kTooLong)].count, 1);
+}
+
+// A line or an element of 1 TiB of which nothing is kept: reading it to its end would take minutes to hours.
+TEST_F(PreprocessTest, EndsAtTheBoundOfALineWithoutEnd) {
+  for (const char* begin : {"{\"text\":\"1\"}\n{\"text\":\"", "[{\"text\":\"1\"},\n{\"text\":\""}) {
+    const std::string path = input("a", begin);
+    std::error_code no_sparse_files;
+    std::filesystem::resize_file(path, uint64_t{1} << 40, no_sparse_files);
+    if (no_sparse_files) GTEST_SKIP() << no_sparse_files.message();
+    config_.max_document_bytes = 64;
+    const auto started = std::chrono::steady_clock::now();
+    EXPECT_TRUE(error().starts_with(path + ":2: the ")) << error();
+    EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));
+    std::filesystem::remove(path);
+  }
 }
 
 TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {

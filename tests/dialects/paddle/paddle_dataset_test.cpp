@@ -15,6 +15,7 @@
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/torch_bytes.h"
 
 namespace megalith {
 namespace {
@@ -82,6 +83,17 @@ TEST_F(PaddleDataset, ReadsNumpysArrays) {
   std::vector<int32_t> last(40);
   std::iota(last.begin(), last.end(), 100);
   EXPECT_EQ(document(3), last);
+}
+
+// numpy reads the members that are asked for; one that is damaged tells of the disk that both lie on.
+TEST_F(PaddleDataset, ComparesTheChecksumOfMembersThatItDoesNotUse) {
+  const std::string path = dir_ / "data/corpus_idx.npz", lens = read_file(path);
+  const std::string member = lens.substr(lens.find("\x93NUMPY"), 128 + 4 * sizeof(int32_t));
+  for (const uint32_t error : {0U, 1U}) {
+    write_file(path, test::zip_of({{.name = "lens.npy", .bytes = member},
+                                   {.name = "sents.npy", .bytes = member, .crc_error = error}}));
+    EXPECT_EQ(refusal(dir_ / "cache").empty(), error == 0) << refusal(dir_ / "cache");
+  }
 }
 
 TEST_F(PaddleDataset, MakesThePairOnceAndInTheCacheWhereThereIsOne) {

@@ -57,13 +57,16 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
        {std::pair{"a\nb\n" + many, ":3: the line has more than 2000000 bytes"},
         {"a\r\n" + many + "\nb", ":2: the line has more than 2000000 bytes"},
         {"[1,\n\"" + many + "\"]", ": the element has more than 2000000 bytes"}})
-    try {
-      read_lines(contents, kLimits);
-      ADD_FAILURE() << said;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kData);
-      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
-    }
+    for (const size_t kept : {0, 16})  // also one of which little is kept
+      try {
+        LineLimits limits = kLimits;
+        limits.longest = kept;
+        read_lines(contents, limits);
+        ADD_FAILURE() << said;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kData);
+        EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+      }
   std::string lines;
   while (lines.size() < 3'000'000) lines += std::string(999, 'x') + '\n';
   EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);

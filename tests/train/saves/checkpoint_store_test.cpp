@@ -37,6 +37,7 @@ TEST(CheckpointStores, AreAskedInTheirOrder) {
   const test::TempDir dir;
   PretrainConfig config = test::tiny_config();
   config.checkpoint.save = dir / "s";
+  config.checkpoint.overwrite = true;
   config.train.eval_iters = 0;
   config.train.exit_interval = 2;
   config.checkpoint.format = checkpoint_format("pth");

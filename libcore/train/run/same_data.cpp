@@ -1,0 +1,161 @@
+#include "libcore/train/run/same_data.h"
+
+#include <algorithm>
+#include <random>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/hash/xxh64.h"
+#include "libcore/io/files/file.h"
+#include "libcore/parallel/exchange.h"
+#include "libcore/parallel/together.h"
+
+namespace megalith {
+namespace {
+
+/// What is known of the data without reading all of it.
+struct DataFacts {
+  struct Dataset {
+    int64_t tokens, sequences, bytes;
+    bool operator==(const Dataset&) const = default;
+  };
+  std::vector<Dataset> datasets = {};
+  std::array<int64_t, 3> samples = {};
+  std::string texts = {}, tokenizer = {};
+
+  template <class V>
+  void members(V&& visit) {
+    visit(datasets, samples, texts, tokenizer);
+  }
+  bool operator==(const DataFacts&) const = default;
+};
+
+DataFacts facts_of(const RunData& data) {
+  DataFacts facts{.samples = data.samples, .texts = data.texts, .tokenizer = data.tokenizer};
+  for (const IndexedDataset* one : data.datasets)
+    facts.datasets.push_back({one->tokens(), one->sequences(), static_cast<int64_t>(one->bin().size())});
+  return facts;
+}
+
+std::string text_of(const DataFacts& facts) {
+  std::string text;
+  for (const auto& [tokens, sequences, bytes] : facts.datasets)
+    text += concat(text.empty() ? "" : " + ", tokens, " tokens in ", sequences, " sequences");
+  if (!facts.texts.empty()) text += "texts " + facts.texts;
+  for (size_t split = 0; split < facts.samples.size(); ++split)
+    if (facts.samples[split] > 0 && facts.texts.empty())
+      text += concat(text.empty() ? "" : ", ", facts.samples[split], " samples to ", kSplitNames[split]);
+  return text + (facts.tokenizer.empty() ? "" : ", tokenizer " + facts.tokenizer);
+}
+
+void require_same_facts(Communicator& world, const RunData& data) {
+  const std::vector<DataFacts> all = exchange_values(world, facts_of(data));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files give rank 0 ", text_of(all.front()),
+           " and rank ", rank, " ", text_of(all[rank]), "; give every machine the same files");
+}
+
+/// The hashes of a dataset's contents.
+struct Contents {
+  uint64_t idx = 0;
+  std::vector<std::string> stated = {};  // of the parts of the .bin, by the sidecar; empty: there is none
+  std::vector<uint64_t> stated_bytes = {};
+  std::vector<uint64_t> blocks = {};
+
+  template <class V>
+  void members(V&& visit) {
+    visit(idx, stated, stated_bytes, blocks);
+  }
+};
+
+/// Where the sampled blocks of a .bin begin: all blocks of a small one.
+std::vector<uint64_t> sampled_places(uint64_t bytes, uint64_t seed) {
+  std::vector<uint64_t> places;
+  if (bytes <= kSampledBlocks * kSampledBlock) {
+    for (uint64_t at = 0; at < bytes; at += kSampledBlock) places.push_back(at);
+    return places;
+  }
+  std::mt19937_64 draw(seed);
+  for (uint64_t i = 0; i < kSampledBlocks; ++i) places.push_back(draw() % (bytes - kSampledBlock + 1));
+  return places;
+}
+
+/// By calls, so that a .bin on another machine's disk need not be mapped around each block.
+Contents contents_of(const IndexedDataset& data, uint64_t seed) {
+  Contents contents{.idx = xxh64(data.idx().text())};
+  if (const auto sidecar = read_sidecar(data.prefix()))
+    for (const ContentPart& part : sidecar->bin_parts) {
+      contents.stated.push_back(part.xxh64);
+      contents.stated_bytes.push_back(part.bytes);
+    }
+  const ReadableFile bin(data.bin().path());
+  std::string block;
+  for (const uint64_t at : sampled_places(data.bin().size(), seed)) {
+    block.resize(std::min(kSampledBlock, data.bin().size() - at));
+    bin.read_at(at, block.data(), block.size());
+    contents.blocks.push_back(xxh64(block));
+  }
+  return contents;
+}
+
+/// Rank 0's contents against another's.
+class ContentComparison {
+ public:
+  ContentComparison(const IndexedDataset& data, size_t rank, uint64_t seed)
+      : data_(data), rank_(rank), seed_(seed) {}
+
+  void require_same(const Contents& first, const Contents& other) const {
+    if (first.idx != other.idx) refuse(".idx has other contents");
+    if (first.stated_bytes == other.stated_bytes && first.stated != other.stated)
+      refuse(".json, its sidecar, states other contents of the .bin");
+    const std::vector<uint64_t> places = sampled_places(data_.bin().size(), seed_);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (first.blocks.at(i) != other.blocks.at(i))
+        refuse(concat(".bin has other contents in the ", kSampledBlock, " bytes from byte ", places[i]));
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail(ErrorKind::kData, data_.prefix(), what, " on rank ", rank_,
+         " than on rank 0; give every machine the same files");
+  }
+
+  const IndexedDataset& data_;
+  size_t rank_;
+  uint64_t seed_;
+};
+
+/// The first rank that opens the same file as this one, on the same machine.
+std::vector<size_t> readers_of(Communicator& world, const std::vector<RankPlace>& places,
+                               const IndexedDataset& data) {
+  const std::string mine = concat(places[static_cast<size_t>(world.rank())].machine, '\0', data.file_key());
+  const std::vector<std::string> all = exchange_values(world, mine);
+  std::vector<size_t> readers;
+  for (const std::string& key : all)
+    readers.push_back(static_cast<size_t>(std::find(all.begin(), all.end(), key) - all.begin()));
+  return readers;
+}
+
+}  // namespace
+
+void require_same_data(Communicator& world, const std::vector<RankPlace>& places,
+                       std::chrono::milliseconds peer_timeout, const RunData& data) {
+  require_same_facts(world, data);
+  const auto seed = rank0_value(world, uint64_t{std::random_device()()});
+  for (const IndexedDataset* one : data.datasets) {
+    const std::vector<size_t> readers = readers_of(world, places, *one);
+    const auto rank = static_cast<size_t>(world.rank());
+    Contents mine;
+    do_together(world, peer_timeout, [&](const auto&) {
+      if (readers[rank] == rank) mine = contents_of(*one, seed);
+    });
+    const std::vector<Contents> all = exchange_values(world, mine);
+    for (size_t other = 1; other < all.size(); ++other)
+      ContentComparison(*one, other, seed).require_same(all.front(), all[readers[other]]);
+  }
+}
+
+}  // namespace megalith

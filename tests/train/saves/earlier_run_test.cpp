@@ -1,0 +1,147 @@
+#include "libcore/train/saves/earlier_run.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/files/file.h"
+#include "tests/support/files.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run of 6 steps that saved after 2, 4 and 6, in any format.
+class EarlierRun : public testing::TestWithParam<CheckpointFormat> {
+ protected:
+  EarlierRun() {
+    PretrainConfig run = config(6);
+    run.checkpoint.save_interval = 2;
+    train(run, tiny_data(), nullptr);
+  }
+
+  PretrainConfig config(int64_t steps) const {
+    PretrainConfig c = tiny_config();
+    c.train.exit_interval = steps;
+    c.checkpoint.save = dir_ / "save";
+    c.checkpoint.format = GetParam();
+    return c;
+  }
+  bool pairs() const { return GetParam() == CheckpointFormat::kPth; }
+
+  /// Every file below --save, and when it was written.
+  std::string state() const {
+    std::string all;
+    for (const auto& entry : fs::recursive_directory_iterator(dir_ / "save"))
+      all += entry.path().string() + " " +
+             std::to_string(entry.last_write_time().time_since_epoch().count()) + "\n";
+    return all;
+  }
+
+  void expect_refused(const PretrainConfig& c, const std::string& way_out) const {
+    const std::string before = state();
+    try {
+      train(c, tiny_data(), nullptr);
+      ADD_FAILURE() << "an earlier run was replaced";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      for (const std::string& part :
+           {"--save " + c.checkpoint.save + ": holds ", way_out, std::string("--overwrite-output-dir")})
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(state(), before);
+  }
+
+  TempDir dir_;
+};
+
+TEST_P(EarlierRun, IsNotReplacedByOneThatBeginsAfresh) {
+  const std::string save = dir_ / "save";
+  expect_refused(config(4), pairs() ? "--checkpoint 5" : "--load " + save);
+  PretrainConfig ranks = config(4);
+  ranks.parallel = {};
+  ranks.parallel.data = ranks.parallel.nproc = 2;
+  ranks.finish();
+  expect_refused(ranks, pairs() ? "--checkpoint 5" : "--load " + save);
+  for (const CheckpointFormat other : {CheckpointFormat::kMegalith, CheckpointFormat::kPth}) {
+    PretrainConfig c = config(4);
+    c.checkpoint.format = other;
+    expect_refused(c, "resume from it with ");
+  }
+}
+
+TEST_P(EarlierRun, IsNotReplacedByOneWithItsWeights) {
+  PretrainConfig c = config(4);
+  c.checkpoint.load = c.checkpoint.save;
+  c.checkpoint.finetune = true;
+  expect_refused(c, "--no-finetune");
+}
+
+TEST_P(EarlierRun, IsNotReplacedByOneThatBeginsElsewhere) {
+  PretrainConfig other = config(2);
+  other.checkpoint.save = dir_ / "other";
+  train(other, tiny_data(), nullptr);
+  PretrainConfig c = config(4);
+  c.checkpoint.load = dir_ / "other";
+  expect_refused(c, "resume from it with ");
+}
+
+TEST_P(EarlierRun, IsNotReplacedWithoutItsTracker) {
+  if (pairs()) GTEST_SKIP() << "pairs have no tracker";
+  fs::remove(dir_ / "save/latest_checkpointed_iteration.txt");
+  expect_refused(config(4), "iter_0000006");
+}
+
+TEST_P(EarlierRun, IsResumedOrReplacedByThoseThatSaySo) {
+  PretrainConfig resumed = config(8);
+  resumed.checkpoint.load = resumed.checkpoint.save;
+  EXPECT_EQ(train(resumed, tiny_data(), nullptr).iteration, 8);
+  if (pairs()) {
+    PretrainConfig numbered = config(6);
+    numbered.checkpoint.number = 4;  // the pairs are 0, 2, 4, 5, 7
+    EXPECT_EQ(train(numbered, tiny_data(), nullptr).iteration, 6);
+  } else {
+    PretrainConfig back = config(6);
+    back.checkpoint.load = dir_ / "save/iter_0000004";
+    expect_refused(back, "begins at iteration 4 and would replace what follows");
+    back.checkpoint.overwrite = true;
+    EXPECT_EQ(train(back, tiny_data(), nullptr).iteration, 6);
+  }
+  PretrainConfig anew = config(2);
+  anew.checkpoint.overwrite = true;
+  EXPECT_EQ(train(anew, tiny_data(), nullptr).iteration, 2);
+}
+
+TEST_P(EarlierRun, IsNoneWhereOnlyItsLogsAreLeft) {
+  for (const auto& entry : fs::directory_iterator(dir_ / "save")) fs::remove_all(entry.path());
+  write_file(dir_ / "save/train.log", "step 1\n");
+  EXPECT_EQ(train(config(2), tiny_data(), nullptr).iteration, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EarlierRun,
+                         testing::Values(CheckpointFormat::kMegalith, CheckpointFormat::kTorch,
+                                         CheckpointFormat::kTorchDist, CheckpointFormat::kPth),
+                         [](const auto& format) { return std::string(enum_name(format.param)); });
+
+// Models of other programs: nothing of theirs is replaced, but the folder would hold two models.
+TEST(ForeignModel, IsNoFolderToSaveTo) {
+  for (const char* name : {"config.json", "adapter_config.json", "model.safetensors", "m.gguf"}) {
+    const TempDir dir;
+    fs::create_directory(dir / "save");
+    write_file(dir / "save/" + name, "{}");
+    PretrainConfig c = tiny_config();
+    c.checkpoint.save = dir / "save";
+    for (const Trained trained : {Trained::kModel, Trained::kTuned})
+      EXPECT_NE(refusal_to_replace(c.checkpoint, nullptr, trained).find("another program's model"),
+                std::string::npos)
+          << name;
+  }
+}
+
+}  // namespace
+}  // namespace megalith::test
