@@ -169,8 +169,8 @@ uint64_t file_size(const std::string& path);
 /// the old folder is moved aside first. kIo with the reason.
 void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 void make_directories(const std::filesystem::path& folder);  // kIo; what it makes survives a power failure
-void sync_file(const std::string& path);                   // the file's contents survive a power failure
-void sync_directory(const std::filesystem::path& folder);  // fsync of the folder's entries
+void sync_file(const std::string& path);                     // the file's contents survive a power failure
+void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
 /// Removes a file, if it is there, so that it does not reappear after a power failure. kIo.
 void remove_file(const std::string& path);
 
