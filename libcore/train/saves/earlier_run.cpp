@@ -53,7 +53,7 @@ std::string way_to_resume(const CheckpointConfig& config, const Held& held, Trai
   if (held.iteration == 0) return {};
   if (trained == Trained::kTuned) return "--resume-from-checkpoint " + config.save;
   CheckpointConfig own = config;
-  if (held.tracked) own.format = CheckpointFormat::kMegalith;
+  if (held.tracked) own.format = {};  // ours, whose options name the folder
   return options_to_resume(own, held.iteration);
 }
 
