@@ -25,7 +25,7 @@ LoraSettings settings_from(const MethodOptions& method) {
           .modules = method.modules.empty() ? LoraSettings{}.modules : method.modules};
 }
 
-/// The linear layers of a plan, within one transformer layer.
+/// The names of the linear layers that a plan adapts, without the number of the transformer layer.
 std::set<std::string> names_of(const TuningPlan& plan) {
   std::set<std::string> names;
   for (const LowRankTarget& target : plan.targets) names.insert(target.layer + "." + target.part);

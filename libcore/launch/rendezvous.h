@@ -16,7 +16,7 @@ struct RendezvousOptions {
   std::chrono::milliseconds timeout =
       std::chrono::minutes(10);     // for all ranks to join, and for each exchange
   size_t max_message = 0;           // of one rank in an exchange, in bytes; 0: 64 KiB plus 256 for each rank
-  std::string interface_name = {};  // to bind to: $GLOO_SOCKET_IFNAME; empty: the one that routes to rank 0
+  std::string interface_name = {};  // to bind to; empty: the one that routes to rank 0
 };
 
 /// What a rank gets when all ranks have joined.

@@ -27,7 +27,8 @@ TEST(CheckpointFormats, HaveWordsAndPlacesOfTheirOwn) {
   EXPECT_THROW(checkpoint_format("another"), Error);
 }
 
-// --use-dist-ckpt names a format that our own stands for; another one contradicts it.
+// --use-dist-ckpt asks for torch_dist, in place of which our own format is written. A --ckpt-format without
+// a distributed form contradicts the option.
 TEST(CheckpointFormats, SayWhatUseDistCkptMakesOfThem) {
   for (const char* const word : {"megalith", "torch_dist"})
     EXPECT_EQ(std::string(traits_of(checkpoint_format(word)).with_dist), "torch_dist");

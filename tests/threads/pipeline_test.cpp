@@ -141,7 +141,7 @@ TEST(Pipeline, StopsASourceThatWaitsForRoomAndOneThatWaitsOutside) {
     n = next++;
     if (n == 1) {
       while (!interrupted) std::this_thread::yield();
-      grow(1'000'000);  // the previous item is still in the pipeline, so that this would wait for ever
+      grow(1'000'000);  // waits for the previous item until the pipeline stops
     }
     return true;
   };

@@ -10,7 +10,7 @@ namespace megalith {
 struct LinkLog {
   int ranks = 0;
   int machines = 0;
-  double bus_bandwidth = 0;  // bytes/s, out of place, of the largest message
+  double bus_bandwidth = 0;  // bytes/s of the largest message, from the out-of-place columns
 };
 
 /// Whether the text is the output of an nccl-tests program: it has a column "busbw".

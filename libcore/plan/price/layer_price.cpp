@@ -28,8 +28,9 @@ constexpr double kFp32 = 4;            // bytes
 constexpr double kReadAndWritten = 2;  // passes over memory that is changed in place; count
 
 // Products below 16 bits.
-constexpr double kCopiesBelow16Bits = 2;     // bytes: an 8-bit copy in each of two orders; count
-constexpr Passes kTensorsBelow16Bits{1, 2};  // inputs, and in the backward pass their gradients; count
+constexpr double kCopiesBelow16Bits = 2;  // bytes: an 8-bit copy in each of two orders; count
+// Tensors that a product reads in each pass and that are narrowed for it; count.
+constexpr Passes kTensorsBelow16Bits{1, 2};
 
 // Attention. A causal mask leaves half of the scores; kernels that do not store the scores compute only that
 // half.

@@ -165,7 +165,7 @@ ProfilePoint DeviceProbe::priced(const ProfilePoint& p) {
 
 double DeviceProbe::seconds_of(const ProfilePoint& p, int64_t times) {
   const bool is_gradient = p.kind == ProfiledKind::kAttentionGradient;
-  if (is_gradient) output_at_ = 0;  // the gradient must write behind the forward results that it reads
+  if (is_gradient) output_at_ = 0;  // so that the forward results and, after them, the gradient fit
   const Attention forward = is_gradient ? attention(p) : Attention{};
   if (is_gradient) run(stream_, forward);
   const size_t kept = output_at_;

@@ -20,8 +20,8 @@
 namespace megalith {
 namespace {
 
-/// Times that the simulated ranks exchange: when messages arrive, and when all ranks have met. When one rank
-/// fails, all do.
+/// Passes simulated times between ranks: when a message arrives, and when the last rank has reached a
+/// barrier. If one rank fails, the calls in which the others wait fail, too.
 class Exchange {
  public:
   explicit Exchange(int ranks) : ranks_(ranks) {}

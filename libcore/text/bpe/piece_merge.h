@@ -26,7 +26,7 @@ struct MergeTables {
   const Bucket* buckets;  // 2^(64 - shift); a full one is continued in the next
   int shift;
   const int32_t* merged;       // id by rank; null: the rank is the id
-  const uint32_t* byte_ranks;  // of two bytes: first * 256 + second
+  const uint32_t* byte_ranks;  // of a pair of bytes, at first * 256 + second
   const int32_t* byte_ids;     // 256
 
   static uint64_t pair_of(int32_t left, int32_t right) {

@@ -156,8 +156,8 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  /// Text that is not encoded yet, since the end of its last pretoken is not known. It continues a giant, or
-  /// begins where a pretoken begins.
+  /// Text still to be encoded: where its last pretoken ends is not known yet. It starts where a pretoken
+  /// begins, or continues the long piece in giant_.
   std::string held_;
   bool after_mark_ = false;
   std::optional<LongPiece> giant_;

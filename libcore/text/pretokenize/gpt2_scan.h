@@ -12,8 +12,8 @@ namespace megalith {
 size_t find_gpt2_generic(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx2(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);
-/// The fastest of them for `isa`.
 using FindGpt2 = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
+/// The fastest of these functions that runs on `isa`.
 FindGpt2 find_gpt2(Isa isa);
 
 }  // namespace megalith

@@ -73,7 +73,7 @@ size_t gpt2_pretoken(std::string_view utf8) {
   const char* const end = begin + utf8.size();
   if (const size_t bytes = contraction(begin, end)) return bytes;
   const char* at = begin;
-  if (*at == ' ' && at + 1 < end) ++at;  // " ?" of the three classes of words
+  if (*at == ' ' && at + 1 < end) ++at;  // the optional space of " ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+"
   const Char first = char_at(at, end);
   const char* const stop = first.kind == CharKind::kSpace
                                ? spaces_end(begin, end)

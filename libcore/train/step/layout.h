@@ -40,7 +40,8 @@ RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
-/// Which of the ParallelConfig::copies() of its parameters the rank holds: its position in the data group.
+/// The rank's position in the data group, which numbers the copies of its parameters: from 0 to
+/// ParallelConfig::copies() - 1.
 int copy_number(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 

@@ -183,7 +183,7 @@ TEST(Autoplan, AsksForNothingThatALogHas) {
   EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
 }
 
-// The same program reads the printed line again and plans the same run.
+// From a command line that it printed, the planner plans the same run.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
       " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "

@@ -271,8 +271,7 @@ TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
   });
 }
 
-/// Sends as many messages as there are slots. The slot that is free first need not be that of the oldest
-/// message.
+/// Sends as many messages as there are slots. Slots may become free in another order than they were filled.
 TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   Processes processes(3);
   const auto ends = processes.run([&](Communicator& world) {

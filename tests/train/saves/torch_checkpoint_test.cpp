@@ -84,7 +84,8 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const std::string torch = resume(dir, config, checkpoint_format("torch"), "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
-  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));  // our checkpoint, the source of Megatron's
+  // The checkpoint in our format, from which the one in Megatron's was made, has been removed.
+  EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));
   expect_same_state(ours, torch);
 }
 
