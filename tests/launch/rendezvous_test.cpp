@@ -148,7 +148,7 @@ TEST(Rendezvous, NamesTheRankAndTheOptionThatDiffer) {
   }
 }
 
-// Of 8 ranks the third to join has other options; the rest join later, one by one.
+// The third of 8 ranks to join has other options; the rest join later, one by one.
 TEST(Rendezvous, TellsRanksThatComeLaterThatTheOptionsDiffer) {
   const int port = free_port();
   constexpr int kWorld = 8, kOther = 3;

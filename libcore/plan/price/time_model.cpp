@@ -33,7 +33,7 @@ constexpr double kCausalHalf = 0.5;
 /// embedding.
 constexpr double kJoinedInputs = 2;
 
-/// Of a stage's `layers` layers, the number in which something is recomputed.
+/// The number of a stage's `layers` layers in which something is recomputed.
 int layers_again(const Candidate& c, int layers) {
   return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
 }

@@ -121,7 +121,7 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   }
 }
 
-// Of 49 windows an epoch has 6 steps of 8 samples, or 12 steps of 4.
+// An epoch of 49 windows has 6 steps of 8 samples, or 12 steps of 4.
 TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;

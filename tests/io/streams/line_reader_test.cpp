@@ -72,8 +72,8 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
   EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);
 }
 
-// Of a line longer than the limit, a little more than the limit is kept, and its line end. The lines around
-// it are not affected.
+// A line longer than the limit keeps little more than the limit, and its line end. The lines around it are
+// not affected.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {

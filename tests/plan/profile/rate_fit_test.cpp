@@ -155,8 +155,8 @@ TEST(FittedRates, OfAGpuAreThePlannersCoefficientsWithinTheirBounds) {
   EXPECT_EQ(fitted_rates(h100, true, nullptr).size(), 5u) << "scores that are kept";
 }
 
-// Of two points of one kind, one is predicted at 1.44 times its time and one correctly: their geometric mean
-// is 1.2. One point of another kind is predicted at half its time: 2.
+// One of two points of a kind is predicted at 1.44 times its time, and the other correctly: their geometric
+// mean is 1.2. One point of another kind is predicted at half its time: 2.
 TEST(ErrorsOf, CountsEachKindTheSame) {
   std::vector<ProfilePoint> points(3);
   points[0].kind = points[1].kind = ProfiledKind::kMemory;

@@ -68,7 +68,7 @@ void expect_all_equal(std::string_view text, size_t room = 4096) {
 
 TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
   std::string text;
-  // Of the planes that are unassigned or for private use, tests one in 61 code points.
+  // Tests one in 61 code points of the planes that are unassigned or for private use.
   const auto is_empty = [](uint32_t code) { return code >= 0x32400 && (code < 0xE0000 || code >= 0xE0200); };
   for (uint32_t code = 0; code < 0x110000; code += is_empty(code) ? 61 : 1) {
     if (code >= 0xD800 && code < 0xE000) continue;

@@ -28,7 +28,7 @@ using test::Family;
 constexpr int kVocab = 301;  // padded to 384 on one rank, to 512 on two and four
 constexpr int kSeq = 16;
 
-// Of gradients with more than kLong elements, the golden file holds every kStride-th element.
+// The golden file holds every kStride-th element of gradients with more than kLong elements.
 constexpr size_t kLong = 1024, kStride = 61;
 
 /// The configuration of the golden run, on one rank without dropout.
