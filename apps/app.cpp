@@ -16,12 +16,13 @@
 namespace megalith {
 namespace {
 
-/// Does what the process needs before anything is opened or written.
+/// Prepares the process: lets OpenMP's threads sleep, opens closed standard descriptors, and sets up signals
+/// and std::cout. Must be called before any file is opened or written.
 void prepare_process(const char* name) {
   let_openmp_sleep();
   open_standard_descriptors();
-  // A write to a pipe without a reader, or beyond `ulimit -f`, then fails with a message and an exit code,
-  // and leaves nothing half written.
+  // With these signals ignored, a write to a pipe without a reader or beyond `ulimit -f` fails with a message
+  // and an exit code, and leaves nothing half written.
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
   report_cut_files(name);
   check_cout();

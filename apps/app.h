@@ -6,16 +6,17 @@
 
 namespace megalith {
 
-/// What every main() does: runs `body` and turns an Error into one line on stderr, `NAME: error: TEXT`, and
-/// its exit code; for wrong usage a second line names --help. Returns body's value if nothing is thrown; 70
-/// for an exception that is not ours, 74 if stdout cannot be written; 0, without a message, if the reader of
-/// stdout has gone. Opens standard descriptors that are closed.
+/// Runs `body`, the body of a main(), and returns the exit code. First opens standard descriptors that are
+/// closed. Returns body's value if nothing is thrown. An Error becomes one line on stderr, `NAME: error:
+/// TEXT`, and its exit code; for wrong usage a second line names --help. Any other exception gives 70. If
+/// stdout cannot be written, the code is 74; if its reader has gone, the code is 0, without a message.
 int run_app(const char* name, const std::function<int()>& body);
 
 /// Reads and checks the command line. Returns whether to continue; if not, --help or a similar option was
 /// printed on stdout.
 bool parse_options(Options& options, int argc, const char* const* argv);
-/// The first half of parse_options(), so that an app may read a checkpoint before options.check().
+/// The first half of parse_options(): reads the command line without checking it. For an app that must read a
+/// checkpoint before it calls options.check().
 bool read_options(Options& options, int argc, const char* const* argv);
 
 }  // namespace megalith

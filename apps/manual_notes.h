@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// What the manual pages of several apps say about the environment: those that read a tokenizer, and those
+/// Notes on environment variables for manual pages: one list for apps that read a tokenizer, one for apps
 /// that compute.
 inline std::vector<NoteDoc> tokenizer_variables() {
   return {

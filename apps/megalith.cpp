@@ -76,7 +76,8 @@ std::string bash_completion(const fs::path& folder) {
       "complete -F _megalith megalith\n");
 }
 
-/// As bash_completion(), but zsh itself finds the app's completion function by the name of the app's command.
+/// A completion script for zsh, which itself finds the app's completion function by the name of the app's
+/// command.
 std::string zsh_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
   return concat(
@@ -146,7 +147,7 @@ std::string man(const fs::path& folder) {
          near ? "; did you mean " + quote(*near) + "?" : "");
   }
   const std::string program = app_path(folder, app);
-  argv[0] = const_cast<char*>(program.c_str());  // execv does not change it
+  argv[0] = const_cast<char*>(program.c_str());  // execv() does not change the string
   ::execv(program.c_str(), argv);
   fail(ErrorKind::kIo, program, ": ", std::strerror(errno));
 }
@@ -167,7 +168,7 @@ int run(int argc, char** argv) {
   const fs::path folder = own_folder();
   const std::string word = argc > 1 ? argv[1] : "--help";
   if (const auto text = answer(folder, word, argc - 1)) {
-    std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is then reported as ReaderGone
+    std::signal(SIGPIPE, SIG_IGN);  // a write without a reader then fails, which is reported as ReaderGone
     write_stdout(*text);
     finish_stdout();
     return 0;

@@ -11,13 +11,14 @@
 
 namespace megalith {
 
-/// PaddleNLP's option for the number of data-parallel ranks, with its value, for PlanCommand::data_ranks.
+/// PaddleNLP's option for the number of data-parallel ranks and its value, or 0 if it leaves the number open.
+/// For PlanCommand::data_ranks.
 inline std::pair<const char*, int> data_ranks_of(const PaddleNames& paddle) {
   return {"--sharding-parallel-degree", std::max(paddle.sharding_degree.value_or(0), 0)};  // -1: all
 }
 
-/// The kinds of run that a command's plans may be for. A size that the command leaves open is searched, so it
-/// may exceed 1.
+/// The kinds of run that the plans of a command may describe. The planner chooses each size that the command
+/// does not give, so such a size may exceed 1.
 inline RunKind planned_kind(const PlanCommand& command, const Options& options) {
   const auto searched = [&](const char* size, int value) { return value > 1 || !options.given(size); };
   return {.context = searched("context-parallel-size", command.parallel.context),
@@ -26,20 +27,20 @@ inline RunKind planned_kind(const PlanCommand& command, const Options& options) 
           .interleaved = searched("pipeline-model-parallel-size", command.parallel.pipeline)};
 }
 
-/// Other tools' names for the planner's options: training scripts are planned with only the executable
-/// replaced.
+/// Lets the planner accept other tools' names for its options. A user can thus plan for a training script by
+/// replacing only the executable.
 struct PlanDialects {
   PaddleConfig paddle;
   MindFormersRun mindformers;
 
-  /// `options` are read into `command`.
+  /// Adds these names to `options`. `command` is the command that `options` fill in.
   void add_to(Options& options, const PlanCommand& command) {
     options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
     options.fates(fates_in(kAutoplan), [&options, &command](std::string_view kind) {
       return planned_kind(command, options).has(kind);
     });
   }
-  /// PlanCommand::check() with these names' values applied.
+  /// Applies the values of these names, then calls PlanCommand::check().
   void check(PlanCommand& command, Options& options) const {
     command.model_folder = paddle.model;
     command.data_ranks = data_ranks_of(paddle);

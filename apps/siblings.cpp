@@ -39,18 +39,19 @@ bool offers(const std::string& script, const std::string& name) {
   return false;
 }
 
-/// The options of another program.
+/// Another program and the options that it offers.
 struct Sibling {
-  std::string app, script;  // "megalith-convert", its completion script
+  std::string app, script;  // "megalith-convert" and its completion script
 };
 
-/// The other programs in this program's folder. Each is started only once, however many names are looked up.
+/// The other programs in this program's folder. The first call starts each of them once; later calls reuse
+/// their scripts.
 const std::vector<Sibling>& siblings() {
   static const std::vector<Sibling> kAll = [] {
     std::vector<Sibling> found;
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
-    if (error) return found;  // failing to find a "did you mean" is not an error
+    if (error) return found;  // no error: only a hint will be missing
     for (const std::string& app : find_apps(self.parent_path()))
       if (const fs::path program = app_path(self.parent_path(), app); program != self)
         found.push_back({kPrefix + app, read_all(ask_app(program, "--help-bash-completion").get())});

@@ -29,7 +29,7 @@ LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = worker_log_path(folder, rank);
   const int file = open_to_append(path);
-  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // the error for files without a size, such as devices
+  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // EINVAL: a device, which has no size
     fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
   return {.descriptor = file, .path = path, .times = false};
 }
@@ -85,7 +85,7 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   plan_ = plan_launch(launch_, parallel.nproc, environment);
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
-  if (plan_.world() > 0) parallel.nproc = 0;  // --nproc said how many ranks to start
+  if (plan_.world() > 0) parallel.nproc = 0;  // --nproc only gave the number of ranks to start
   return plan_;
 }
 

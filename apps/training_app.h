@@ -17,8 +17,8 @@
 
 namespace megalith {
 
-/// What the programs that train have in common: they read a command line, find out which ranks they are or
-/// have to start, and train as one of them.
+/// The common part of the programs that train. It reads the command line, determines the ranks of the run,
+/// and either starts ranks or trains as one of them.
 class TrainingApp {
  public:
   TrainingApp(int argc, char** argv) : argc_(argc), argv_(argv) {}
@@ -35,15 +35,16 @@ class TrainingApp {
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
   struct Run {
-    std::string name;    // begins the line that reports a stop
-    TrainConfig& train;  // receives what the machine can compute, if the log needs it
+    std::string name;    // begins the line that says that the run was stopped
+    TrainConfig& train;  // receives this machine's measured speed if the log needs it
     bool saves;          // whether the run saves anywhere
-    /// What must be added to the command to resume from what was saved at an iteration; empty: nothing.
+    /// Returns the option that must be added to the command to resume from what was saved at an iteration;
+    /// empty if none is needed.
     std::function<std::string(int64_t iteration)> lacks;
     Train body;
   };
-  /// Starts this server's ranks and waits for them, or trains as one rank (or as all of them, in threads).
-  /// Returns the exit code.
+  /// Starts this server's ranks and waits for them, or trains as one rank. In a run of one process, trains as
+  /// all ranks, in threads. Returns the exit code.
   int run(const Options& options, const Run& run);
 
  private:
@@ -53,7 +54,7 @@ class TrainingApp {
   std::optional<Muted> silence_;
   LaunchConfig launch_;
   LaunchPlan plan_;
-  int threads_ = 1;  // ranks of this process, if it is the only one
+  int threads_ = 1;  // number of ranks, as threads, if this is the only process
 };
 
 }  // namespace megalith

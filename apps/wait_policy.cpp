@@ -50,7 +50,7 @@ void let_openmp_sleep() {
                  [](std::string& w) { return w.data(); });
   arguments.push_back(nullptr);
   ::setenv(kSpins, kShortWait, 1);
-  ::execv(program.c_str(), arguments.data());  // if this fails, threads spin, and nothing else changes
+  ::execv(program.c_str(), arguments.data());  // on failure the program runs on, and its threads spin
 }
 
 }  // namespace megalith

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// --task-type, which says that the environment counts servers, as it does on PAI's DLC.
+/// The option --task-type of commands for PAI's DLC: with it, WORLD_SIZE counts servers, not ranks.
 struct Processes {
   std::string task_type;
 

@@ -35,8 +35,8 @@ void check_processor(const PlanCommand& plan, const Options& options) {
          " is for --device cuda and --gpu NAME; a processor is measured, leave it out");
 }
 
-/// Plans for a GPU compute in 16 bits: a profile in fp32 would be refused, but only after a minute of
-/// measuring.
+/// Refuses a GPU's profile without the GPU's name or without a 16-bit type: plans for a GPU compute in 16
+/// bits, so a profile in fp32 would be rejected, but only after a minute of measuring.
 void check_gpu(const PlanCommand& plan, const Options& options) {
   if (plan.train.device != "cuda")
     fail(ErrorKind::kUsage, "--device ", plan.train.device,
@@ -71,7 +71,7 @@ ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan
   return request;
 }
 
-/// Checks the output, so that an error comes before a minute is spent on measuring.
+/// Checks the output before the measuring, which takes a minute.
 void prepare_output(const std::string& output, const PlanCommand& plan, const Options& options) {
   if (output.empty()) return;
   RunFiles files;

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// What `megalith-autoplan profile` reads in addition to the options that planning also has: --device,
+/// The options of `megalith-autoplan profile`. It also reads these, which it shares with planning: --device,
 /// --threads, --bf16, --fp16, --gpu and --gpu-file.
 struct ProfileCommand {
   std::string command = "plan", output;
@@ -25,12 +25,11 @@ struct ProfileCommand {
     v("output", output, "Write what profile measured there; its folder is made.", metavar("FILE"),
       default_text("stdout"));
   }
-  void refuse_alone() const;  // kUsage if --seconds or --output is given without the word profile
+  void refuse_alone() const;  // Throws kUsage if --seconds or --output is given without the word profile.
 };
 
-/// Measures and writes the profile, with a warning if most points were not steady. kUsage, before anything is
-/// measured, for an option without effect, for a GPU without its name or dtype, and if the output is an
-/// input.
+/// Measures and writes the profile; warns if most points were not steady. Throws kUsage, before anything is
+/// measured, if an option has no effect, if a GPU lacks its name or dtype, or if the output is an input.
 void run_profile(const ProfileCommand&, const PlanCommand&, const Options&);
 
 }  // namespace megalith

@@ -35,7 +35,8 @@ void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config)
   options.rule([&](Problems& problems) { paddle.check_sharding(config.run.parallel.data, problems); });
 }
 
-/// What must be added to the command to resume from the checkpoints that its run left; empty: nothing.
+/// The option that must be added to the command to resume from the checkpoints of its earlier run; empty if
+/// the command resumes from them without an addition.
 std::string lacks(const FinetuneConfig& config) {
   if (config.run.checkpoint.overwrite) return "--no-overwrite-output-dir";
   const std::string& output = config.run.checkpoint.save;

@@ -23,8 +23,8 @@ struct MindFormersOptions {
       unlisted());
   }
   void validate(Problems&) const;
-  /// Applies these keys. An option that is given, on the command line or in the file, takes precedence,
-  /// except that do_sample: false yields only to the command line.
+  /// Sets the temperature that do_sample implies: 0 for false, 1 for true. A temperature on the command line
+  /// takes precedence over do_sample; one in the file takes precedence only over `do_sample: true`.
   void apply(GenerateConfig& config, const Options& options) const;
 };
 

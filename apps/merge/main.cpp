@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
         .epilog("megalith-merge --input datasets/ --output-prefix all_text_document\n")
         .files(
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});
-    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee log` captures it
+    set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
     RunFiles files;
     files.reads("--config", options.config_file());

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
         .environment(tokenizer_variables())
         .files({{"PREFIX_KEY_document.bin, .idx", "The dataset of a key, as Megatron-LM reads it."},
                 {"PREFIX_KEY_document.json", "What made it, and hashes of both."}});
-    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee log` captures it
+    set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee log`
     if (!parse_options(options, argc, argv)) return 0;
     RunFiles files;
     files.reads("--config", options.config_file());

@@ -27,7 +27,7 @@
 namespace megalith {
 namespace {
 
-/// `--dump-sample-order` as the first word: a separate app within this one.
+/// Runs `megalith-pretrain --dump-sample-order …`, a separate app inside this program.
 int dump_order(int argc, char** argv) {
   SampleOrderOptions order;
   Options options("pretrain --dump-sample-order",
@@ -49,12 +49,12 @@ struct Running {
   }
 };
 
-/// What a command line asks for.
+/// What a command line asks the program to do.
 enum class Task {
-  kAnswer,      // the best plans for ranks that are elsewhere
-  kLayout,      // what the ranks would do (--dry-run)
-  kRun,         // training
-  kPlannedRun,  // training with the sizes that the planner finds (--max-global-batch-size)
+  kAnswer,      // print the best plans for ranks on other machines
+  kLayout,      // print what the ranks would do (--dry-run)
+  kRun,         // train
+  kPlannedRun,  // train with the sizes that the planner finds (--max-global-batch-size)
 };
 
 void add_notes(Options& options) {
@@ -74,14 +74,15 @@ void add_notes(Options& options) {
               {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE resumes from."}});
 }
 
-/// The number of ranks that the run will have, before their layout is known.
+/// The number of ranks that the run will have. Their layout need not be known yet.
 RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
   const int threads = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   return {threads, threads};
 }
 
-/// One command: its options are read, settled and checked, in this order, and then it is carried out.
+/// One command of megalith-pretrain. Its options are read, then settled, then checked; then run() carries it
+/// out.
 class Training {
  public:
   Training(int argc, char** argv)
@@ -94,7 +95,7 @@ class Training {
     add_notes(options_);
   }
 
-  /// False if --help or a similar option was printed.
+  /// Reads the command line. Returns false if --help or a similar option was printed.
   bool read() {
     if (!app_.read(options_)) return false;
     launch_ = app_.plan(config_.parallel);
@@ -103,10 +104,10 @@ class Training {
   }
   bool only_asks() const { return task_ == Task::kAnswer; }
 
-  /// Completes the options from what they name: a model, a checkpoint. A planned run then lacks only its
-  /// plan, for which its ranks have to be connected (settle_plan()).
+  /// Completes the options from the model or checkpoint that they name. In a planned run, only the planned
+  /// sizes are then missing: settle_plan() adds them once the ranks are connected.
   void settle() {
-    set_log_console(LogConsole::kStdout);  // as upstream does: `| tee train.log` captures it
+    set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee train.log`
     if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
     settle_paddle_start(paddle_, config_, options_);
     if (config_.checkpoint.use_checkpoint_args)
@@ -116,8 +117,8 @@ class Training {
     settle_paddle(paddle_, config_, options_);
   }
 
-  /// Checks the options; of a planned run only those that its plan depends on, since the others depend on the
-  /// plan.
+  /// Checks the options. For a planned run, checks only the options that the plan depends on: the others
+  /// depend on the plan.
   void check() {
     options_.check(planned() ? planned_groups() : std::vector<std::string>());
     RunFiles files = app_.files(options_);
@@ -150,15 +151,16 @@ class Training {
     return ranks_are_elsewhere() && !running_.dry ? Task::kAnswer : Task::kPlannedRun;
   }
   bool planned() const { return task_ == Task::kPlannedRun; }
-  /// Without a launcher, --world-size refers to ranks elsewhere. The variables of a DLC container do not
-  /// count as a launcher: they are set whatever is run in it.
+  /// Whether --world-size refers to ranks on other machines: it does if no launcher started this process. The
+  /// variables of a DLC container do not count as a launcher, since the container always sets them.
   bool ranks_are_elsewhere() const {
     const auto given = [this](const char* option) { return options_.given(option); };
     const bool container =
         launch_.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
     return (launch_.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
   }
-  /// The Settle of train/run/pretrain.h: rank 0 plans and tells the others. Options that were given are kept.
+  /// Implements Settle of train/run/pretrain.h: rank 0 plans and sends the result to the other ranks. Options
+  /// that were given keep their values.
   PretrainConfig settle_plan(Communicator* world) {
     RunPlan plan;
     if (!world || world->rank() == 0) {

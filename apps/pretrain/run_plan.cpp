@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-/// The run in the planner's terms.
+/// Converts the run into a command for the planner.
 PlanCommand command_of(const SettledRun& run, const RunRanks& ranks) {
   PlanCommand command;
   command.model = run.config.model;
@@ -43,7 +43,8 @@ PlanCommand command_of(const SettledRun& run, const RunRanks& ranks) {
   return command;
 }
 
-/// PlanCommand::check() for a run: options that only its plan depends on are checked here.
+/// Completes and checks the command, as PlanCommand::check() does for megalith-autoplan. Checks the options
+/// that only the plan depends on; the run's own options are checked already.
 void complete(PlanCommand& command, const Options& options) {
   Problems problems;
   options.take_ignored(fields_of(command.plan), problems);
@@ -51,16 +52,16 @@ void complete(PlanCommand& command, const Options& options) {
   command.plan.validate(problems);
   command.model.validate(problems);
   problems.throw_if_any();
-  const Muted said;  // no log lines here: the run itself logs which options it sets aside
+  const Muted said;  // the run itself logs which options it sets aside
   set_aside_contradicted(command.train, options);
   command.train.finish();
 }
 
 struct Choice {
   const Plan* plan = nullptr;
-  std::optional<WorstStage> rank = {};  // what the trainer's fullest rank allocates
-  int refused = 0;                      // number of faster plans that the trainer cannot run
-  std::string refusal = {};             // why it cannot run the first of them
+  std::optional<WorstStage> rank = {};  // memory of the trainer's fullest rank
+  int refused = 0;                      // number of faster plans that the trainer refuses
+  std::string refusal = {};             // why the trainer refuses the first of them
 };
 
 Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result) {
@@ -68,7 +69,7 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
   for (const Plan& plan : result.plans) {
     TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
     if (trainer.rank &&
-        trainer.rank->estimate.needed() > usable_memory(problem))  // possible for a named device
+        trainer.rank->estimate.needed() > usable_memory(problem))  // may happen if --gpu names a device
       trainer.refusal = concat("it takes ", format_bytes(trainer.rank->estimate.needed()), " of ",
                                format_bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
@@ -105,7 +106,7 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
   return lines;
 }
 
-/// A decision's value: a list of stages, a number, a word, or true for a flag.
+/// The JSON value of an option that the plan decided: a list of stages, a number, a word, or true for a flag.
 Json member_of(const LaunchOption& option) {
   if (option.name == "pipeline-layers") return Json::Array{option.value};
   if (option.value.empty()) return true;
@@ -118,7 +119,7 @@ PlanRequest request_of(const SettledRun& run, const RunRanks& ranks) {
   complete(command, run.options);
   const bool half = command.train.bf16 || command.train.fp16;
   PlanRequest request = plan_request(std::move(command));
-  // The run computes in the precision of its own options, whatever device the plan is for.
+  // The run computes in the precision of its own options, so the plan assumes it for any device.
   request.problem.precision = half ? Precision::kHalf : Precision::kFloat32;
   return request;
 }
@@ -158,13 +159,13 @@ Json as_members(const std::vector<LaunchOption>& decided) {
 PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments) {
   PlanCommand command;
   PlanDialects dialects;
-  LaunchConfig launch;  // not planned, but part of the command line
+  LaunchConfig launch;  // its options are accepted, but do not affect the plan
   Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
   command.add_to(options);
   dialects.add_to(options, command);
   options.add("Processes", launch);
   {
-    const Muted said;  // no log lines here: these words were reported when they were first read
+    const Muted said;  // the first reading of these options logged its notes already
     options.read(arguments);
   }
   dialects.check(command, options);

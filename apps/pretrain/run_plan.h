@@ -12,39 +12,40 @@
 
 namespace megalith {
 
-/// The ranks of a run to be planned.
+/// The number of ranks of a run that is to be planned.
 struct RunRanks {
   int world = 1;
-  int here = 1;  // how many of them are on this machine
+  int here = 1;  // number of ranks on this machine
 };
 
-/// A run whose options are settled, except for those that its plan decides. Those in planned_groups() have
-/// been checked.
+/// A run whose options are complete, except for those that its plan will decide. The options in
+/// planned_groups() have been checked.
 struct SettledRun {
   const PretrainConfig& config;
   const PlanTarget& target;
   const PaddleConfig& paddle;
-  const Options& options;  // shows which options were given
+  const Options& options;  // for asking which options were given
 };
-/// The groups of options that a plan depends on and does not decide.
+/// The groups of options that influence a plan and are not decided by it.
 std::vector<std::string> planned_groups();
 
-/// How a training run should divide its work (`megalith-pretrain --max-global-batch-size N …`): the fastest
-/// plan that this trainer runs.
+/// The fastest plan that this trainer can run: how a run should divide its work (`megalith-pretrain
+/// --max-global-batch-size N …`).
 struct RunPlan {
   std::vector<LaunchOption> decided;
-  std::vector<std::string> why;  // lines for the log
+  std::vector<std::string> why;  // the reasons, as lines for the log
 };
 
-/// Without --gpu the plan is for this machine's processor and its memory, which its ranks share. What the
-/// run's options fix is kept. kUsage if no plan fits, with what is missing.
+/// Plans a run. Without --gpu, the plan is for this machine's processor and for its memory, which the ranks
+/// share. Options that the user gave are kept. Throws kUsage if no plan fits, and says what is missing.
 RunPlan plan_run(const SettledRun& run, const RunRanks& ranks);
 
-/// Decisions in the form that Options::adopt() takes: {"tensor_model_parallel_size": 2, …}.
+/// The plan's decisions as the JSON object that Options::adopt() accepts: {"tensor_model_parallel_size": 2,
+/// …}.
 Json as_members(const std::vector<LaunchOption>& decided);
 
-/// What megalith-autoplan prints for this command line, which may have any of that program's options and is
-/// read in the same way.
+/// The answer that megalith-autoplan prints for these arguments. They may contain any option of
+/// megalith-autoplan and are read as megalith-autoplan reads them.
 PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments);
 
 }  // namespace megalith

@@ -20,7 +20,7 @@ class BenchScript : public testing::Test {
   }
 };
 
-// Runs the command of docs/benchmarks.md without other programs to compare with.
+// Runs the command of docs/benchmarks.md, without comparing with other programs.
 TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   const TempDir dir;
   fs::create_directory(dir / "corpora");
@@ -37,8 +37,8 @@ TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);  // all removed
 }
 
-// The benchmarks take half an hour on an idle machine. Here each is started with the page's command, and its
-// help must list the options that the page gives.
+// The benchmarks take half an hour on an idle machine. This test only starts each with the page's command and
+// checks that its help lists the options that the page gives.
 TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
   static const std::regex kOption(" (--[a-z0-9-]+)");
   int scripts = 0;
@@ -55,7 +55,7 @@ TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
   EXPECT_GE(scripts, 7);
 }
 
-// The program that makes docs/benchmarks.md's table of start times.
+// Runs the program that writes the table of start times in docs/benchmarks.md.
 TEST_F(BenchScript, TimesTheStart) {
   const CommandResult result = run_command("python3 " + test_data("../bench/start.py") +
                                            " --turns 2 --vocab " + test_data("apps/fixtures/wiki") +

@@ -15,7 +15,7 @@ namespace {
 using test::convert_golden;
 using test::TempDir;
 
-// The conversion of the CodeParrot tutorial: one argument, with the result next to the input.
+// Converts as in the CodeParrot tutorial: with one argument, which puts the result next to the input.
 TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   const TempDir dir;
   const std::string convert = test::app("convert"), gpt2 = convert_golden("gpt2");
@@ -38,7 +38,7 @@ TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   EXPECT_EQ(again.code, 64) << again.err;
   EXPECT_NE(again.err.find("config.json exists already"), std::string::npos) << again.err;
 
-  lay("y", false);  // without a tokenizer: its args give the vocabulary
+  lay("y", false);  // no tokenizer: the checkpoint's args give the vocabulary
   const auto plain = test::run_command(convert + " " + dir / "y/model_optim_rng.pt");
   ASSERT_EQ(plain.code, 0) << plain.err;
   EXPECT_EQ(read_file(dir / "y/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
@@ -52,7 +52,7 @@ TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
   EXPECT_FALSE(file_exists(dir / "z/config.json"));
 }
 
-/// Every file of an output with its bytes; a model card names the time.
+/// Every file of an output with its bytes, except model cards, which contain the time.
 std::string bytes_below(const std::string& output) {
   if (!std::filesystem::is_directory(output)) return read_file(output);
   std::map<std::string, std::string> files;

@@ -1,5 +1,5 @@
-// What happens to other tools' options in each program: the table libcore/dialects/megatron/fates.cpp, on the
-// command line and in a file of --config alike, and as the pages of docs/ describe it.
+// Tests what each program does with other tools' options: as the table libcore/dialects/megatron/fates.cpp
+// says, on the command line and in a file of --config alike, and as the pages of docs/ describe.
 #include "libcore/dialects/megatron/fates.h"
 
 #include <algorithm>
@@ -29,12 +29,12 @@ void PrintTo(Met met, std::ostream* out) {
 }
 using Meetings = std::map<std::string, Met>;
 
-/// A program that accepts other tools' options, with a command that gets as far as logging them.
+/// A program that accepts other tools' options, and a command with which it gets far enough to log them.
 struct Reader {
   std::string app;
   unsigned program = 0;
   std::string command = {};
-  std::string kind = {};  // lines of a config file for a run in which every fate applies
+  std::string kind = {};  // lines of a config file that make all fates apply
 };
 void PrintTo(const Reader& reader, std::ostream* out) {
   *out << reader.app;
@@ -59,7 +59,7 @@ std::vector<Reader> programs() {
   return all;
 }
 
-/// A name that the row matches. For a family it is a name that no tool has.
+/// A name that the row matches; for a row of a family of options, a name that no tool uses.
 std::string name_of(const ForeignOption& option) {
   std::string name(option.name);
   if (name.ends_with('*')) name.replace(name.size() - 1, 1, "unheard-of");
@@ -78,8 +78,8 @@ const ForeignOption* row_of(unsigned program, const std::string& name) {
   return nullptr;
 }
 
-/// How a program's output treats these names; `before` is the text that precedes each: "--", or ": " in a
-/// file.
+/// Reads from a program's output how it treated each name. `before` is the text before a name: "--", or ": "
+/// for a file.
 Meetings met(const std::string& said, const std::set<std::string>& names, const std::string& before) {
   Meetings all;
   const std::string unknown = before == "--" ? "--" : "";
@@ -90,14 +90,14 @@ Meetings met(const std::string& said, const std::set<std::string>& names, const 
   return all;
 }
 
-/// The lines of a config file that make a program's run one in which every fate applies.
+/// The lines of a config file with which every fate of the program's options applies.
 std::string kind_of(const std::string& app) {
   for (const Reader& reader : kReaders)
     if (reader.app == app) return reader.kind;
   return "";
 }
 
-/// `value`: "=x" for each option, or "" for none.
+/// How the program treats the names on its command line. `value` follows each name: "=x", or "" for none.
 Meetings met_on_command_line(const std::string& name_of_app, const std::set<std::string>& names,
                              const std::string& value = "=x") {
   const test::TempDir dir;
@@ -121,8 +121,8 @@ Meetings met_in_file(const std::string& name_of_app, const std::set<std::string>
   return met(result.err, names, ": ");
 }
 
-/// "-missing +added": how `found` differs from `wanted`; sets of hundreds of names are cut when they are
-/// printed.
+/// Describes how `found` differs from `wanted`: "-missing +added". (A failure prints sets of hundreds of
+/// names only in part.)
 std::string difference(const std::set<std::string>& wanted, const std::set<std::string>& found) {
   std::string text;
   for (const std::string& name : wanted)
@@ -132,8 +132,8 @@ std::string difference(const std::set<std::string>& wanted, const std::set<std::
   return text;
 }
 
-/// Whether a name is a key of MindFormers' run files. In a file, a program that reads these accepts it,
-/// whatever options the program has.
+/// Whether a name is a key of MindFormers' run files. A program that reads such files accepts the key in a
+/// file, even if it has no such option.
 bool is_run_key(const std::string& name) {
   return std::any_of(run_keys().begin(), run_keys().end(),
                      [&](const RunKey& key) { return option_key(key.name) == name; });
@@ -154,7 +154,8 @@ TEST_P(FatesOf, EachNameAreTheSameOnTheCommandLineAndInAFile) {
   }
 }
 
-// An earlier version refused `--fp8-wgrad` but accepted `--fp8-wgrad true`.
+// A flag must have the same fate in all its forms. (An earlier version refused `--fp8-wgrad` but accepted
+// `--fp8-wgrad true`.)
 TEST_P(FatesOf, EachFlagAreTheSameInAllItsForms) {
   std::set<std::string> names = all_names();
   std::erase_if(names, [&](const std::string& name) {
@@ -203,7 +204,8 @@ TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   EXPECT_EQ(difference(wanted, named(" --config " + (dir / "keys.yaml"))), "");
 }
 
-// The fates are the same as in a log (tests/plan/log/run_log_test.cpp).
+// The fate of some options depends on the run that is planned, exactly as for a log
+// (tests/plan/log/run_log_test.cpp).
 TEST(Fates, DependOnTheRunThatIsPlanned) {
   const auto code = [](const std::string& options) {
     return run_command(app("autoplan") + kReaders[2].command + options).code;
@@ -229,8 +231,8 @@ TEST(Fates, DependOnTheRunThatIsPlanned) {
   EXPECT_EQ(grouped("4"), 64);
 }
 
-// A log is priced only with some values of these planner's options. On the command line the other values are
-// refused, too.
+// Logs can be priced only with some values of these options. The other values are refused on the command
+// line, too.
 TEST(Fates, OfALogAreThoseOfThePlannersOptions) {
   for (const char* options :
        {" --fp8-recipe other --fp8-format hybrid", " --num-distributed-optimizer-instances 2",
@@ -244,15 +246,16 @@ INSTANTIATE_TEST_SUITE_P(Program, FatesOf, testing::ValuesIn(programs()), [](con
   return name;
 });
 
-/// A row of a page's table: the flags in its first cell ("merge: `--x`" is an option of megalith-merge), and
-/// the cell that states their fate.
+/// A row of a table in a page: the flags in its first cell ("merge: `--x`" means an option of
+/// megalith-merge), and the cell that states their fate.
 struct PageRow {
-  std::string program;  // empty: the program of the page
+  std::string program;  // empty: the program that the page describes
   std::set<std::string> flags;
   std::string fate;
 };
 
-/// The options in backticks; one with a value ("--sharding stage3") refers only to that value.
+/// The options that a cell has in backticks. An option with a value ("--sharding stage3") means only that
+/// value.
 std::set<std::string> flags_of(const std::string& cell) {
   std::set<std::string> flags;
   const std::vector<std::string> parts = split(cell, '`');
@@ -267,7 +270,7 @@ std::string program_of(const std::string& cell) {
   return colon == std::string::npos ? "" : std::string(trim(cell.substr(0, colon)));
 }
 
-/// The rows of the page's tables whose header contains the cell `heading`.
+/// The rows of those tables of the page whose header has the cell `heading`.
 std::vector<PageRow> page_rows(const std::string& page, const std::string& heading,
                                const std::string& column) {
   std::vector<PageRow> rows;

@@ -1,5 +1,5 @@
-// What every program does when another process writes the same output, when a signal arrives early, and when
-// an option is far out of range.
+// Tests every program with another process that writes the same output, with a signal that arrives early, and
+// with an option far out of range.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -54,8 +54,8 @@ TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
       {kTuneModel + "out", "out/adapter_model.safetensors", ".out.lock"},
   };
   for (const auto& [command, output, lock] : cases) {
-    // The first process is another program. It holds the kernel's lock and has written to the lock file what
-    // our programs write.
+    // The first process is not one of our programs. It holds the kernel's lock and has written a process id
+    // and a host name to the lock file, as our programs do.
     const CommandResult second = run(
         concat("flock ", lock, " sh -c 'echo $$ $(hostname) > ", lock, "; echo $$; ", command, "; exit $?'"));
     EXPECT_EQ(second.code, 75) << command << ": " << second.err;
@@ -86,7 +86,7 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
     const CommandResult both =
         run("megalith-convert model --to megalith --output out & first=$!\n"
             "megalith-convert model --to megalith --output out; second=$?; wait $first; echo $? $second");
-    // The loser starts while the winner writes (75), or after it (64: the output exists).
+    // The losing process starts either while the winner writes (75) or after it (64: the output exists).
     EXPECT_TRUE(both.out == "0 75\n" || both.out == "75 0\n" || both.out == "0 64\n" || both.out == "64 0\n")
         << both.out << both.err;
     EXPECT_TRUE(read_file(dir_ / "out/release/data_00000.safetensors") == whole);
@@ -96,7 +96,7 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
   }
 }
 
-// The program is waiting to read its options from a pipe when the signal arrives.
+// Sends the signal while the program waits to read its options from a pipe.
 TEST_F(Faults, ASignalBeforeTheFirstStepGives75) {
   for (const char* const signal : {"TERM", "INT", "USR1", "HUP"}) {
     for (const std::string& command : {kTrain, kTrain + "--save run", kTuneModel + "run"}) {
@@ -123,18 +123,19 @@ TEST_F(Faults, AConversionThatASignalEndsLeavesNothing) {
   ASSERT_EQ(run(large).code, 0);
   int ended = 0;
   for (const std::string target : {"hf", "megatron", "megalith", "gguf"}) {
-    // The output has the same name as those below, since a GGUF file contains the name (general.name).
+    // Uses the name that the outputs below have: a GGUF file contains its name (general.name).
     ASSERT_EQ(
         run("rm -rf whole; megalith-convert large --to " + target + " --output out && mv out whole").code, 0);
     for (const auto& [signal, number] : {std::pair{"TERM", 15}, {"INT", 2}, {"HUP", 1}})
       for (const int milliseconds : {0, 5, 20}) {
-        // The conversion has begun when the temporary folder of the output or at least the lock exists.
+        // Waits until the conversion has begun: until the output's temporary folder, or at least its lock,
+        // exists.
         const CommandResult stopped =
             run(concat("megalith-convert large --to ", target, " --output out & pid=$!\n",
                        "until ls -A | grep -q '^[.]out' || ! kill -0 $pid 2>/dev/null; do :; done; sleep ",
                        format_fixed(milliseconds / 1000.0, 3), "; kill -", signal, " $pid; wait $pid"));
         EXPECT_TRUE(stopped.code == 0 || stopped.code == 128 + number) << stopped.code << stopped.err;
-        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // the signal may come after the conversion
+        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // the signal may come too late
           EXPECT_EQ(run("diff -r --exclude=README.md whole out").out, "") << target << " " << signal;
         }
         EXPECT_TRUE(hidden().empty()) << target << " " << signal << ": " << hidden().front();
@@ -158,7 +159,7 @@ TEST_F(Faults, NumbersBeyondAllBoundsAreUsageErrors) {
   }
 }
 
-// The sidecar was made for other bytes of the same length.
+// The dataset's ids are replaced by others after its sidecar was written, without a change of size.
 TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
   std::string lines;
   for (int i = 0; i < 50; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";
@@ -180,7 +181,7 @@ TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
   }
 }
 
-// Somebody else created the links at the names of temporary files.
+// Somebody else has created links under the names that our temporary files would have.
 TEST_F(Faults, PlantedLinksAreNotFollowed) {
   write_file(dir_ / "precious", "keep me");
   for (const std::string planted : {".out_text_document.lock", ".out.resume.json.lock",
@@ -203,7 +204,7 @@ TEST_F(Faults, PlantedLinksAreNotFollowed) {
   }
 }
 
-// A file that exceeds the size limit is a failed write, for every program that writes.
+// In every program that writes, a file that exceeds the size limit counts as a failed write.
 TEST_F(Faults, AFileTooLargeExits74) {
   std::string lines;
   for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";

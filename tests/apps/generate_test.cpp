@@ -1,4 +1,4 @@
-// Expected texts come from transformers' pipeline: tools/golden/make_generate_goldens.py.
+// The expected texts come from the pipeline of transformers: tools/golden/make_generate_goldens.py.
 #include <filesystem>
 #include <string>
 
@@ -21,7 +21,7 @@ class GenerateApp : public testing::TestWithParam<const char*> {
     std::filesystem::copy(test_data("parity/goldens/") + GetParam(), dir_ / "model");
     std::filesystem::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
   }
-  /// Continues `text`, which must not contain single quotes.
+  /// Runs megalith-generate to continue `text`, which must not contain single quotes.
   CommandResult generate(const std::string& model, const std::string& text, const std::string& options) {
     return run_command(app("generate") + " --model " + model + " --prompt '" + text + "' " + options);
   }
@@ -50,7 +50,7 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Users of other tools type "-n 5" and "-5". These must not be continued as texts.
+// Users of other tools type "-n 5" and "-5". Such words must not be taken for prompts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);
@@ -102,7 +102,7 @@ TEST_P(GenerateApp, SaysWhatIsMissing) {
   EXPECT_NE(mute.err.find("without a tokenizer"), std::string::npos) << mute.err;
 }
 
-/// The objects that --json prints.
+/// Parses the objects that --json prints.
 std::vector<Json> json_lines(const CommandResult& result) {
   EXPECT_EQ(result.code, 0) << result.err;
   std::vector<Json> out;
@@ -233,7 +233,7 @@ TEST_P(GenerateApp, ReadsAMindFormersFile) {
                                                 " --prompt 'The ' a --repetition-penalty 1.1 --max-length 20"
                                                 " --temperature 0"));
   EXPECT_EQ(json_lines(run_command(greedy)), likeliest);  // do_sample overrides the file's temperature
-  EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line takes precedence
+  EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line overrides it
   const CommandResult train = run_command("sed -i 's/predict$/train/' " + (dir_ / "predict.yaml") + " && " +
                                           app("generate") + " --config " + (dir_ / "predict.yaml"));
   EXPECT_EQ(train.code, 64);
@@ -261,7 +261,7 @@ TEST_P(GenerateApp, RefusesOptionsThatContradictEachOther) {
   EXPECT_NE(complaint("--max-length 1").find("with its continuation it may have 1;"), std::string::npos);
 }
 
-// The commands of docs/generate.md, in a folder that holds what they name.
+// Runs the commands of docs/generate.md in a folder with the files that they name.
 TEST(GenerateDocs, CommandsRun) {
   const TempDir dir;
   namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
-// What every program does with inputs that shrink while it reads them, are named twice or form a cycle, are
-// not files, or are not what their names suggest.
+// Tests every program with inputs that shrink while they are read, are named twice, form a cycle, are not
+// files, or are not what their names suggest.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -52,12 +52,13 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
     EXPECT_NE(made.all().find("2 documents, 2 sequences, 5 tokens"), std::string::npos)
         << inputs << made.all();
   }
-  // Files named one by one are read in that order.
+  // Files that are named one by one are read in the order of the command line.
   const CommandResult named = run("rm -f out*; " + kPreprocess + "corpus/a.jsonl corpus/z.jsonl");
   EXPECT_NE(named.all().find("2 documents, 2 sequences, 6 tokens"), std::string::npos) << named.err;
 }
 
-// An endless line, from a device or from a few bytes that a decoder expands, would take all memory.
+// An endless line, from a device or from a few bytes that expand on decompression, would fill the memory. It
+// must be refused.
 TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
   const std::string encode = "megalith-tokenizer encode --tokenizer-model model --input ";
   const std::string limit = "(ulimit -v 8000000; timeout 60 ";
@@ -82,7 +83,8 @@ TEST_F(Inputs, OfModelsThatHaveNoEndAreRefused) {
   }
 }
 
-// A FIFO that the user names may be read, but nobody would ever write to one in a model's folder.
+// A FIFO that the user names may be read. A FIFO inside a model's folder must be refused, since nobody would
+// ever write to it.
 TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
   for (const std::string name :
        {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
@@ -144,7 +146,7 @@ TEST_F(Inputs, OfBytesThatGiveNoDocumentAreNamed) {
             std::string::npos);
 }
 
-// Endless inputs and inputs that would block are refused within seconds and in little memory.
+// Inputs that never end, or that would block, must be refused within seconds and in little memory.
 TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output ours").code, 0);
   struct Case {
@@ -176,7 +178,8 @@ TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   }
 }
 
-// Next to a dataset or in a folder of records, something that is not a file has a name that would be read.
+// A FIFO or a folder has the name of a file that the program would read next to a dataset or in a folder of
+// records. The error must name it.
 TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
   for (const std::string make : {"mkfifo ", "mkdir "})
     for (const auto& [name, command] :
@@ -194,7 +197,7 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
     }
 }
 
-// Two tokens of the tokenizer are exchanged, which no check of its file alone would find.
+// Two tokens in the checkpoint's tokenizer are exchanged. No check of that file alone would find this.
 TEST_F(Inputs, OfACheckpointsTokenizerAreThoseThatWereSaved) {
   const CommandResult made = run("cp -r model named && megalith-convert model --to megalith --output k");
   ASSERT_EQ(made.code, 0) << made.err;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with the dispatcher, whose path needs quoting, and two apps next to it.
+/// A folder whose path needs quoting, with the program `megalith` and two apps.
 class Dispatcher : public testing::Test {
  protected:
   Dispatcher() {
@@ -98,7 +98,7 @@ TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
   EXPECT_EQ(complete("help wh"), "whistle\n");
   EXPECT_EQ(complete("help walk ''"), "\n");
   EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
-  EXPECT_EQ(complete("whistle --l"), "loud\n");  // no script is loaded: the app itself completes the word
+  EXPECT_EQ(complete("whistle --l"), "loud\n");  // the app itself completes the word; no script is loaded
   EXPECT_EQ(complete("xyzzy --l"), "\n");
 }
 

@@ -76,8 +76,8 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
   EXPECT_NE(blend.err.find("d_text_document: was made with "), std::string::npos) << blend.err;
 }
 
-// A model's weights fit only one tokenizer's ids, even when the run is given no tokenizer or another one of
-// the same size.
+// A model's weights fit the ids of one tokenizer only. A dataset of another tokenizer must be refused, even
+// if the run names no tokenizer, or one of the same size.
 TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
   ASSERT_EQ(train("--tokenizer-model t300 --save before").code, 0);
   ok("megalith-convert before --output before-hf --no-check");
@@ -97,7 +97,7 @@ TEST_F(Newcomer, ContinuesWithNoOtherTokenizersDataset) {
     EXPECT_NE(other.err.find(": was trained with "), std::string::npos) << other.err;
     EXPECT_EQ(train(concat("--tokenizer-model t300 ", from, more)).code, 0) << from;
   }
-  // A tokenizer of an unknown type leaves the weights usable.
+  // If the tokenizer's type is unknown, it cannot be compared: the run warns and uses the weights.
   fs::copy(path("before-hf"), path("odd-hf"));
   Json odd = Json::load(path("odd-hf/tokenizer.json"));
   odd.set("pre_tokenizer", Json(Json::Object{{"type", "megalith-test"}}));
@@ -151,12 +151,13 @@ TEST_F(Newcomer, KeepsTheEndTokenWithTheModel) {
   const CommandResult last =
       ok("megalith-data cat e_text_document --from 299 --count 1 --tokenizer-model t300");
   EXPECT_NE(last.out.find("!\"}"), std::string::npos) << last.out;
-  // Generation has to end at this token, as the documents do. megalith-generate reads it from the tokenizer.
+  // Generation must end at this token, as the documents do. megalith-generate finds the token in the
+  // tokenizer.
   EXPECT_EQ(run("megalith-generate --model end --prompt a --max-new-tokens 2").code, 0);
 }
 
-// The tokenizer is GPT-2's two files with another end-of-document token. Every program can use a model
-// trained with it.
+// The tokenizer consists of GPT-2's two files, with another end-of-document token. Every program must be able
+// to use a model trained with it.
 TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
   fs::create_directories(path("stop"));
   fs::copy_file(path("t300/merges.txt"), path("stop/merges.txt"), fs::copy_options::overwrite_existing);
@@ -189,8 +190,8 @@ TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
   }
 }
 
-// Every form that --tokenizer-model accepts in other programs works here. The logits show that nothing else
-// changed.
+// Conversion accepts --tokenizer-model in every form that other programs accept. Equal logits show that
+// nothing else changed.
 TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
   ASSERT_EQ(train("--vocab-size 300 --save plain").code, 0);
   fs::create_directories(path("named"));
@@ -216,7 +217,7 @@ TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
   fs::create_directories(path("ranks"));
   fs::copy_file(test_data("text/goldens/pieces.model"), path("ranks/spiece.model"),
                 fs::copy_options::overwrite_existing);
-  std::string ranks;  // one line for each byte: its base64 and its rank
+  std::string ranks;  // each line: a byte in base64, its rank
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t byte = 0; byte < 256; ++byte)
     ranks += concat(kDigits[byte >> 2], kDigits[(byte & 3) << 4], "== ", byte, '\n');

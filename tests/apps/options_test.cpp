@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// Names of all apps: the folders of apps/.
+/// The names of all apps, which are the names of the folders in apps/.
 std::vector<std::string> app_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(MEGALITH_SOURCE_DIR "/apps"))
@@ -90,7 +90,7 @@ TEST_P(EveryApp, HasAValidCompletion) {
 }
 
 TEST(Completion, OffersTheKnownTokenizers) {
-  // The error lists the valid names, but the script is not made from it.
+  // The error message lists the valid names independently of the completion script.
   const std::string error =
       test::run_command(test::app("tokenizer") + " encode --tokenizer-type none </dev/null").err;
   const std::string begin = "; wanted one of ";
@@ -116,7 +116,8 @@ TEST_P(EveryApp, StandsInTheOptionsPage) {
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }
 
-// The option belongs to another program and may have any spelling.
+// An unknown option that belongs to another program is reported with that program's name, whatever its
+// spelling.
 TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
   const auto error = [](const std::string& arguments) { return test::run_command(arguments).err; };
   const std::string wrong = error(test::app("pretrain") + " --json_keys text");
@@ -124,7 +125,7 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos)
       << wrong;
   EXPECT_NE(error(test::app("merge") + " --micro-batch-size 4").find("have it"), std::string::npos);
-  // An app's own option with one dash is not mistaken for another program's.
+  // A misspelled option of the app itself, with one dash, must not be attributed to another program.
   EXPECT_NE(error(test::app("pretrain") + " -lr 3").find("\"-lr\"; did you mean \"--lr\"?"),
             std::string::npos);
   EXPECT_NE(error(test::app("merge") + " -input m").find("did you mean \"--input\"?"), std::string::npos);
@@ -132,8 +133,8 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos);
 }
 
-// A name of three letters is one edit away from many other names: --tpp more likely means the tensor parallel
-// size.
+// Many names are one edit away from an option of three letters, so most get no hint: --tpp more likely means
+// the tensor parallel size than --top.
 TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
   const auto error = [](const std::string& option) {
     return test::run_command(test::app("autoplan") + " " + option + " 3").err;
@@ -145,7 +146,7 @@ TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
   EXPECT_NE(error("--tops").find("did you mean \"--top\"?"), std::string::npos) << error("--tops");
 }
 
-// Which environment variables training reads, and which exit codes a signal gives.
+// The manual page lists the environment variables that training reads and the exit codes after a signal.
 TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
   const auto page = [](const std::string& app) {
     return std::regex_replace(test::run_command(test::app(app) + " --help-man").out, std::regex("\\\\(-|:)"),
@@ -159,7 +160,7 @@ TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
   EXPECT_NE(page("finetune").find("CUDA_VISIBLE_DEVICES"), std::string::npos);
 }
 
-// Each unknown name used to start every other program again: 400 names took 12 seconds.
+// Each other program is started once, not once for each unknown name: 400 names once took 12 seconds.
 TEST(UnknownOption, AsksEachOtherProgramOnce) {
   namespace fs = std::filesystem;
   const test::TempDir dir;

@@ -1,5 +1,5 @@
-// What every program does when the name given for an output is not that of a file, or is the name of an input
-// or of another output.
+// Tests every program with an output name that belongs to something other than a file, to an input, or to
+// another output.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -42,14 +42,14 @@ class Outputs : public ProgramFolder {
       "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
       "--world-size 8 "
       "--gpu H100-SXM-80GB ";
-  /// Commands that lack only the name of an output. These outputs are written sequentially.
+  /// Commands to which the name of an output must be added. These outputs are written sequentially.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
                                              kTrain + "--log-json ", kTrain + "--report "};
 };
 
 TEST_F(Outputs, ThatAreDevicesAreWrittenToAndStay) {
   if (::mknod((dir_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0)
-    GTEST_SKIP() << "this user makes no devices";  // the devices in /dev are not put at risk
+    GTEST_SKIP() << "this user makes no devices";  // so the real devices in /dev are never at risk
   for (const std::string& command : kStreams) {
     const CommandResult done = run(command + "device");
     EXPECT_EQ(done.code, 0) << command << ": " << done.err;
@@ -74,7 +74,8 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
   }
 }
 
-// The run continues without the log. That the log has ended is reported at once, and by the exit code.
+// A run goes on if its log cannot be written. It says at once that the log has ended, and its exit code shows
+// it.
 TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
   for (const auto& [start, option, file] :
@@ -93,7 +94,8 @@ TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   }
 }
 
-// If a FIFO has no reader, the run ends before its first step: waiting for a reader would hang it.
+// If an output is a FIFO without a reader, the run ends before its first step; waiting for a reader would
+// hang it.
 TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
   for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
     const std::string command = kTrain + "--save saved " + option + " fifo";
@@ -106,12 +108,13 @@ TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
         run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");
     EXPECT_EQ(read.code, 0) << option << ": " << read.err;
     EXPECT_GT(file_size(dir_ / "got"), 100U) << option;
-    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // no file of the report next to a FIFO
+    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // a report to a FIFO writes no file of figures
     EXPECT_EQ(run("rm -rf fifo saved got").code, 0);
   }
 }
 
-// Two runs would mix their figures, and one report would show both.
+// A second run with the same output must be refused: the figures would mix, and one report would show both
+// runs.
 TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
   for (const std::string held : {"figures", "page.jsonl", "page", "trace"}) {
     const LockFile lock(dir_ / held);
@@ -133,14 +136,14 @@ TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
   EXPECT_EQ(run(kTrain + "--log-json others --report page --trace trace").code, 0);
 }
 
-// The figures of a report would be appended to a user's text, and no report could be drawn from the result.
+// A report's figures must not be appended to a user's text file: no report could be drawn from the result.
 TEST_F(Outputs, OfAReportAreAddedToFiguresAlone) {
   write_file(dir_ / "page.jsonl", "hello\n");
   const CommandResult refused = run(kTrain + "--save saved --report page");
   EXPECT_EQ(refused.code, 65) << refused.err;
   EXPECT_NE(refused.err.find("page.jsonl:1"), std::string::npos) << refused.err;
   EXPECT_EQ(read_file(dir_ / "page.jsonl"), "hello\n");
-  EXPECT_TRUE(fs::is_empty(dir_ / "saved"));  // no step was made
+  EXPECT_TRUE(fs::is_empty(dir_ / "saved"));  // no training step ran
   EXPECT_EQ(run("rm page.jsonl; " + kTrain + "--report page").code, 0);
   EXPECT_EQ(run(kTrain + "--report page").code, 0);
 }
@@ -169,7 +172,7 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
   }
 }
 
-// They are refused before anything is opened: all files are unchanged, and there are no new ones.
+// Such outputs are refused before anything is opened: no file has changed, and none is new.
 TEST_F(Outputs, ThatAreInputsAreRefused) {
   write_file(dir_ / "table.json",
              R"({"server_list": [{"server_id": "127.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}],
@@ -248,7 +251,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   }
 }
 
-// An index is built from the arrays first, but they remain inputs.
+// The run first builds an index from the arrays; even so, they count as its inputs.
 TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   fs::copy(test_data("train/goldens/paddle"), dir_ / "arrays");
   std::string train = kTrain + "--input-dir arrays --log-json arrays/corpus_ids.npy";
@@ -261,12 +264,13 @@ TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
   EXPECT_EQ(read_file(dir_ / "arrays/corpus_ids.npy"), before);
 }
 
-// The files that a run reads from a checkpoint, or writes to it, lie deeper than the folder that was named.
+// A run reads and writes a checkpoint's files below the folder that was named. No output may replace any of
+// them.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   const std::string resume =
       kTrainOnSet + "--lr-decay-iters 9 --save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
   for (const char* const steps :
-       {"--train-iters 2", "--train-iters 3"}) {  // a log next to checkpoints is fine
+       {"--train-iters 2", "--train-iters 3"}) {  // a log next to checkpoints is allowed
     const CommandResult trained = run(resume + steps);
     ASSERT_EQ(trained.code, 0) << steps << ": " << trained.err;
   }
@@ -296,7 +300,7 @@ TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   }
 }
 
-// At its end a run would replace what it began with by its result.
+// The result of a tuning run may not replace the model, adapter or data that the run began with.
 TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   ASSERT_EQ(run(kTuneModel + "tuned --merge-weights && ln -s tuned link").code, 0);
   const auto before = files();
@@ -317,10 +321,10 @@ TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   const CommandResult answered = run(kTuneModel +
                                      "tuned --adapter tuned --no-do-train --do-generation "
                                      "--max-new-tokens 2 --eval-data records/train.json");
-  EXPECT_EQ(answered.code, 0) << answered.err;  // its answers do not belong to the adapter
+  EXPECT_EQ(answered.code, 0) << answered.err;  // answers in that folder are not part of the adapter
 }
 
-// A folder that a program writes appears as a whole, together with its tracker.
+// A folder that a program writes appears only when it is complete, and with its tracker.
 TEST_F(Outputs, OfAConversionAppearAtOnce) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output out").code, 0);
   const CommandResult watched =

@@ -10,15 +10,13 @@
 
 namespace megalith::test {
 
-/// The command that trains a small model on the dataset "set" of a ProgramFolder; --train-iters must be
-/// added.
+/// Trains a small model on the dataset "set" of a ProgramFolder. Append --train-iters N.
 inline const std::string kTrainOnSet =
     "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
     "--max-position-embeddings 8 --micro-batch-size 2 --lr 0.01 --lr-decay-style constant "
     "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 ";
 
-/// The command that trains an adapter for the model "model" of a ProgramFolder on its "records"; the output
-/// folder must be added at the end.
+/// Trains an adapter for the model "model" of a ProgramFolder on its "records". Append the output folder.
 inline const std::string kTuneModel =
     "megalith-finetune --model model --data records --lora --max-steps 2 --micro-batch-size 1 --lr 0.01 "
     "--threads 1 --output-dir ";

@@ -1,4 +1,4 @@
-// What every program does when stdout cannot be written, has no reader, or was closed from the start.
+// Tests every program with a stdout that cannot be written, has no reader, or is closed at the start.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -69,7 +69,8 @@ TEST_F(StandardStreams, AreWrittenOrSaidToBeLost) {
   }
 }
 
-// The disk fills up after several buffers have been written, and the last flush succeeds.
+// Writing fails after several buffers were written, but the last flush succeeds. The failure must still be
+// reported.
 TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";
@@ -80,7 +81,7 @@ TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   EXPECT_NE(cut.err.find("stdout: cannot write: File too large"), std::string::npos) << cut.err;
 }
 
-// If stdout fails, the message must not blame the input line whose answer was being written.
+// If stdout fails while the answer to an input line is written, the error must not blame that line.
 TEST_F(StandardStreams, AreNotTakenForTheirInput) {
   std::string many;
   for (int i = 0; i < 20000; ++i) many += "1 2 3\n";  // more than a pipe holds
@@ -100,7 +101,7 @@ TEST_F(StandardStreams, AreNotTakenForTheirInput) {
 
 TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
   for (const std::string& command : kPrinting) {
-    // The reader exits before the first byte.
+    // The reader of stdout exits before it reads a byte.
     const CommandResult gone =
         run("mkfifo p; (exec 8<>p 9>p; exec 8<&-; exec " + command + " >&9 9>&-); code=$?; rm p; exit $code");
     EXPECT_EQ(gone.code, 0) << command << ": " << gone.err;
@@ -109,7 +110,7 @@ TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
   }
 }
 
-// A program writes the same files with closed descriptors as with all of them open.
+// With closed standard descriptors, a program must write the same files as with open ones.
 TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
   const std::string train = kTrainOnSet + "--train-iters 3 --log-interval 1 ";
   struct Case {
@@ -155,8 +156,8 @@ TEST_F(StandardStreams, ClosedStdinIsNoEmptyInput) {
   EXPECT_EQ(run("megalith-tokenizer encode --tokenizer-model model <&-").code, 74);
 }
 
-// The --log-json file is opened while the program runs, and each line of the log on stdout is written after
-// that.
+// If stdout is closed, the --log-json file must not get its descriptor: each line of the log would then be
+// written into that file.
 TEST_F(StandardStreams, ThatAreClosedMixNoLogIntoTheFigures) {
   const CommandResult result =
       run(kTrainOnSet + "--train-iters 3 --log-interval 1 --log-json figures <&- >&- 2>&-");

@@ -15,8 +15,8 @@ std::string libraries_of(std::string_view name) {
   return loaded.out;
 }
 
-// Each of these libraries, oneDNN the most, would slow down every start of a program. So they are linked into
-// plugins, which are opened when needed (base/plugin.h).
+// Loading any of these libraries, most of all oneDNN, would slow down every start. They must only be loaded
+// with plugins, which are opened when needed (base/plugin.h).
 TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
   for (const char* const name : {"preprocess", "generate", "pretrain"}) {
     const std::string loaded = libraries_of(name);
@@ -34,7 +34,8 @@ TEST(Start, OfWhatHandlesTextsLoadsNothingOfModels) {
   }
 }
 
-// An empty entry in the search path means the working directory, where anybody may have put libraries.
+// An empty entry in the library search path means the working directory, where anybody may have put
+// libraries. It must be ignored.
 TEST(Start, LooksForNoLibraryInTheWorkingDirectory) {
   const CommandResult tried =
       run_command(concat("cd / && LD_DEBUG=libs ", app("preprocess"), " --version 2>&1 >/dev/null"));

@@ -9,7 +9,7 @@
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 
-// The repository's scripts, run as a user runs them on a machine where something is missing.
+// Runs the repository's scripts as a user would, on a machine where something is missing.
 
 namespace megalith::test {
 namespace {
@@ -34,8 +34,8 @@ TEST(GpuCheck, SaysThatThereIsNoDevice) {
   EXPECT_EQ(row["result"].as_string(), "none");
 }
 
-// The folder is like one that tools/bundle makes from a build without the plugin, on a machine with a working
-// GPU.
+// The folder resembles one that tools/bundle writes from a build without the CUDA plugin. The machine seems
+// to have a working GPU.
 TEST(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
   const TempDir dir;
   write_script(dir / "bin/nvidia-smi", "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'\n");
@@ -81,7 +81,7 @@ TEST(Bundle, NeedsThePlugin) {
   EXPECT_FALSE(file_exists(dir / "a.txz"));
 }
 
-// The machine does not have the distribution's libraries. They are next to ours, where tools/bundle puts
+// Tests that programs and plugins find the distribution's libraries next to our own, where tools/bundle puts
 // them.
 TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   const TempDir dir;
@@ -90,7 +90,7 @@ TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   std::string files = dir / "bin/megalith-pretrain";
   for (const auto& entry : fs::directory_iterator(kBuild + "/lib")) {
     const std::string name = entry.path().filename().string();
-    if (name.find("cuda") != std::string::npos) continue;  // the toolkit comes from the other machine
+    if (name.find("cuda") != std::string::npos) continue;  // CUDA's libraries come from the user's machine
     fs::create_symlink(entry.path(), dir / "lib/" + name);
     if (name.ends_with(".so")) files += " " + (dir / "lib/" + name);
   }
@@ -108,7 +108,7 @@ TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
   EXPECT_GT(libraries, 10);
 }
 
-// The programs that the demo builds and runs are stand-ins: the test only checks where files go.
+// The test replaces the programs that the demo builds and runs, and only checks where files are written.
 TEST(Demo, WritesWhereItIsTold) {
   const TempDir dir;
   make_directories(dir / "repository/tools/demo");
@@ -163,7 +163,8 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
     EXPECT_EQ(code_of(bad), 1) << bad;
 }
 
-// The programs that tidy calls are stand-ins. Each source is checked once, and again when its text changes.
+// The test replaces the programs that tidy calls. A source without findings is checked once, and again only
+// when its text changes.
 TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin";

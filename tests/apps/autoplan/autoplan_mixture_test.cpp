@@ -25,7 +25,7 @@ TEST(AutoplanMixture, PlansAMixtureForMegatronOnly) {
   const CommandResult result = run_command(app("autoplan") + kMixtral + "--json");
   ASSERT_EQ(result.code, 0) << result.err;
   const Json answer = Json::parse(result.out, "answer");
-  EXPECT_EQ(answer["parameters"].as_double(), 46702792704.0);  // the count of the released weights
+  EXPECT_EQ(answer["parameters"].as_double(), 46702792704.0);  // the parameter count of the released model
   EXPECT_EQ(answer["active_parameters"].as_double(), 12879925248.0);
   ASSERT_EQ(answer["plans"].as_array().size(), 10u);
   for (const Json& plan : answer["plans"].as_array()) {
@@ -72,8 +72,8 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
                 .as_array()[1]
                 .as_double(),
             1.25);
-  // Sixteen experts on two machines: a token's two copies cross the network once if both experts are on the
-  // other machine.
+  // Sixteen experts on two machines. With the flex dispatcher, a token whose two experts are both on the
+  // other machine crosses the network once, not twice.
   const std::string two_machines =
       "--num-experts 16 --expert-model-parallel-size 16 --expert-tensor-parallel-size 1 "
       "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --context-parallel-size 1 "
@@ -117,7 +117,8 @@ TEST(AutoplanMixture, ObeysOrRefusesEachOptionOfAMixture) {
   EXPECT_NE(refusal("--num-experts 0").find("--num-experts"), std::string::npos);
 }
 
-// The pattern keeps the quotes that Megatron's scripts put around it, inside the shell's own quotes.
+// Megatron's scripts put the layer pattern in quotes. The emitted job keeps these quotes inside the shell's
+// own.
 TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
   const test::TempDir folder;
   const CommandResult result = run_command(app("autoplan") + kMixtral +
@@ -135,7 +136,7 @@ TEST(AutoplanMixture, PrintsALayerPatternThatTheShellReads) {
       << wrong.err;
 }
 
-// Every other kind of output works for a mixture, too.
+// A mixture can also be written as a page, a trace and a job.
 TEST(AutoplanMixture, WritesAPageATraceAndAJobOfAMixture) {
   const test::TempDir folder;
   const std::string page = folder / "plan.html", trace = folder / "plan.json";
@@ -184,7 +185,7 @@ TEST(AutoplanMixture, PlansMixturesOfHuggingFace) {
             std::string::npos);
 }
 
-// Our trainer supports only dense models: it refuses the options by name and says what to use.
+// Our trainer supports only dense models. It refuses options for mixtures by name and says what to use.
 TEST(AutoplanMixture, IsNamedWhereTrainingRefusesAMixture) {
   for (const char* option : {"--num-experts 8", "--moe-router-topk 2", "--expert-tensor-parallel-size 2"}) {
     const CommandResult result = run_command(app("pretrain") + " --num-layers 2 --hidden-size 64 " +

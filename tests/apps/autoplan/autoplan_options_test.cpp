@@ -1,4 +1,5 @@
-// What megalith-autoplan does with Megatron's options, and whether its launch lines match the request.
+// Tests that megalith-autoplan obeys or refuses Megatron's options, and that its launch lines match the
+// request.
 #include <regex>
 #include <string>
 #include <utility>
@@ -21,7 +22,7 @@ const char* const k7b =
     "4096 "
     "--vocab-size 32000 --global-batch-size 64 --top 1 ";
 
-// A Megatron option that affects memory or time is obeyed, or refused with advice.
+// megalith-autoplan obeys every Megatron option that affects memory or time, or refuses it with advice.
 TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"--recompute-granularity selective --recompute-modules mlp",
@@ -84,7 +85,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
        " --recompute-method block --recompute-num-layers 3 "},
       {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 4",
-       " --recompute-method uniform --recompute-num-layers 1 "},  // all of a chunk's layers, so every layer
+       " --recompute-method uniform --recompute-num-layers 1 "},  // 4 layers are a whole chunk
       {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
        " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format "
        "fsdp_dtensor "},
@@ -99,7 +100,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
             std::string::npos);
 }
 
-// The options are run_pretrain.py's names for the number of data-parallel ranks.
+// Tests the options of PaddleNLP's run_pretrain.py for the number of data-parallel ranks.
 TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
   const auto plan = [](const std::string& options) { return run_command(app("autoplan") + k7b + options); };
   for (const int degree : {1, 2, 8}) {
@@ -122,7 +123,8 @@ TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
   }
 }
 
-// Outside a step of srun the variables describe ranks that do not exist.
+// In a batch job, but outside a step of srun, Slurm's variables describe ranks that do not exist. The planner
+// ignores them and says so.
 TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   const std::string without_world = std::regex_replace(std::string(k7b), std::regex("--world-size 16 "), "");
   const auto plan = [&](const std::string& variables) {
@@ -138,8 +140,8 @@ TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   EXPECT_EQ(plan("").err.find("SLURM"), std::string::npos);
 }
 
-// docs/planner.md: a parameter takes 18 bytes without a distributed optimizer, 4 of them for its gradient.
-// Here the gradient takes 2 of these 4 bytes.
+// --grad-reduce-in-bf16 halves the memory for gradients. docs/planner.md: without a distributed optimizer a
+// parameter takes 18 bytes, 4 of them for its gradient.
 TEST(Autoplan, TakesGradientsOfSixteenBits) {
   const auto plan = [](const std::string& options) {
     const CommandResult result =
@@ -152,7 +154,7 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
   };
   const Json wide = plan(""), narrow = plan("--grad-reduce-in-bf16");
   const double four = wide["memory_bytes"]["gradients"].as_double();
-  EXPECT_NEAR(narrow["memory_bytes"]["gradients"].as_double() / four, 0.5, 1e-5);  // JSON has six digits
+  EXPECT_NEAR(narrow["memory_bytes"]["gradients"].as_double() / four, 0.5, 1e-5);  // the JSON has six digits
   EXPECT_NE(narrow["options"].as_string().find(" --grad-reduce-in-bf16"), std::string::npos);
   const CommandResult text = run_command(app("autoplan") + k7b + "--grad-reduce-in-bf16");
   EXPECT_NE(text.out.find("Megatron-LM only: this version's trainer has no option for gradients in 16 bits"),
@@ -160,7 +162,8 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
       << text.out;
 }
 
-// docs/planner.md says of a log: "cut and shape included".
+// A log already gives the layout and the model's shape, so the planner must not ask for them
+// (docs/planner.md: "cut and shape included").
 TEST(Autoplan, AsksForNothingThatALogHas) {
   const test::TempDir folder;
   std::string log;
@@ -183,7 +186,7 @@ TEST(Autoplan, AsksForNothingThatALogHas) {
   EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
 }
 
-// From a command line that it printed, the planner plans the same run.
+// Given a command line that it printed, the planner plans the same run again.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
       " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "

@@ -1,4 +1,4 @@
-// What megalith-autoplan prints and writes besides plans. It gives everything that is requested, or names
+// Tests what megalith-autoplan prints and writes besides plans. It must write every requested output or name
 // what it refuses.
 #include <filesystem>
 #include <string>
@@ -62,7 +62,7 @@ TEST(AutoplanOutputs, RefusesWhatAModeDoesNotMake) {
   }
 }
 
-// A job for this machine's processor starts our program and requests no GPUs.
+// For this machine's processor, the planner emits a job that starts our program and requests no GPUs.
 TEST(AutoplanOutputs, EmitsOurProgramForTheProcessor) {
   const std::string small =
       " --gpu local --global-batch-size 8 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
@@ -104,12 +104,12 @@ TEST(AutoplanOutputs, ReadsTheConfigOfAFolder) {
   EXPECT_NE(none.err.find(empty / "config.json"), std::string::npos) << none.err;
 }
 
-/// A run described both by a log and by options.
+/// A run that is described twice: by a log and by options.
 struct Described {
   std::string log, options;
 };
 
-/// The predicted seconds per step: of the log's run, and of the plan for the options.
+/// The predicted seconds per step of the run in the log and of the plan for the options.
 std::pair<double, double> step_seconds(const Described& model, const Described& run) {
   const test::TempDir folder;
   write_file(folder / "run.log", log_text(model.log + run.log));
@@ -124,7 +124,7 @@ std::pair<double, double> step_seconds(const Described& model, const Described& 
           Json::parse(plan.out, "plan")["plans"].as_array().at(0)["step_seconds"].as_double()};
 }
 
-// docs/planner.md: a log's arguments mean the same as the options of these names.
+// A log's arguments have the same effect as the options with their names (docs/planner.md).
 TEST(AutoplanOutputs, PricesALogAsItsOptions) {
   const Described dense = {
       line_of("tensor_model_parallel_size", "2") + line_of("pipeline_model_parallel_size", "4") +

@@ -109,8 +109,8 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
             2 * static_cast<size_t>(unsteady) > points.size())
       << made.err;
 
-  // The rates were measured for only a third of a second, while other tests may run. So either a plan or a
-  // refusal is right.
+  // The rates were measured for only a third of a second, maybe while other tests ran. They may be too
+  // unsteady for a plan, so a refusal is right, too.
   const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
   ASSERT_TRUE(plan.code == 0 || plan.code == 64) << plan.code << plan.err;
   if (plan.code == 0) {
@@ -138,7 +138,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   EXPECT_NE(gpu.err.find("of \"this machine's processor\", the plan of H100"), std::string::npos) << gpu.err;
 }
 
-// The profile is made up: an H100 at 70 % of the rate in its data sheet.
+// Plans with an invented profile: an H100 at 70 % of the rate in its data sheet.
 TEST(Autoplan, PlansWithAGpusProfile) {
   const test::TempDir folder;
   const std::string file = folder / "h100.json";
@@ -269,7 +269,7 @@ TEST(Autoplan, FitsATerminalOfEightyColumns) {
   EXPECT_EQ(shown.code, 0) << shown.out;
   EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
   EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit continue below";
-  // A command broken over several lines is still one command.
+  // Checks that a command printed over several lines is still one command for the shell.
   const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
   ASSERT_NE(end, std::string::npos) << shown.out;
   const CommandResult words =
@@ -287,7 +287,7 @@ TEST(Autoplan, PlansForThisMachine) {
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
 }
 
-// As in a run, each printed device is a rank, and all ranks are on this machine.
+// Without --gpu, each device of a plan is a rank on this machine, so all ranks share its memory.
 TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
   const auto memory = [](const std::string& more) {
     const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
@@ -332,7 +332,7 @@ TEST(Autoplan, SaysWhatMakesTheClosestPlanFit) {
   EXPECT_NE(text.err.find("  fits with " + change), std::string::npos) << text.err;
 }
 
-// Text and JSON give the trainer's own figures for each stage.
+// Text and JSON must show the figures that the trainer itself computes for each stage.
 TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
   const std::string command =
       app("autoplan") + kHere + " --world-size 2 --pipeline-model-parallel-size 2 --device-memory-gb 4";
@@ -354,7 +354,8 @@ TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
           << program << launcher;
 }
 
-// By default, the memory of a candidate that is proven slower is not computed.
+// By default the planner skips the memory of candidates that are proven slower, so it cannot count how many
+// fit; an exhaustive search can.
 TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
   const CommandResult bounded = run_command(app("autoplan") + k22b);
   EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
@@ -399,7 +400,7 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
   }
 }
 
-// A size that is not given is searched as well, not assumed to be 1.
+// The planner searches a size that is not given; it does not assume 1.
 TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   const std::string model = std::regex_replace(std::string(k22b), std::regex("--world-size 64"), "");
   const auto run = [&](const std::string& options) { return run_command(app("autoplan") + model + options); };
@@ -425,7 +426,7 @@ TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   }
 }
 
-// The NVLink domain of a GB200 joins 72 devices from hosts with 4 each.
+// The NVLink domain of GB200s joins 72 devices, 4 from each host.
 TEST(Autoplan, PricesLinksThatJoinMachines) {
   const auto exchange = [](const std::string& more) {
     const CommandResult result = run_command(
@@ -451,8 +452,8 @@ TEST(Autoplan, PricesLinksThatJoinMachines) {
   EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
 }
 
-// An NVLink domain holds 72 GB200s, or 8 H100s. A machine gets the largest divisor of 128 or 12 that is not
-// above that number.
+// An NVLink domain holds 72 GB200s or 8 H100s. Of 128 or 12 devices, a machine gets the largest divisor that
+// does not exceed the size of the domain.
 TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   const std::string model =
       " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "
@@ -470,8 +471,8 @@ TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
 }
 
-// Data sheets: tensor cores multiply bf16 since Ampere, 8 bits since Ada and Hopper, and support scale blocks
-// in hardware (mxfp8, nvfp4) since Blackwell.
+// According to their data sheets, tensor cores multiply bf16 since Ampere, 8-bit types since Ada and Hopper,
+// and types with scale blocks (mxfp8, nvfp4) since Blackwell.
 TEST(Autoplan, RefusesFormatsThatADeviceHasNot) {
   const auto plan = [](const std::string& device) {
     return run_command(app("autoplan") +
@@ -579,7 +580,8 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
 }
 
-// docs/from-dlc.md: "Sizes that the command line gives are kept".
+// A given --global-batch-size is kept if --max-global-batch-size allows it. docs/from-dlc.md: "Sizes that the
+// command line gives are kept".
 TEST(Autoplan, KeepsAGivenGlobalBatchBelowTheLargest) {
   const CommandResult kept = run_command(app("autoplan") + k22b + " --global-batch-size 8 --json --top 3");
   ASSERT_EQ(kept.code, 0) << kept.err;
@@ -592,7 +594,7 @@ TEST(Autoplan, KeepsAGivenGlobalBatchBelowTheLargest) {
       << above.err;
 }
 
-// Numbers whose products or sums do not fit an int are refused like other invalid ones.
+// 31 layers and an embedding or a loss that counts as a layer are 32, which divide into stages and chunks.
 TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
   const std::string model =
       " --world-size 16 --global-batch-size 64 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
@@ -602,7 +604,7 @@ TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
         run_command(app("autoplan") + model + " --num-layers 31 --account-for-" + end + "-in-pipeline-split");
     ASSERT_EQ(result.code, 0) << result.err;
     const Json plan = Json::parse(result.out, "answer")["plans"].as_array().front();
-    EXPECT_EQ(plan["chunks"].as_int(), 4);  // (31 + 1) / (2 * 4)
+    EXPECT_EQ(plan["chunks"].as_int(), 4);  // (31 + 1) layers / (2 stages * 4)
     const Json::Array& layers = plan["stage_layers"].as_array();
     EXPECT_EQ(layers.front().as_int(), end == "embedding" ? 15 : 16);
     EXPECT_EQ(layers.back().as_int(), end == "embedding" ? 16 : 15);

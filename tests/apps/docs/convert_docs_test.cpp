@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs the commands of a page in `dir`, each of which must succeed; those that contain one of `words` must
-/// print something.
+/// Runs the commands of a page in `dir`. Each must succeed; those that contain one of `words` must also print
+/// something.
 void run_page(const test::TempDir& dir, const std::vector<std::string>& commands,
               const std::vector<std::string>& words) {
   for (const std::string& command : commands) {
@@ -30,7 +30,7 @@ void run_page(const test::TempDir& dir, const std::vector<std::string>& commands
   }
 }
 
-// The commands of docs/convert.md.
+// Runs the commands of docs/convert.md.
 TEST(ConvertDocs, EveryCommandWorks) {
   const test::TempDir dir;
   fs::copy(test::test_data("convert/goldens/gpt2"), dir / "model");
@@ -48,7 +48,7 @@ TEST(ConvertDocs, EveryCommandWorks) {
     EXPECT_TRUE(fs::exists(dir / name)) << name;
 }
 
-// The commands of docs/formats/megatron.md: every way to name a checkpoint gives the same model.
+// Runs the commands of docs/formats/megatron.md. Every way of naming a checkpoint must give the same model.
 TEST(ConvertDocs, EveryCommandOnMegatronsCheckpointsWorks) {
   const test::TempDir dir;
   for (const auto& [golden, name] :

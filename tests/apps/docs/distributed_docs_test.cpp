@@ -1,4 +1,5 @@
-// Every launch command of docs/distributed.md, unchanged, gives the losses of one rank.
+// Runs every launch command of docs/distributed.md unchanged. Each must give the losses of a run with one
+// rank.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -47,21 +48,22 @@ class DistributedDocs : public PretrainRanks {
         run_command(concat("cd ", dir_.path().string(), " && export PATH=", MEGALITH_BINARY_DIR,
                            "/bin:$PATH TRAIN='", kModel, "' && timeout 100 bash script.sh"));
     EXPECT_EQ(result.code, 0) << script << result.err;
-    // Some launchers put text before each rank's lines, or write the lines of all ranks to one stream.
+    // Cuts off what some launchers put before each rank's lines. Some also write the lines of all ranks to
+    // one stream.
     std::string lines;
     for (const std::string& line : split(result.out + result.err, '\n'))
       if (const size_t at = std::min(line.find(" iteration "), line.find(" validation loss"));
           at != std::string::npos)
         lines += line.substr(at) + '\n';
-    // The lines of one_rank() begin with "| iteration": the time before it was removed.
+    // Lines of one_rank() begin with "| iteration", where the time was removed.
     EXPECT_EQ(losses(lines), std::regex_replace(one_rank(), std::regex("\\| iteration"), " iteration"))
         << script << result.out << result.err;
     EXPECT_NE((result.out + result.err).find("using world size: 2,"), std::string::npos) << result.err;
   }
   static bool has(const std::string& command) { return run_command(command).code == 0; }
 
-  /// A shell function in place of a launcher that is not installed: it starts two ranks with its variables,
-  /// in which %r is the rank.
+  /// A shell function that replaces a launcher that is not installed. It starts two ranks with the launcher's
+  /// variables; in `variables`, %r stands for the rank.
   static std::string stand_in(const std::string& name, const std::string& variables) {
     std::string function = name + "() {\n  shift 2\n";
     for (const char* rank : {"0", "1"})
@@ -98,7 +100,7 @@ TEST_F(DistributedDocs, ARankTableGivesOneRanksLosses) {
 
 TEST_F(DistributedDocs, MpirunGivesOneRanksLosses) {
   if (!has("command -v mpirun")) GTEST_SKIP() << "there is no mpirun (package openmpi-bin)";
-  // As root, and with more ranks than cores, Open MPI requires explicit permission.
+  // Open MPI requires explicit permission to run as root and with more ranks than cores.
   expect_one_rank_from("mpirun",
                        "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                        "OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy="
@@ -126,7 +128,7 @@ TEST_F(DistributedDocs, TorchsLaunchGivesOneRanksLosses) {
 TEST_F(DistributedDocs, PaddlesLaunchGivesOneRanksLosses) {
   const std::string port = std::to_string(free_port());
   std::string before;
-  if (!has("python -c 'import paddle'"))  // otherwise with its variables
+  if (!has("python -c 'import paddle'"))  // then a stand-in sets its variables
                                           // (paddle/distributed/launch/controllers)
     before =
         stand_in("launch", "PADDLE_TRAINER_ID=%r PADDLE_TRAINERS_NUM=2 PADDLE_TRAINER_ENDPOINTS=127.0.0.1:" +

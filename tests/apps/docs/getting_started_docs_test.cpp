@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes the paragraphs of the repository's pages as notes/N.txt, one document each; returns their number.
+/// Writes each paragraph of the repository's pages as a document, notes/N.txt. Returns their number.
 int write_notes(const TempDir& dir) {
   fs::create_directories(dir / "notes");
   int notes = 0;
@@ -34,7 +34,7 @@ int write_notes(const TempDir& dir) {
   return notes;
 }
 
-/// The page's commands as one script; `options` replace the values of options with these names.
+/// The page's commands as one script. For each option in `options`, its value replaces the page's.
 std::string page_script(const std::map<std::string, int>& options) {
   std::string script = "set -euo pipefail\n";
   for (const std::string& line : doc_commands("getting-started.md")) script += line + '\n';
@@ -46,7 +46,7 @@ std::string page_script(const std::map<std::string, int>& options) {
   return script;
 }
 
-// The commands of docs/getting-started.md in order, with fewer training steps.
+// Runs the commands of docs/getting-started.md in order, with fewer training steps.
 TEST(GettingStartedDocs, LeadFromTextToText) {
   if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
   const TempDir dir;

@@ -1,5 +1,5 @@
-// Runs the commands of README.md and of the pages that name other programs' scripts (tests/DOC_COMMANDS). The
-// commands are unchanged except for the sizes, and run in a folder that holds the files that they name.
+// Runs the commands of README.md and of the pages that name other programs' scripts (tests/DOC_COMMANDS).
+// Only sizes are changed. The commands run in a folder with the files that they name.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Option with its dashes -> the value that replaces the page's.
+/// Maps an option, with its dashes, to the value that replaces the page's value.
 using Values = std::map<std::string, std::string>;
 
-/// `command` with other values for options, each of which must occur in it followed by a space.
+/// Replaces the values of options in `command`. Each option must occur in it, followed by a space.
 std::string with(std::string command, const Values& values) {
   for (const auto& [option, value] : values) {
     const std::regex given(concat(option, " [^ \n]+"));
@@ -43,9 +43,9 @@ Values operator+(Values values, const Values& more) {
   return values;
 }
 
-/// A folder with a tokenizer (as "tokenizer", and as vocab.json and merges.txt), a corpus "corpus.jsonl" of
-/// 120 documents, each with the same string as "text" and as "content", and its dataset
-/// "corpus_text_document".
+/// A folder with a tokenizer (as "tokenizer", and as vocab.json and merges.txt); a corpus, "corpus.jsonl", of
+/// 120 documents whose "text" and "content" are the same string; and the dataset "corpus_text_document" of
+/// this corpus.
 class PageCommands : public testing::Test {
  protected:
   PageCommands() {
@@ -69,7 +69,7 @@ class PageCommands : public testing::Test {
     EXPECT_EQ(result.code, 0) << script << '\n' << result.all();
     return result;
   }
-  /// The one command of the page that begins with `start`.
+  /// The page's only command that begins with `start`.
   static std::string command(const std::string& page, const std::string& start) {
     std::vector<std::string> found;
     for (const std::string& command : doc_commands(page))
@@ -134,10 +134,10 @@ TEST_F(PageCommands, OfCodeParrotLeadFromTextToText) {
                                                                   {"--eval-interval", "40"},
                                                                   {"--eval-iters", "1"},
                                                                   {"--save-interval", "40"}}));
-  expect_losses(trained, "40");  // the first steps only halve the loss scale, from 2^32
+  expect_losses(trained, "40");  // earlier steps only halve the loss scale of 2^32
   ok(command(page, "megalith-convert codeparrot-small"));
   EXPECT_TRUE(ok(command(page, "megalith-generate")).out.starts_with("def hello_world():"));
-  // Megatron's own file, as in the tutorial.
+  // Continues with a checkpoint file of Megatron, as the tutorial does.
   ok("megalith-convert codeparrot-small --to megatron --output M && mkdir X && cp vocab.json merges.txt X && "
      "cp M/*/mp_rank_00/model_optim_rng.pt X");
   ok(command(page, "megalith-convert X"));

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The commands of docs/preprocess.md, in a folder that holds what they name.
+// Runs the commands of docs/preprocess.md in a folder with the files that they name.
 TEST(PreprocessDocs, EveryCommandWorks) {
   const TempDir dir;
   fs::copy(test_data("text/goldens/trained"), dir / "tokenizer");
@@ -43,7 +43,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
   };
   EXPECT_EQ(documents("plain_text_document"), 40);
   EXPECT_EQ(documents("cut_text_sentence"), 40);
-  EXPECT_EQ(documents("long_text_document"), 30);  // without the ten duplicates
+  EXPECT_EQ(documents("long_text_document"), 30);  // the ten duplicates were removed
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);
   EXPECT_EQ(documents("all"), 80);

@@ -1,5 +1,5 @@
-// The commands of published tutorials (PAI's for Megatron-LM on DLC, CodeParrot's) as users type them, in
-// tests/apps/fixtures/commands; only the executables are replaced.
+// Runs the commands of published tutorials (PAI's for Megatron-LM on DLC, CodeParrot's) as users type them
+// (tests/apps/fixtures/commands); only the executables are replaced.
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with the tutorials' inputs, in which their commands run. GPT-2's vocabulary is padded to its size
-/// with tokens that occur nowhere.
+/// A folder with the tutorials' inputs, in which their commands run. GPT-2's vocabulary has its full size,
+/// filled up with tokens that occur nowhere.
 class TutorialCommands : public testing::Test {
  protected:
   TutorialCommands() {
@@ -47,7 +47,8 @@ class TutorialCommands : public testing::Test {
 
 const char* const kArticles[] = {"AA/wiki_00", "AA/wiki_01", "AB/wiki_02"};
 
-// The tutorial's cp has no folder to copy into, so its merge finds nothing.
+// The tutorial copies datasets into a folder that does not exist, so its merge finds none. The error must say
+// what to do.
 TEST_F(TutorialCommands, OfEnwikiMakeTheDatasetsAndTheMergeNamesTheRemedy) {
   const CommandResult result = run(commands("enwiki"));
   for (const char* article : kArticles)
@@ -63,7 +64,8 @@ TEST_F(TutorialCommands, OfEnwikiMakeTheDatasetsAndTheMergeNamesTheRemedy) {
   EXPECT_FALSE(file_exists(dir_ / "enwiki-latest-pages-articles.idx"));
 }
 
-// The script succeeds once the folder for the copies exists and the merge finds the copies where it looks.
+// The script succeeds once it copies into a folder that exists and merges with --recursive, as the error
+// recommends.
 TEST_F(TutorialCommands, OfEnwikiMergeWhatWasCopiedAsTheRemedyDoes) {
   std::string script(trim(commands("enwiki")));
   const std::string copies = "../../flatten_datasets/\\1_wiki\\2";
@@ -95,7 +97,7 @@ TEST_F(TutorialCommands, OfALooseJsonCorpusPrintMegatronsLines) {
       "\"42\", \"title\": \"Second Part\"}\n");
   const CommandResult result = run(commands("my-corpus"));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.err, "");  // the log goes to stdout, as upstream's
+  EXPECT_EQ(result.err, "");  // the log goes to stdout, like upstream's log
   size_t at = 0;
   for (const char* line :
        {"Opening my-corpus.json\n", "> building GPT2BPETokenizer tokenizer ...\n",
@@ -113,8 +115,8 @@ TEST_F(TutorialCommands, OfALooseJsonCorpusPrintMegatronsLines) {
     EXPECT_NE(shown.out.find(text), std::string::npos) << shown.out;
 }
 
-// The file is written as by to_json(lines=True) of the `datasets` library, which uses pandas: slashes are
-// escaped.
+// Writes the file as to_json(lines=True) of the `datasets` library does. That uses pandas, which escapes
+// slashes.
 TEST_F(TutorialCommands, OfCodeParrotTakeEachDatasetImpl) {
   write_file(dir_ / "codeparrot_data.json",
              "{\"repo_name\":\"a\\/b\",\"content\":\"x = 1\\/2\\n# \\u00e9\\n\"}\n{\"content\":\"\"}\n");

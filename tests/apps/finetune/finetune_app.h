@@ -38,7 +38,7 @@ class FinetuneApp : public testing::Test {
     return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
                " " + options);
   }
-  /// Replaces the records with the same number of questions, each with two answers.
+  /// Replaces the records with as many questions, each with a preferred and a rejected answer.
   void write_pairs() const {
     std::string train, dev;
     for (int i = 0; i < 26; ++i)
@@ -61,7 +61,7 @@ class FinetuneApp : public testing::Test {
         last = json["loss"].as_double();
     return last;
   }
-  /// The first iteration with the lowest evaluation loss.
+  /// The first iteration that has the lowest evaluation loss.
   int64_t best_iteration(const std::string& file) const {
     int64_t best = 0;
     double min_loss = std::numeric_limits<double>::infinity();

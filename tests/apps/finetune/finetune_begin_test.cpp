@@ -1,5 +1,5 @@
-// What a run of megalith-finetune begins with, how its answers end, and which options need not be given
-// again.
+// Tests from which model, adapter or checkpoint megalith-finetune begins, how its answers end, and which
+// options need not be repeated.
 #include <cctype>
 #include <filesystem>
 #include <string>
@@ -72,7 +72,8 @@ TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
   expect_refused(tune("--lora --num-prefix-tokens 8"), "--num-prefix-tokens needs --prefix-tuning");
 }
 
-// The adapter's settings are used. Options given in addition must agree with them, except dropout.
+// Training continues an adapter with its own settings. Options that repeat them must agree, except for
+// dropout.
 TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-alpha 12").code, 0);
   const CommandResult more =
@@ -88,15 +89,16 @@ TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   expect_refused(tune("--adapter out --target-modules c_fc", "x"),
                  "--target-modules c_fc: the adapter out has");
   expect_refused(tune("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
-  // In floating point 1 / 49 * 49 is not 1: an alpha recovered from alpha / rank must still count as the
-  // same.
+  // 1.0 / 49 * 49 is not exactly 1. The alpha that is recovered from the adapter's alpha / rank must still
+  // count as equal to --lora-alpha 1.
   ASSERT_EQ(tune(kLora + "--r 49 --lora-alpha 1", "odd").code, 0);
   const CommandResult same = tune(kSmall + "--adapter odd --lora-rank 49 --lora-alpha 1", "odd-more");
   EXPECT_EQ(same.code, 0) << same.all();
   EXPECT_EQ(Json::load(dir_ / "odd-more/adapter_config.json")["lora_alpha"].as_double(), 1);
 }
 
-// An answer's probability must be exact, so even the dropout that the adapter was made with is off.
+// Training on preferences switches off the adapter's dropout, since it needs exact probabilities of the
+// answers.
 TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-dropout 0.5").code, 0);
   write_pairs();
@@ -111,7 +113,7 @@ TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
   EXPECT_EQ(losses("as-made.jsonl"), losses("without.jsonl"));
 }
 
-// The same model is given as a Hugging Face folder, as a checkpoint of ours and as one of Megatron-LM.
+// Tunes the same model from a Hugging Face folder, a checkpoint of ours and a checkpoint of Megatron-LM.
 TEST_F(FinetuneBegin, TakesEachKindOfModel) {
   ASSERT_EQ(tune(kLora + "--log-json hf.jsonl", "hf-out").code, 0);
   const std::vector<double> wanted = losses("hf.jsonl");
@@ -133,7 +135,8 @@ TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
     expect_said(result, step);
 }
 
-// A run resumes from the output folder unless the command line says to start over.
+// A stopped run says how to resume. By default the same command resumes from the output folder; with
+// --overwrite_output_dir it would start over.
 TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
   const auto stopped = [&](const std::string& options) {
     return run_command("cd " + dir_.path().string() + " && export OMP_WAIT_POLICY=passive; rm -f s.jsonl; (" +
@@ -178,7 +181,7 @@ TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
   EXPECT_NEAR(last_evaluation("resumed.jsonl"), tuned, 1e-6);
   EXPECT_TRUE(losses("resumed.jsonl").empty());
   EXPECT_EQ(predictions("out").size(), 4U);
-  // Nothing was trained, and nothing that a run had written has changed.
+  // Without training, the files of the earlier run are unchanged.
   EXPECT_EQ(read_file(dir_ / "out/adapter_model.safetensors"), adapter);
   EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), tracker);
 
@@ -218,7 +221,7 @@ TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
       << nowhere.err;
   expect_said(tune(alone + "--log-style ddp-tutorial", "fresh"), "Epoch 1 (Step 000000): Val loss ");
   expect_said(tune(alone + "--no-do-eval --do_generation --max-new-tokens 2", "fresh"), "answers: 4 records");
-  // Held-out records are some of the training records.
+  // Without dev.json, --val-size takes some of the training records, so data/train.json is needed.
   fs::remove(dir_ / "data/dev.json");
   EXPECT_EQ(tune(alone + "--val-size 4", "fresh").code, 66);
   write_file(dir_ / "data/train.json", records);
@@ -238,8 +241,8 @@ TEST_F(FinetuneBegin, WithoutTrainingJudgesPairsAlone) {
   EXPECT_NEAR(last_evaluation("alone.jsonl"), tuned, 1e-6);
 }
 
-// A model's texts may end with another token than the tokenizer's. After full tuning they still do, in the
-// checkpoint, in the Hugging Face folder and in the run's own answers, as with save_pretrained().
+// A model may end its texts with another token than its tokenizer has. Full tuning must keep that token in
+// the checkpoint, in the Hugging Face folder and in the run's own answers, as save_pretrained() does.
 TEST_F(FinetuneBegin, AnswersEndAsTheModelSays) {
   constexpr int64_t kEnd = 5;
   const std::string generation =
@@ -266,7 +269,7 @@ TEST_F(FinetuneBegin, AnswersEndAsTheModelSays) {
 }
 
 TEST_F(FinetuneBegin, TheOptionsOfATokenizerGoWithTheModelsOwn) {
-  // The id of "b" ends an answer; without the option it would be 0.
+  // With --eod-token b, the id of "b" ends an answer; without it, the id would be 0.
   const Json vocabulary = Json::load(dir_ / "model/tokenizer.json")["model"]["vocab"];
   const CommandResult result = tune(kSmall + "--eod-token b");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -301,7 +304,7 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
   expect_said(tune(answers), "answers have at most 32 tokens, not the usual 128: the model has 64 positions");
   expect_said(tune(answers + "--tgt-length 40"),
               "answers have at most 32 tokens, not the 40 of --tgt-length");
-  // There is no warning if the answers fit; an answer may be longer than half of the positions.
+  // If the answers fit, there is no warning; an answer may take more than half of the positions.
   const CommandResult fits = tune(answers + "--max-new-tokens 50");
   EXPECT_EQ(fits.code, 0);
   EXPECT_EQ(fits.err.find("at most"), std::string::npos) << fits.err;
@@ -310,7 +313,7 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
 
 TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
   const std::string help = run("--help").out;
-  // The name is neither an option nor part of another option's text.
+  // Whether the help lists an option with exactly this name.
   const auto names = [&](const std::string& name) {
     for (const std::string& spelled : {"--" + name, "--[no-]" + name})
       for (size_t at = help.find(spelled); at != std::string::npos; at = help.find(spelled, at + 1))

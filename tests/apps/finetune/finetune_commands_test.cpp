@@ -1,4 +1,4 @@
-// The fine-tuning commands of PaddleNLP's users as they type them; only the executable is replaced
+// Runs the fine-tuning commands that PaddleNLP's users type, with only the executable replaced
 // (docs/from-paddlenlp.md).
 #include <cmath>
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of FinetuneApp with a random LLaMA of four layers and four heads under the names that the
-/// commands give, and records in "data", where the commands look for them.
+/// FinetuneApp's folder, with random LLaMA models of four layers and four heads under the names in the
+/// commands, and with the records where the commands look for them, in "data".
 class FinetuneCommands : public FinetuneApp {
  protected:
   FinetuneCommands() {
@@ -26,7 +26,7 @@ class FinetuneCommands : public FinetuneApp {
     write_llama(dir_ / "__internal_testing__/tiny-random-llama");
   }
 
-  /// Runs a command of PaddleNLP's users in the folder, with ranks that share cores.
+  /// Runs a PaddleNLP command in the folder. Its ranks share cores.
   CommandResult source(const std::string& options) const {
     const std::string folder = fs::path(app("finetune")).parent_path().string();
     return run_command("cd " + dir_.path().string() + " && OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive PATH=" +
@@ -108,7 +108,7 @@ TEST_F(FinetuneCommands, Item35TrainsAPrefix) {
   EXPECT_EQ(text.code, 0) << text.err;
 }
 
-// As printed, including the missing blank before the backslash of "--fp16 0\".
+// The command is as printed, without the blank before the backslash of "--fp16 0\".
 TEST_F(FinetuneCommands, Item36TunesOverAPipeline) {
   const CommandResult result = source(
       "--gpus \"4,5,6,7\" --model_name_or_path __internal_testing__/tiny-random-llama --do_train --do_eval "
@@ -142,7 +142,7 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       kCommon);
   expect_done(result);
   EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
-  // The source also requests answers; the first of the four ranks writes them.
+  // The command also requests answers, which the first of the four ranks writes.
   const CommandResult answers = source(
       "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "
       "1 "

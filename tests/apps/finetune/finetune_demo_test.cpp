@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// tools/demo/finetune, the recipe of docs/finetune.md, with a smaller model, fewer functions, and 60 steps
-// instead of 1500.
+// Runs tools/demo/finetune, the recipe of docs/finetune.md, with a smaller model, fewer functions, and 60
+// steps instead of 1500.
 class FinetuneDemo : public FinetuneApp {
  protected:
   FinetuneDemo() {
@@ -27,7 +27,7 @@ class FinetuneDemo : public FinetuneApp {
                       std::string(1, letter(i)), "):\\n    pass\\n\"}\n");
     write_file(dir_ / "demo-out/text/AA/part_00", lines);
   }
-  /// Runs the page's command.
+  /// Runs the demo's command from the page.
   CommandResult demo(const std::string& environment) const {
     const std::vector<std::string> commands = doc_commands("finetune.md");
     const auto found = std::find_if(commands.begin(), commands.end(),
@@ -51,7 +51,7 @@ TEST_F(FinetuneDemo, HalvesTheLossOnHeldOutAnswers) {
   EXPECT_TRUE(file_exists(dir_ / "demo-out/tuned/lora/adapter_model.safetensors"));
 }
 
-// Shows that the demo's own check can fail.
+// After a single step nothing is learned, and the demo's own check must fail.
 TEST_F(FinetuneDemo, FailsWhereNothingWasLearned) {
   const CommandResult result = demo("STEPS=1");
   EXPECT_EQ(result.code, 1) << result.all();

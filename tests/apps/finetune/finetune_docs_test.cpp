@@ -12,7 +12,7 @@ namespace {
 
 class FinetuneDocs : public FinetuneApp {};
 
-// The commands of docs/finetune.md.
+// Runs the commands of docs/finetune.md.
 TEST_F(FinetuneDocs, EveryCommandWorks) {
   const std::vector<std::string> commands = doc_commands("finetune.md");
   EXPECT_GT(commands.size(), 5U);
@@ -20,7 +20,7 @@ TEST_F(FinetuneDocs, EveryCommandWorks) {
   for (const std::string& command : commands) {
     const size_t end = command.find(' ');
     const std::string name = command.substr(0, end);
-    if (name == "tools/demo/finetune") continue;  // finetune_demo_test.cpp runs it
+    if (name == "tools/demo/finetune") continue;  // tested in finetune_demo_test.cpp
     ASSERT_TRUE(name == "megalith-finetune" || name == "megalith-generate") << command;
     const CommandResult result = run_command("cd " + dir_.path().string() + " && OMP_WAIT_POLICY=passive " +
                                              app(name.substr(9)) + command.substr(end));

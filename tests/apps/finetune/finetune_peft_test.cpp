@@ -1,4 +1,4 @@
-// peft and transformers load what megalith-finetune wrote, if Python has them.
+// Tests that peft and transformers can load what megalith-finetune writes. Needs Python with both.
 #include <cstdlib>
 #include <filesystem>
 #include <string>

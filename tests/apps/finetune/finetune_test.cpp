@@ -44,7 +44,7 @@ TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
   EXPECT_EQ(merged.out, adapted.out) << merged.err;
 }
 
-// An adapter is not a model: the other programs say which command merges it.
+// A program that needs a model refuses an adapter and says which command merges it into its model.
 TEST_F(FinetuneApp, SaysWhatJoinsAnAdapterWithItsModel) {
   const auto said = [&](const std::string& program, const std::string& options) {
     const CommandResult result =
@@ -97,10 +97,10 @@ TEST_F(FinetuneApp, ResumesWhereItStopped) {
   ASSERT_EQ(tune(steps + "--exit-interval 8").code, 0);
   const CommandResult rest = tune(steps);
   ASSERT_EQ(rest.code, 0) << rest.err;
-  EXPECT_EQ(losses("parts.jsonl"), whole);  // bit for bit
+  EXPECT_EQ(losses("parts.jsonl"), whole);  // equal bit for bit
 }
 
-// With PaddleNLP's names, a run resumes from a named checkpoint and writes to another folder.
+// A run given PaddleNLP's option names resumes from the named checkpoint and writes to another folder.
 TEST_F(FinetuneApp, ResumesFromTheCheckpointThatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json whole.jsonl --save_steps 8").code, 0);
   const CommandResult rest =
@@ -111,7 +111,7 @@ TEST_F(FinetuneApp, ResumesFromTheCheckpointThatIsNamed) {
   ASSERT_EQ(rest.code, 0) << rest.all();
   const std::vector<double> whole = losses("whole.jsonl");
   EXPECT_EQ(losses("rest.jsonl"), std::vector<double>(whole.begin() + 8, whole.end()));
-  EXPECT_TRUE(fs::is_directory(dir_ / "rest/runs"));  // TensorBoard's
+  EXPECT_TRUE(fs::is_directory(dir_ / "rest/runs"));  // TensorBoard's files
 }
 
 TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
@@ -149,7 +149,8 @@ TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
       << result.all();
 }
 
-// The best evaluation is older than the newest checkpoint, first in this run, then in the previous one.
+// Stops at points where the best checkpoint is older than the newest: first one of the same run, then one of
+// the run before. The best checkpoint must be kept.
 TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
   const std::string steps =
       kLora +
@@ -181,7 +182,7 @@ TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
     EXPECT_NE(result.out.find("reference: log probabilities of 52 answers"), std::string::npos)
         << result.all();
     const std::vector<double> one = losses("one.jsonl");
-    ASSERT_EQ(one.size(), 15U);  // 5 steps per epoch, of 4 pairs
+    ASSERT_EQ(one.size(), 15U);  // 5 steps per epoch, each with 4 pairs
     EXPECT_NEAR(one.front(), std::log(2.0), 1e-6);
     EXPECT_LT(one.back(), 0.6 * one.front());
     EXPECT_LT(last_evaluation("one.jsonl"), 0.5);
@@ -189,7 +190,7 @@ TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
         "--nproc 4 --tensor_parallel_degree 2 --pipeline_parallel_degree 2 --log-json shared.jsonl ";
     ASSERT_EQ(tune(steps + method + layout + "--overwrite_output_dir").code, 0);
     expect_losses("shared.jsonl", one);
-    // A run that is interrupted and resumed gives the same bits.
+    // An interrupted and resumed run must give the same bits.
     ASSERT_EQ(tune(steps + method + "--overwrite_output_dir --log-json parts.jsonl --exit-interval 7").code,
               0);
     ASSERT_EQ(tune(steps + method + "--log-json parts.jsonl").code, 0);
@@ -208,8 +209,8 @@ TEST_F(FinetuneApp, KeepsTheBaseInEightBits) {
   EXPECT_TRUE(file_exists(dir_ / "out/adapter_model.safetensors"));
 }
 
-// The scores are those of sacrebleu and rouge-score for the answers in the file, computed by hand: every
-// answer is one token, right or wrong.
+// The expected scores are those that sacrebleu and rouge-score give for the answers in the file. They are
+// computed by hand here: every answer is one token, right or wrong.
 TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   const CommandResult result =
       tune(kLora +
@@ -232,7 +233,8 @@ TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   EXPECT_DOUBLE_EQ(scores["predict_exact_match"].as_double(), 25.0 * right);
   EXPECT_NE(result.out.find(concat("exact match: ", 25 * right, ".00 %")), std::string::npos) << result.all();
 
-  // The same adapter is only evaluated, on several ranks. The first rank writes the answers.
+  // Evaluates the same adapter without training, on two ranks. The first rank writes the answers, which must
+  // be the same.
   const std::string before = read_file(dir_ / "out/generated_predictions.jsonl");
   const CommandResult again = tune(
       "--adapter out --no-do-train --per_device_train_batch_size 2 --nproc 2 --tensor_parallel_degree 2 "
@@ -313,8 +315,8 @@ TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
   expect_bad("neftune_noise_alpha: 5", "neftune_noise_alpha");
 }
 
-// LLaMA-Factory's examples/train_lora/llama3_lora_sft.yaml, with a model and records of our own; without its
-// template, which is refused by name.
+// The keys of LLaMA-Factory's examples/train_lora/llama3_lora_sft.yaml, with a model and records of our own.
+// The key for a template is left out, since it is refused by name.
 const std::string kLlamaFactory = R"(### model
 model_name_or_path: model
 trust_remote_code: true
@@ -373,7 +375,7 @@ TEST_F(FinetuneApp, TakesAFileOfLlamaFactory) {
             std::string::npos);
 }
 
-// As many records of as many tokens, one of which has another letter.
+// The ranks get equal numbers of records and tokens, but one record differs.
 TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   fs::copy(dir_ / "data", dir_ / "data0");
@@ -392,7 +394,7 @@ TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
   EXPECT_FALSE(fs::exists(dir_ / "out/adapter_config.json"));
 }
 
-// The folder of the model that is tuned, and one with a finished run.
+// The output folder may not be the folder of the model that is tuned, or one with another finished run.
 TEST_F(FinetuneApp, ReplacesNoModelAndNoOtherRun) {
   const auto expect_refused = [&](const CommandResult& result, const std::string& part) {
     EXPECT_EQ(result.code, 64) << result.all();

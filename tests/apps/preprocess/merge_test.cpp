@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with two of the goldens' datasets, in which commands run.
+/// A folder with two datasets of the goldens, in which commands run.
 class MergeApp : public testing::Test {
  protected:
   MergeApp() {
@@ -26,11 +26,12 @@ class MergeApp : public testing::Test {
   TempDir dir_;
 };
 
-// The command is Megatron's. Its merge_datasets.py requires a folder in --output-prefix; ours does not.
+// Runs Megatron's command. Megatron's merge_datasets.py requires a folder in --output-prefix; megalith-merge
+// does not.
 TEST_F(MergeApp, JoinsAFolderBesideTheWorkingFolder) {
   const CommandResult result = merge("--input in --output-prefix merged");
   EXPECT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "");  // the log goes to stdout, as upstream's
+  EXPECT_EQ(result.err, "");  // the log goes to stdout, like upstream's log
   EXPECT_EQ(read_file(dir_ / "merged.bin"), read_file(golden("merged.bin")));
   EXPECT_EQ(read_file(dir_ / "merged.idx"), read_file(golden("merged.idx")));
 }

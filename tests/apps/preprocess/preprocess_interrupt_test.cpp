@@ -1,4 +1,4 @@
-// Signals, a full disk, and two processes with the same output: in none of these cases is anything lost.
+// Tests that nothing is lost if a signal arrives, the disk is full, or two processes write the same output.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -30,8 +30,8 @@ class PreprocessInterrupted : public testing::Test {
                               " --tokenizer-model ", test_data("text/goldens/trained/tokenizer.json"),
                               " --input in.jsonl --json-keys text title --append-eod \"$@\"; }\n", script));
   }
-  /// A script that starts the program with `options`, runs `meanwhile` once it has written more tokens than
-  /// were there before ($pid: its process), and ends with the program's exit code.
+  /// A script that starts the program with `options` and runs `meanwhile` as soon as the program has added
+  /// tokens to the output. $pid is the program's process. The script ends with the program's exit code.
   static std::string during(const std::string& options, const std::string& meanwhile) {
     return concat(
         "size() { stat -c %s out_text_document.bin.partial 2>/dev/null || echo 0; }\nbefore=$(size)\n",
@@ -68,7 +68,8 @@ TEST_F(PreprocessInterrupted, ResumesToTheSameBytesAfterSignals) {
 }
 
 TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
-  // An input that never ends; the program writes only after it has begun to handle signals.
+  // The input never ends. The signal is sent once the program's first file exists: by then it handles
+  // signals.
   const CommandResult stopped =
       run("mv in.jsonl lines; mkfifo in.jsonl; exec 9<>in.jsonl; head -n 100 lines >&9\n"
           "(preprocess --output-prefix out --workers 1) & pid=$!\n"
@@ -79,7 +80,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("out")) << entry.path();
 }
 
-// A limit on the size of files makes writes fail as a full disk does.
+// A limit on the file size makes writes fail as on a full disk.
 TEST_F(PreprocessInterrupted, ResumesAfterAFullDisk) {
   const CommandResult full =
       run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out --workers 2 --resume)");
@@ -96,7 +97,7 @@ TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
     EXPECT_EQ(entry.path().filename().string().find("out"), std::string::npos) << entry.path();
 }
 
-// The first process is suspended while the second one tries to start.
+// Suspends the first process while the second one tries to start.
 TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
   const std::string second =
       "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "

@@ -1,4 +1,4 @@
-// The datasets must have the bytes that Megatron-LM's own tools/preprocess_data.py writes
+// Tests that the datasets equal, byte for byte, those of Megatron-LM's own tools/preprocess_data.py
 // (tools/golden/make_megatron_preprocess.py).
 #include <algorithm>
 #include <filesystem>
@@ -28,8 +28,8 @@ class MegatronPreprocess : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  /// Runs the program with the options of the script's case `name`, and expects its datasets and no other
-  /// file.
+  /// Runs the program with the options of the case `name` of that script. Expects its datasets and no other
+  /// files.
   void expect_same(const std::string& name, const std::string& options,
                    const std::vector<std::string>& datasets) {
     SCOPED_TRACE(name);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The tree of tools/golden/make_preprocess.py in a fresh folder, in which commands run.
+/// A folder with the files that tools/golden/make_preprocess.py writes, in which commands run.
 class PreprocessApp : public testing::Test {
  protected:
   PreprocessApp() {
@@ -31,7 +31,7 @@ class PreprocessApp : public testing::Test {
     const std::string folder = fs::path(app("preprocess")).parent_path();
     return run_command("cd " + dir_.path().string() + " && export PATH=" + folder + ":$PATH && " + command);
   }
-  /// Runs megalith-preprocess with the tokenizer of the fixture.
+  /// Runs megalith-preprocess with the fixture's tokenizer.
   CommandResult preprocess(const std::string& options) {
     return run("megalith-preprocess " + kTokenizer + options);
   }
@@ -54,7 +54,7 @@ class PreprocessApp : public testing::Test {
   TempDir dir_;
 };
 
-// The commands of the PAI tutorial; only the executable is replaced. The goldens are Megatron's bytes.
+// Runs the commands of the PAI tutorial, with only the executable replaced. The goldens come from Megatron.
 TEST_F(PreprocessApp, RunsTheDocumentedPipeline) {
   const CommandResult result = run(R"(
 find text/ -type d | sed 's|text|mkdir -p datasets/text|' | sh
@@ -68,7 +68,7 @@ bash -c "megalith-preprocess --input {} \
 --append-eod \
 --workers 1 --chunk-size 1024")");
   EXPECT_EQ(result.code, 0) << result.all();
-  EXPECT_EQ(result.err, "");  // the log goes to stdout, as upstream's
+  EXPECT_EQ(result.err, "");  // the log goes to stdout, like upstream's log
   for (const char* name : {"AA/wiki_00", "AA/wiki_01", "AB/wiki_02"})
     expect_golden(name, concat("datasets/text/", name, "_text_document"));
 }
@@ -89,8 +89,8 @@ TEST_F(PreprocessApp, PrintsMegatronsLines) {
   }
 }
 
-// CodeParrot's command spells --vocab-file as --vocab, has another key, and more workers than there is work
-// for.
+// CodeParrot's command writes --vocab for --vocab-file, uses another key, and asks for more workers than
+// there is work for.
 TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
   write_file(dir_ / "code.json", "{\"content\":\"x = 1\\n\",\"repo\":\"r\"}\n");
   const CommandResult result =
@@ -104,8 +104,8 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
       << result.all();
 }
 
-// By the hash, merge and pretrain know whether datasets belong together. It depends on the tokenizer's
-// contents, not on its path.
+// The sidecar's hash of the tokenizer tells merge and pretrain whether datasets belong together. It must
+// depend on the tokenizer's contents, not on its path.
 TEST_F(PreprocessApp, NotesTheTokenizerBesideTheDataset) {
   const auto hash = [&](const std::string& command, const char* prefix) {
     EXPECT_EQ(run("megalith-preprocess --input text/AA/wiki_00 --tokenizer-type GPT2BPETokenizer " + command +
@@ -187,7 +187,7 @@ TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   EXPECT_EQ(files(), (std::vector<std::string>{"merges.txt", "text", "vocab.json", "x.bz2"}));
 }
 
-/// The used and the allowed bytes in "Memory: 1.50 GiB at most; limit 640.00 MiB (…".
+/// The two sizes in "Memory: 1.50 GiB at most; limit 640.00 MiB (…", in bytes: used and allowed.
 std::pair<double, double> memory_of(const std::string& err) {
   double used = 0, limit = 0;
   char used_unit = 0, limit_unit = 0;
@@ -201,7 +201,8 @@ std::pair<double, double> memory_of(const std::string& err) {
   return {bytes(used, used_unit), bytes(limit, limit_unit)};
 }
 
-// A text that is a single pretoken is handled in a worker or, if longer than 8 MiB, in the writer.
+// A text that is a single pretoken is handled by a worker or, if it is longer than 8 MiB, by the writer. The
+// limit must hold in both cases.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take memory of their own";
@@ -222,7 +223,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
     }
 }
 
-// The files of each key have separate buffers.
+// Each key's files have buffers of their own, which count towards the limit.
 TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers take memory of their own";
@@ -241,7 +242,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
   ASSERT_EQ(result.code, 0) << result.all();
   const auto [used, limit] = memory_of(result.all());
   EXPECT_NEAR(limit, (128 + 4 * (kKeys - 1)) * 0x1p20 + 2.0 * static_cast<double>(line.size() + 1),
-              0x1p20 / 100)  // up to the precision of the printed figures
+              0x1p20 / 100)  // the precision of the printed figures
       << result.all();
   EXPECT_LT(used, limit) << result.all();
 }

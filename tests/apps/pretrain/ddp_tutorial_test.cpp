@@ -1,4 +1,4 @@
-// Training as in the PyTorch DDP tutorial: text folders, epochs, steps counted from 0, its log.
+// Tests training as in the PyTorch DDP tutorial: text folders, epochs, steps counted from 0, and its log.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,7 @@ class DdpTutorial : public PretrainApp {
     }
     return out;
   }
-  /// Tokens of the training folder.
+  /// The number of tokens in the training folder.
   int64_t tokens() const {
     const auto tokenizer =
         make_tokenizer({.type = "HuggingFaceTokenizer", .vocab = "", .merges = "", .model = kTokenizer});
@@ -68,7 +68,7 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   ASSERT_GT(steps, 6);
   const std::vector<Json> train = lines("l.jsonl", "train");
   ASSERT_EQ(static_cast<int64_t>(train.size()), 2 * steps);
-  // With one rank the loss of a batch is the loss of its step.
+  // With one rank, the batch's loss is also the step's loss.
   const std::vector<std::string> batches =
       grep(log, "\\[GPU0\\] Epoch \\d+ \\(Batch \\d{6}\\): Train loss \\d+\\.\\d{3}$");
   ASSERT_EQ(batches.size(), train.size()) << log;
@@ -91,11 +91,11 @@ TEST_F(DdpTutorial, PrintsItsLines) {
                 static_cast<int>(2 * steps - 1));
   EXPECT_EQ(ends[1], last);
   EXPECT_FALSE(grep(log, "Generated Sample Text: ").empty());
-  EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines remain
+  EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines are logged, too
 }
 
-// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial logs the rate that
-// each step used, beginning with init.
+// The tutorial's learning rates: lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs. The
+// log must show the rate that each step used, beginning with init.
 TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   ASSERT_EQ(tutorial("--log-json l.jsonl").code, 0);
   const std::vector<Json> train = lines("l.jsonl", "train");
@@ -109,7 +109,7 @@ TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   }
 }
 
-// Each epoch's last line names a pair of files from which a run can resume.
+// An epoch's last line names a checkpoint, a pair of files. A run must be able to resume from it.
 TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
   const std::string line = "--ckpt-format pth --save checkpoint --save-freq 1000 ";
   const CommandResult whole = tutorial(line + "--log-json whole.jsonl");
@@ -132,7 +132,7 @@ TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
     EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
 }
 
-// With a rate of zero a step's loss shows which samples it used.
+// With a learning rate of almost zero, a step's loss shows which samples the step used.
 TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   const std::string still = "--lr 1e-30 --min-lr 0 --lr-warmup-init 0 --ckpt-format pth --save checkpoint ";
   const CommandResult whole = tutorial(still + "--save whole --log-json whole.jsonl");
@@ -154,7 +154,8 @@ TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
   EXPECT_EQ(after.back()["consumed_samples"].dump(), all.back()["consumed_samples"].dump());
 }
 
-// The command has no --load. Given again unchanged, it would start at step 0 and overwrite what it saved.
+// The command has no --load: if it were repeated unchanged, it would start at step 0 and overwrite what it
+// saved. The stopped run must say so.
 TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   const std::string line =
       kTutorial + "--num-epochs 10000 --ckpt-format pth --save checkpoint --log-json s.jsonl ";
@@ -173,17 +174,18 @@ TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), *parse_int(number) + 2);
 }
 
-// Every gradient exceeds the bound, yet the warm-up steps equal those of a run without a bound.
+// All gradients exceed the limit, but during the warm-up the steps must equal those of a run without
+// clipping.
 TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
   ASSERT_EQ(tutorial("--clip-grad 1e-3 --log-json clipped.jsonl").code, 0);
   ASSERT_EQ(tutorial("--clip-grad 0 --log-json free.jsonl").code, 0);
   const std::vector<Json> clipped = lines("clipped.jsonl", "train"), free = lines("free.jsonl", "train");
-  for (size_t i = 0; i < 5; ++i)  // the fifth step is the first that differs
+  for (size_t i = 0; i < 5; ++i)  // the loss of step 5 is the first to differ
     EXPECT_EQ(clipped[i]["loss"].dump(), free[i]["loss"].dump()) << i;
   EXPECT_NE(clipped[5]["loss"].dump(), free[5]["loss"].dump());
 }
 
-// Each rank prints its own loss; their mean is the step's loss, the same as on one rank.
+// Each rank logs its own loss. The mean must be the step's loss, as on a single rank.
 TEST_F(DdpTutorial, EveryRankSpeaks) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   ASSERT_EQ(tutorial("--log-json one.jsonl").code, 0);
@@ -200,7 +202,7 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
     }
     EXPECT_NEAR(sum / 2, one[2]["loss"].as_double(), 1e-3);
   };
-  // As the tutorial's spawn does: one rank for each device that CUDA would show.
+  // Starts one rank for each device that CUDA would show, as the tutorial's spawn does.
   const CommandResult threads = [&] {
     const Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
     return tutorial("--nproc gpu --log-json threads.jsonl");
@@ -216,7 +218,7 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
   check(processes.out, "p.jsonl");
 }
 
-// Two folders of equally many tokens: nothing but the ids tells them apart.
+// The two ranks' folders have the same number of tokens; only the ids differ.
 TEST_F(DdpTutorial, RefusesRanksWithOtherTexts) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   std::filesystem::copy(dir_ / "train", dir_ / "train0");

@@ -1,4 +1,4 @@
-// Training and generating as in MindFormers: run files, rank tables, run_distribute.sh.
+// Tests training and generating as in MindFormers: with run files, rank tables and run_distribute.sh.
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const std::string kShare = MEGALITH_SOURCE_DIR "/share/";
 
-/// A folder with a dataset, a copy of run_distribute.sh, and a run file equivalent to kModel.
+/// A folder with a dataset, a copy of run_distribute.sh, and a run file that means the same as kModel.
 class MindFormersApps : public PretrainApp {
  protected:
   MindFormersApps() {
@@ -63,7 +63,7 @@ TEST_F(MindFormersApps, TrainOnTwoRanksWithOneRanksLosses) {
   EXPECT_NE(run.out.find("start training for rank 1, device 1"), std::string::npos) << run.out;
 }
 
-// The two invocations are like two servers with a shared folder. Arguments after RANK_SIZE go to the program.
+// Runs the script twice, as on two servers with a shared folder. Arguments after RANK_SIZE go to the program.
 TEST_F(MindFormersApps, ShareAFolderBetweenTwoInvocations) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const CommandResult run = shell(
@@ -83,7 +83,7 @@ TEST_F(MindFormersApps, EndWithTheRankThatFails) {
   EXPECT_NE(run.err.find("nothing.idx"), std::string::npos) << run.err;
 }
 
-// max_device_memory is the most that a rank may use.
+// max_device_memory limits the memory of a rank.
 TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   const std::string yaml = file("run.yaml");
   const auto limited = [&](const std::string& max) {
@@ -101,8 +101,8 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   EXPECT_EQ(enough.code, 0) << enough.err;
 }
 
-// The file is like upstream's configs/gpt2/run_gpt2.yaml for one device. It is planned and trained on one
-// rank, and two ranks are refused.
+// The run file is for one device, like upstream's configs/gpt2/run_gpt2.yaml. Planning and training use one
+// rank; two ranks are refused.
 TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
   write_file(dir_ / "run.yaml",
              std::regex_replace(file("run.yaml"), std::regex("use_parallel: True"), "use_parallel: False"));
@@ -151,7 +151,7 @@ TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
   refused("table.json run.yaml 0,2 train 2", 64, "\"0,2\": wanted [A,B]");
   refused("table.json run.yaml [0,4] train 2", 64, "goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 4", 64, "table.json: holds 2 ranks, RANK_SIZE is 4");
-  // 08 is a decimal number, not an octal one.
+  // 08 is read as decimal, not octal.
   refused("table.json run.yaml [0,08] train 2", 64, "\"[0,08]\" goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 08", 64, "table.json: holds 2 ranks, RANK_SIZE is 8");
   refused("table.json run.yaml [0,2] evaluate 2", 64, "\"evaluate\" is not a mode");
@@ -179,7 +179,8 @@ TEST_F(MindFormersApps, Predict) {
   EXPECT_NE(rank_log(0).find(own.out), std::string::npos) << rank_log(0);
 }
 
-// The output of hccl_tools.py for devices 4 and 5 of 10.0.0.1 (its addresses come from the driver).
+// The expected output is that of hccl_tools.py for devices 4 and 5 of 10.0.0.1 (the addresses come from the
+// driver).
 TEST(RankTableApp, WritesWhatHcclToolsWrites) {
   const CommandResult result =
       run_command(app("rank-table") + " --device_num \"[4,6)\" --server_ip 10.0.0.1");
@@ -240,7 +241,8 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
   refused("", 64, "--device-num is missing");
 }
 
-// Each preset has a plan for devices with the memory that it states, and in the layout that it states.
+// For each preset there must be a plan for devices with the memory, and in the layout, that the preset
+// states.
 TEST(MindFormersPresets, ArePlanned) {
   const struct {
     const char* file;
@@ -264,7 +266,7 @@ TEST(MindFormersPresets, ArePlanned) {
   write_file(dir / "run.yaml", std::regex_replace(read_file(kShare + "mindformers/gpt2/run_gpt2_13b.yaml"),
                                                   std::regex("31GB"), "8GB"));
   const CommandResult small = run_command(app("autoplan") + " --config " + (dir / "run.yaml"));
-  EXPECT_EQ(small.code, 64) << small.out;  // max_device_memory is obeyed
+  EXPECT_EQ(small.code, 64) << small.out;  // max_device_memory was obeyed
   EXPECT_NE(small.err.find("(8.00 GB each"), std::string::npos) << small.err;
 }
 

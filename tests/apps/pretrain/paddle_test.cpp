@@ -1,4 +1,4 @@
-// PaddleNLP's run_pretrain.py: its command as printed, scaled down; only the executable is replaced.
+// Runs the printed command of PaddleNLP's run_pretrain.py, with smaller sizes and our executable.
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -25,7 +25,7 @@ class PaddleApp : public PretrainApp {
     for (const char* end : {".bin", ".idx"})
       fs::rename(dir_ / ("c" + std::string(end)), dir_ / ("data/c" + std::string(end)));
   }
-  /// A run of one rank, without the launcher's options.
+  /// Runs the command with one rank, without the launcher's options.
   CommandResult pretrain(const std::string& options) const { return run(kLine + options); }
   static std::vector<double> numbers(const std::string& log, const std::string& name) {
     std::vector<double> out;
@@ -42,8 +42,8 @@ class PaddleApp : public PretrainApp {
       "--eval_steps 3 --eval_iters 2 --do_train --do_eval --device cpu --threads 1 --log-style paddle ";
 };
 
-// The printed line has backslashes without a blank, per-rank logs, stage2, VisualDL and the model's weights.
-// Two ranks with one sample each have the losses of one rank with two samples.
+// The printed command has backslashes without a blank before them, per-rank logs, stage2, VisualDL and the
+// model's weights. Two ranks with one sample each must give the losses of one rank with two samples.
 TEST_F(PaddleApp, RunsThePrintedLine) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string script = std::regex_replace(R"(
@@ -97,8 +97,8 @@ PROGRAM \
   for (const char* rank : {"0", "1"})
     EXPECT_NE(file("output/llama_hybid_log/workerlog." + std::string(rank)).find("lm loss"),
               std::string::npos);
-  // The run starts from the model's own weights, so the first loss is not that of random weights,
-  // ln(vocabulary).
+  // The run starts from the model's own weights, so the first loss must differ from ln(vocabulary), the loss
+  // of random weights.
   const CommandResult one = pretrain(
       "--split 949,50,1 --fp16 --scale_loss 1024 --continue_training 1 --recompute 1 --output_dir one");
   ASSERT_EQ(one.code, 0) << one.err;
@@ -136,10 +136,10 @@ TEST_F(PaddleApp, ResumesFromItsOutputFolderUnlessToldToOverwriteIt) {
   EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
 }
 
-// The folder's checkpoints have PaddleNLP's names. Runs resume from those that are ours; about others the
-// user must decide.
+// The folder's checkpoints have PaddleNLP's names. A run resumes from checkpoints that we wrote; for any
+// others, the user must decide.
 TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
-  ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saved at steps 3 and 6
+  ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saves at steps 3 and 6
   fs::create_directories(dir_ / "out");
   fs::rename(dir_ / "whole/iter_0000003", dir_ / "out/checkpoint-3");
   fs::create_directories(dir_ / "out/checkpoint-20");  // left by a save that was killed
@@ -162,8 +162,8 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
 }
 
-// A run that only evaluates takes no training steps, whatever number of epochs the line gives. As with
-// --load, the sizes come from the checkpoint that PaddleNLP's names give.
+// With --use-checkpoint-args, a run takes its sizes from the checkpoint that PaddleNLP's options name, as
+// with --load. A run that only evaluates takes no training steps, whatever number of epochs is given.
 TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
   ASSERT_EQ(pretrain("--output_dir out").code, 0);
   const std::string sizeless =
@@ -203,11 +203,11 @@ TEST_F(PaddleApp, PrintsPaddlesLines) {
     EXPECT_NEAR(*parse_double(found[i][1].str()),
                 (train[2 * i]["loss"].as_double() + train[2 * i + 1]["loss"].as_double()) / 2, 1e-7);
   }
-  EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // steps 3 and 6, and at the end
+  EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // at steps 3 and 6, and at the end
 }
 
-// PaddleNLP counts its --eval_iters in batches of --per_device_eval_batch_size samples per rank; the same
-// samples give the same loss in either unit.
+// PaddleNLP counts --eval_iters in batches of --per_device_eval_batch_size samples per rank, we count in
+// steps. The same samples must give the same loss.
 TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
   const auto evaluated = [&](const std::string& options) {
     const CommandResult result = pretrain("--max_steps 3 --output_dir " + options);
@@ -215,8 +215,8 @@ TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
     const auto losses = numbers(result.out + result.err, "eval_loss: ");
     return std::pair(losses.empty() ? 0 : losses.front(), result.out + result.err);
   };
-  // A step takes 2 samples. 3 batches of 4 samples are 6 steps; 3 batches of 3 are 9 samples, rounded up to
-  // 10.
+  // A step takes 2 samples. So 3 batches of 4 samples are 6 steps, and 3 batches of 3 samples are 5 steps: 9
+  // samples, rounded up to 10.
   const auto plain = evaluated("a --eval_iters 6"),
              fours = evaluated("b --eval_iters 3 --per_device_eval_batch_size 4");
   EXPECT_EQ(fours.first, plain.first);
@@ -256,7 +256,7 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   refused("--input_dir data --save x --output_dir y", 64, "--output-dir y and --save mean the same");
 }
 
-// In an earlier version the first contradiction was the only complaint.
+// All contradictions must be reported at once. (An earlier version reported only the first.)
 TEST_F(PaddleApp, SaysAllThatIsWrongAtOnce) {
   for (const char* planned : {"", " --max-global-batch-size 8"}) {
     const CommandResult result = pretrain(

@@ -40,7 +40,7 @@ class PretrainApp : public testing::Test {
   std::vector<Json> lines(const std::string& name, const std::string& type) const {
     return log_lines(dir_ / name, type);
   }
-  /// The lines of a log that hold a loss, without the times.
+  /// The log's lines with a loss, without their times.
   static std::string losses(const std::string& log) {
     std::string out;
     for (const std::string& line : split(log, '\n'))

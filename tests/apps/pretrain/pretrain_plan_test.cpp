@@ -1,4 +1,5 @@
-// S000: one program plans and trains (--max-global-batch-size), or only plans.
+// Tests planning inside megalith-pretrain (--max-global-batch-size; command S000): the program plans and then
+// trains, or only plans.
 #include <regex>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ constexpr const char* kGpt22b =
     "--min-lr 2.0e-4 --vocab-file /mnt/data/gpt2-vocab.json --merge-file /mnt/data/gpt2-merges.txt "
     "--data-path /mnt/data/enwiki --log-interval 10 --max-global-batch-size 32";
 
-// The command needs no launcher, data, tokenizer or devices. It prints the planner's answer and nothing else
-// on stdout.
+// For ranks elsewhere, the program prints the planner's answer to stdout and nothing else. It needs no
+// launcher, data, tokenizer or devices.
 TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   const CommandResult planned = run_command(app("pretrain") + " " + kGpt22b);
   const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
@@ -34,7 +35,7 @@ TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   EXPECT_NE(planned.out.find("--tensor-model-parallel-size "), std::string::npos) << planned.out;
 }
 
-// Every container of DLC sets these variables, and the other server never connects.
+// Every DLC container sets these variables. The program must only plan: the other server would never connect.
 TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
   const std::string container = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=23456 timeout 60 ";
   const CommandResult planned = run_command(container + app("pretrain") + " " + kGpt22b);
@@ -43,7 +44,7 @@ TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
   EXPECT_EQ(planned.out, asked.out);
 }
 
-/// "--num-layers 48 …" as a config file.
+/// Converts options like "--num-layers 48 …" into a config file.
 std::string as_file(const std::string& options) {
   return std::regex_replace(options, std::regex("--([a-z-]+) (\\S+) ?"), "$1: $2\n");
 }
@@ -76,7 +77,7 @@ TEST(PretrainPlan, RefusesDlcsOtherModels) {
 
 class PretrainPlanApp : public PretrainApp {
  protected:
-  /// The fixture's model without batch sizes.
+  /// The fixture's model, with the batch sizes left to the planner.
   std::string open() const {
     return std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
            "--task-type llmacc.megatron.GPT --max-global-batch-size 8 ";
@@ -89,8 +90,8 @@ class PretrainPlanApp : public PretrainApp {
   std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
 };
 
-// The planner alone would choose bf16; a run computes in the precision of its options, whatever device it is
-// planned for.
+// Without bf16, a plan for ranks elsewhere is refused, since a GPU's plan is in 16 bits. A run that trains
+// here uses the precision of its options, whatever device it is planned for.
 TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   const CommandResult asked = run_command(app("pretrain") + " " + kGpt22b + " --no-bf16");
   EXPECT_EQ(asked.code, 64) << asked.all();
@@ -99,7 +100,7 @@ TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
   EXPECT_EQ(trained.code, 0) << trained.all();
 }
 
-// The run does what it logs: with the logged flags given by hand, training is the same.
+// A run trains as it logs: a run that is given the logged flags by hand has the same losses.
 TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   for (const char* ranks : {"", "--nproc 2 "}) {
     std::filesystem::remove(dir_ / "planned.jsonl");
@@ -135,7 +136,7 @@ TEST_F(PretrainPlanApp, PlansTheSameHoweverAnOptionIsGiven) {
   EXPECT_EQ(plan(file.out), plan(words.out));
 }
 
-// A run ignores how Megatron computes attention; its plan for a GPU depends on it.
+// Training ignores Megatron's options for how attention is computed, but a plan for a GPU depends on them.
 TEST_F(PretrainPlanApp, PlansWithOptionsThatTheRunIgnores) {
   const auto refused = [this](const std::string& options, const std::string& part) {
     const CommandResult result = run(open() + "--gpu h100 --bf16 " + options);
@@ -152,7 +153,7 @@ TEST_F(PretrainPlanApp, PlansWithOptionsThatTheRunIgnores) {
   EXPECT_EQ(train("--attention-backend fast").code, 0) << "has no meaning without a plan";
 }
 
-// The sizes that a checkpoint gives a run are the planner's, too.
+// If the run takes its sizes from a checkpoint, the planner must use them, too.
 TEST_F(PretrainPlanApp, PlansTheModelOfACheckpoint) {
   ASSERT_EQ(train("--save saved --swiglu --ffn-hidden-size 32 --train-iters 20").code, 0);
   const std::string without_model =
@@ -167,7 +168,7 @@ TEST_F(PretrainPlanApp, PlansTheModelOfACheckpoint) {
   EXPECT_EQ(decided(result.out), decided(given.out));
 }
 
-// The planner uses options that the run has read and reported on; it does not report on them again.
+// A message about the options that the run and the planner both read must appear only once.
 TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
   const auto times = [](const std::string& log, const std::string& part) {
     size_t count = 0;
@@ -196,7 +197,7 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
   ASSERT_EQ(data.code, 0) << data.all();
   EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;
-  // PaddleNLP's degree sets the number of data ranks, which is then fixed.
+  // PaddleNLP's degree fixes the number of data-parallel ranks.
   const CommandResult degree = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 2");
   ASSERT_EQ(degree.code, 0) << degree.all();
   EXPECT_NE(degree.out.find(" on each of 2 data-parallel ranks"), std::string::npos) << degree.out;
@@ -209,7 +210,8 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
 }
 
-// Without a precision option the planner alone assumes 16 bits for a given device; the run uses 32.
+// Without a precision option, the planner by itself would assume 16 bits for a named device. A run trains in
+// 32 bits, so its plan must, too.
 TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
   const auto memory = [&](const std::string& options) {
     const CommandResult result = run(open() + "--gpu A100-SXM-80GB " + options);
@@ -223,7 +225,7 @@ TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
   EXPECT_NE(single, half);
 }
 
-// Rank 0 plans and tells the others: plans made from each rank's own measurements could differ.
+// Only rank 0 plans and sends the plan to the others: plans from each rank's own measurements could differ.
 TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   const std::string port = std::to_string(test::free_port());

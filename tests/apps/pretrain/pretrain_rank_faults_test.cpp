@@ -1,5 +1,5 @@
-// What happens to a run of two processes when one is killed, stopped or told to end, or when the loss stops
-// being finite (docs/reliability.md: R1, R2, R5, R6, R7).
+// Tests a run of two processes of which one is killed, stopped or told to end, and a run whose loss becomes
+// infinite or NaN (docs/reliability.md: R1, R2, R5, R6, R7).
 #include <filesystem>
 #include <random>
 #include <regex>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 class PretrainRankFaults : public PretrainRanks {
  protected:
-  /// Both ranks share the optimizer's state, so both write.
+  /// Each rank has a part of the optimizer's state, so both ranks write.
   const std::string kSaving = "--use-distributed-optimizer --eval-iters 0 --save-interval 1 --keep-last 2 ";
 
   static std::string environment() {
@@ -29,17 +29,19 @@ class PretrainRankFaults : public PretrainRanks {
   }
 
   struct Ends {
-    int first = 0, second = 0;  // exit codes of rank 0 and rank 1; 137: killed
+    int first = 0, second = 0;  // exit codes of ranks 0 and 1; 137: killed
     double seconds = 0;         // from the end of `meanwhile` to the last exit
   };
-  /// Starts two ranks; `meanwhile`, a script, may use $p0 and $p1. Their output is in log.0 and log.1.
+  /// Starts two ranks, whose output goes to log.0 and log.1. `meanwhile` is a script that may use the ranks'
+  /// process ids, $p0 and $p1.
   Ends run_both(const std::string& options, const std::string& meanwhile) const {
     std::string script = "cd " + dir_.path().string() + "\n";
     const std::string command = "env " + environment() + " " + app("pretrain") + " " + kModel + options;
     for (const char* rank : {"0", "1"})
       script += concat("timeout -k 1 100 ", std::regex_replace(command, std::regex("%r"), rank), " > log.",
                        rank, " 2>&1 & t", rank, "=$!\n");
-    // p0 and p1 are the ranks themselves: the children of timeout, which are children of env.
+    // $p0 and $p1 are the ranks themselves: children of `timeout`, in which env has been replaced by the
+    // program.
     for (const char* rank : {"0", "1"})
       script += concat("until p", rank, "=$(pgrep -P $t", rank, ") || ! kill -0 $t", rank,
                        "; do sleep 0.005; done\n");
@@ -54,15 +56,15 @@ class PretrainRankFaults : public PretrainRanks {
     return ends;
   }
 
-  /// Kills one of the two ranks at random times, `kills` times, and restarts them.
+  /// Kills one of the two ranks at a random time and restarts both, `kills` times.
   void expect_same_end_after(int kills);
 
-  /// A script that waits until both ranks train.
+  /// A script that waits until the log shows a step, so that both ranks train, or until rank 0 has ended.
   static std::string until_trained(const std::string& log) {
     return concat("until grep -q '\"train\"' ", log, " 2>/dev/null || ! kill -0 $p0; do sleep 0.02; done\n");
   }
 
-  /// Compares every file of the last checkpoint except those that name folders.
+  /// Compares all files of the last checkpoint except those that contain folder names.
   void expect_same_checkpoint(const std::string& a, const std::string& b) const {
     const std::string left = *latest_checkpoint(dir_ / a), right = *latest_checkpoint(dir_ / b);
     EXPECT_EQ(fs::path(left).filename(), fs::path(right).filename());
@@ -78,8 +80,8 @@ class PretrainRankFaults : public PretrainRanks {
   }
 };
 
-// R1, R2: kill -9 at random times. Each restart resumes from a complete checkpoint; the losses of all steps
-// and the last checkpoint equal those of the undisturbed run, bit for bit.
+// R1, R2: kill -9 at random times. Each restart must resume from a complete checkpoint. The losses of all
+// steps and the last checkpoint must equal those of an undisturbed run, bit for bit.
 TEST_F(PretrainRankFaults, AreKilledAtRandomTimesAndComeToTheSameEnd) {
   expect_same_end_after(10);
 }
@@ -124,7 +126,7 @@ void PretrainRankFaults::expect_same_end_after(int kills) {
   EXPECT_GT(reached.size(), 2U) << "the kills came before any save";
 }
 
-// R5: one rank receives the signal, all save, and the resumed run ends like the undisturbed one.
+// R5: one rank receives the signal, and all ranks save. The resumed run must end like an undisturbed one.
 TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
   const std::string steps = kSaving + "--train-iters 400 --save-interval 400 ";
   ASSERT_EQ(start(environment(), steps + "--save whole --load whole"), 0) << file("log.0") << file("log.1");
@@ -137,7 +139,7 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
     const Ends ends = run_both(options, concat(until_trained("s.jsonl"), "sleep ", seconds, "; kill -",
                                                signal, stopped == 0 ? " $p1" : " $p0"));
     EXPECT_EQ(ends.first, ends.second);
-    if (ends.first == 0) break;  // the run had already finished
+    if (ends.first == 0) break;  // the run ended before the signal
     EXPECT_EQ(ends.first, 75) << file("log.0") << file("log.1");
     EXPECT_NE(file("log.0").find(concat("stopped by SIG", signal, "; saved")), std::string::npos)
         << file("log.0");
@@ -148,8 +150,8 @@ TEST_F(PretrainRankFaults, AreToldToEndAndComeToTheSameEnd) {
   expect_same_checkpoint("whole", "s");
 }
 
-// R6 promises the timeout plus five seconds. A process that ends is noticed at once, and one that is stopped
-// is noticed after the timeout. The message names the rank that was waited for, the call and the group.
+// R6 allows the timeout plus five seconds. A rank that was killed is noticed at once, one that was stopped
+// after the timeout. The message must name the rank that was waited for, the call and the group.
 TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
   constexpr int kTimeout = 3;
   const std::string options =
@@ -157,7 +159,7 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
              "--distributed-timeout-seconds-after-init ", kTimeout);
   for (const std::string signal : {"KILL", "STOP"}) {
     fs::remove(dir_ / "s.jsonl");
-    // A stopped process cannot end by itself.
+    // The script kills the stopped process, which cannot end by itself.
     const Ends ends =
         run_both(options, concat(until_trained("s.jsonl"), "kill -", signal, " $p1\n",
                                  signal == "STOP" ? "stopped=$(date +%s.%N); wait $t0; a0=$?; "
@@ -203,7 +205,7 @@ TEST_F(PretrainRankFaults, KeepTheLastCheckpoints) {
             (std::set<std::string>{"iter_0000019", "iter_0000020", "latest_checkpointed_iteration.txt"}));
 }
 
-// The ranks' paths may differ but must lead to the same folder.
+// The ranks may name the folder by different paths, but it must be the same folder.
 TEST_F(PretrainRankFaults, SaveOnlyWhereAllSeeIt) {
   fs::create_directory(dir_ / "shared");
   fs::create_directory_symlink("shared", dir_ / "0");

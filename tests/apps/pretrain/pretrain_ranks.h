@@ -12,15 +12,15 @@
 
 namespace megalith::test {
 
-/// Starts runs of two ranks. In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
+/// Starts runs of two ranks. In environments and options, %r stands for the rank: "RANK=%r WORLD_SIZE=2".
 class PretrainRanks : public PretrainApp {
  protected:
   void SetUp() override {
     if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
   }
 
-  /// Starts two ranks in a launcher's environment. Their output is in log.0 and log.1; returns the worse exit
-  /// code.
+  /// Starts two ranks in the environment that a launcher gives them. Their output goes to log.0 and log.1.
+  /// Returns the higher exit code.
   int start(const std::string& environment, const std::string& options) const {
     return start_model(kModel, environment, options);
   }
@@ -34,7 +34,7 @@ class PretrainRanks : public PretrainApp {
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
   }
 
-  /// The losses that every launcher's test must reproduce.
+  /// The losses of a run with one rank, which every launcher must reproduce.
   std::string one_rank() const {
     const CommandResult result = train("");
     EXPECT_EQ(result.code, 0) << result.all();
@@ -44,7 +44,7 @@ class PretrainRanks : public PretrainApp {
   void expect_one_rank(const std::string& environment) const {
     EXPECT_EQ(start(environment, ""), 0) << file("log.0") << file("log.1");
     EXPECT_EQ(losses(file("log.0")), one_rank()) << file("log.0");
-    EXPECT_EQ(file("log.1"), "");  // one rank logs for all
+    EXPECT_EQ(file("log.1"), "");  // only rank 0 logs
   }
 };
 

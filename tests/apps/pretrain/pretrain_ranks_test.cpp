@@ -1,4 +1,4 @@
-// Ranks that are processes, as each launcher starts them.
+// Tests ranks that are processes, started as each launcher starts them.
 #include "tests/apps/pretrain/pretrain_ranks.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ TEST_F(PretrainRanks, OfARankTableGiveOneRanksLosses) {
                   std::to_string(free_port()));
 }
 
-// Threads and processes give the same bits in every layout, and one trace covers them all.
+// Threads and processes must give the same bits in every layout. One trace covers all ranks.
 TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
   for (const std::string cut :
        {"--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2",
@@ -87,7 +87,7 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
   EXPECT_EQ(losses(file("logs/workerlog.0")), losses(result.all()));
   EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.all()));  // rank 1's lines, for the same steps
   ASSERT_EQ(train("--gpus 0 --train-iters 5").code, 0);
-  EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
+  EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // the folder that Paddle's launcher uses
 }
 
 // Messages about the command line itself appear once, not once for each rank.
@@ -136,7 +136,7 @@ TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
     EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
 }
 
-// A file's path may differ between machines; its contents may not.
+// The ranks may name the data by different paths, but the contents must be the same.
 TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (const char* name : {"r0", "r1"})
     for (const char* ending : {".bin", ".idx"})
@@ -149,7 +149,7 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   };
   EXPECT_EQ(run_with("--log-json figures.%r --data-cache-path cache%r"), 0) << file("log.0") << file("log.1");
   EXPECT_EQ(losses(file("log.0")), one_rank());
-  std::string ids = read_file(dir_ / "r1.bin");  // of the same size, under the same .idx
+  std::string ids = read_file(dir_ / "r1.bin");  // changed ids, same size and index
   std::swap_ranges(ids.begin(), ids.begin() + 8, ids.end() - 8);
   write_file(dir_ / "r1.bin", ids);
   const int altered = run_with("");
@@ -162,7 +162,8 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (int document = 0; document < 30; ++document)
     other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
   other.finish();
-  // Both ranks detect it. A rank that first learns that the other one has ended exits with 75.
+  // Both ranks detect the difference and exit with 65, unless one first learns that the other has ended: it
+  // exits with 75.
   const int code = run_with("");
   EXPECT_TRUE(code == 65 || code == 75) << code;
   const std::string logs = file("log.0") + file("log.1");
@@ -188,8 +189,8 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
       << file("log.0");
 }
 
-// A terminal sends SIGINT to the command and to its ranks, which must not mistake the signal that the command
-// passes on for a second one.
+// Ctrl-C sends SIGINT to the command and to its ranks, and the command also passes it on. A rank must not
+// count that as a second Ctrl-C.
 TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
   const CommandResult result =
       run_command("cd " + dir_.path().string() + "\nsetsid " + app("pretrain") + " " + kModel +
@@ -201,7 +202,7 @@ TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
   EXPECT_NE(file("err").find("; saved; run the same command to resume"), std::string::npos) << file("err");
 }
 
-// A rank that fails ends all ranks at once, and the message names it.
+// A rank that fails must end all ranks at once, with a message that names it.
 TEST_F(PretrainRanks, EndWithTheOneThatFails) {
   const std::filesystem::path folder = dir_.path();
   for (const char* rank : {"0", "1"}) std::filesystem::create_directory(folder / rank);
@@ -215,7 +216,7 @@ TEST_F(PretrainRanks, EndWithTheOneThatFails) {
   EXPECT_NE(file("log.0").find("c.idx"), std::string::npos) << file("log.0");
 }
 
-// R6 promises the timeout plus five seconds; a closed connection is noticed at once.
+// R6 allows the timeout plus five seconds; a closed connection must be noticed at once.
 TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
   const std::string port = std::to_string(free_port());
   const std::string options = kModel + "--train-iters 100000 --eval-iters 0 --log-json s.jsonl ";
@@ -229,7 +230,7 @@ TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
   EXPECT_NE(file("log.0").find("rank 1 on "), std::string::npos) << file("log.0");
 }
 
-// Wrong launcher settings are detected before waiting for any rank.
+// Wrong launcher settings must be detected without waiting for any rank.
 TEST_F(PretrainApp, KnowsBeforeTheRendezvousWhatIsWrong) {
   const auto refused = [&](const std::string& environment, const std::string& options,
                            const std::string& part) {

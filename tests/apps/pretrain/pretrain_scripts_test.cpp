@@ -1,5 +1,5 @@
-// Megatron-LM's own example scripts and the CodeParrot tutorial's training command, unchanged except for the
-// sizes.
+// Runs Megatron-LM's own example scripts and the CodeParrot tutorial's training command. Only sizes are
+// changed.
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -21,8 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a corpus, the fixtures' GPT-2 tokenizer and the dataset that they give, in which scripts
-/// run.
+/// A folder in which scripts run, with a corpus, the fixtures' GPT-2 tokenizer, and the corpus's dataset.
 class PretrainScripts : public testing::Test {
  protected:
   PretrainScripts() {
@@ -44,7 +43,7 @@ class PretrainScripts : public testing::Test {
     return run_command(concat("cd ", dir_.path().string(), " && export OMP_NUM_THREADS=1 PATH=",
                               fs::path(app("pretrain")).parent_path().string(), ":$PATH && bash script.sh"));
   }
-  /// The losses and the skipped steps of --log-json.
+  /// From a --log-json file: the losses, and which steps were skipped.
   struct Curve {
     std::vector<double> losses;
     std::vector<int64_t> skipped;
@@ -60,8 +59,8 @@ class PretrainScripts : public testing::Test {
   TempDir dir_;
 };
 
-// The tutorial's variables and command with our executable. Sizes and steps are smaller, and --log-json is
-// added to read the losses.
+// The tutorial's variables and training command with our executable. Sizes and numbers of steps are smaller,
+// and --log-json is added so that the test can read the losses.
 constexpr const char* kCodeParrot = R"(
 GPUS_PER_NODE=8
 MASTER_ADDR=localhost
@@ -112,13 +111,13 @@ std::string code_parrot(const std::string& ranks, const std::string& more) {
   return std::regex_replace(text, std::regex("=PORT"), concat("=", free_port())) + more + "\n";
 }
 
-// fp16 on 8 ranks: the first steps overflow under Megatron's initial loss scale, on all ranks alike. After
-// that the losses equal those of one rank up to fp16's rounding (2^-11 for a sum of activations that rounds
-// to the neighbouring value).
+// Trains in fp16 on 8 ranks. With Megatron's initial loss scale the first steps overflow on all ranks alike.
+// After that, the losses must equal those of one rank up to fp16's rounding (2^-11 if a sum of activations
+// rounds to the neighbouring value).
 TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   constexpr double kFp16Rounding = 2e-3;
-  // The ranks are processes, as the tutorial's launcher starts them, or threads in a build that cannot
-  // connect processes.
+  // The ranks are processes, as with the tutorial's launcher. In a build that cannot connect processes, they
+  // are threads.
   const std::string ranks = has_process_comm() ? "$$DISTRIBUTED_ARGS" : "--nproc_per_node $$GPUS_PER_NODE";
   const CommandResult eight = run(code_parrot(ranks, "--ckpt-format torch --log-json eight.jsonl"));
   ASSERT_EQ(eight.code, 0) << eight.all();
@@ -139,7 +138,7 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   for (size_t i = 0; i < many.losses.size(); ++i)
     EXPECT_NEAR(many.losses[i] / single.losses[i], 1, kFp16Rounding) << i;
 
-  // Converts the model as the tutorial does, then generates text from the resulting folder.
+  // Converts the model as the tutorial does, then generates text from the result.
   const std::string folder = "experiments/codeparrot-small/iter_0000030/mp_rank_00";
   const CommandResult converted = run("megalith-convert " + folder + "/model_optim_rng.pt");
   ASSERT_EQ(converted.code, 0) << converted.all();
@@ -149,7 +148,7 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   EXPECT_EQ(text.code, 0) << text.all();
 }
 
-// examples/gpt3/train_gpt3_175b_distributed.sh, scaled down; also with a batch that grows and --train-iters.
+// Runs examples/gpt3/train_gpt3_175b_distributed.sh with smaller sizes, a growing batch and --train-iters.
 TEST_F(PretrainScripts, OfGpt3Start) {
   const CommandResult result = run(R"(
 megalith-pretrain --nproc 8 \
@@ -168,8 +167,8 @@ megalith-pretrain --nproc 8 \
         << batch;
 }
 
-// examples/llama/train_llama3_8b_h100_fp8.sh, scaled down: everything in it that is not supported is named at
-// once; then the rest trains, on mock data.
+// Runs examples/llama/train_llama3_8b_h100_fp8.sh with smaller sizes. One error must name everything in it
+// that is not supported; without that, it must train on mock data.
 TEST_F(PretrainScripts, OfLlama3NameAllThatIsNotHereAndStartWithoutIt) {
   const std::string rest = R"(
 megalith-pretrain --nproc 2 --use-mcore-models --num-layers 2 --hidden-size 64 --ffn-hidden-size 128 \

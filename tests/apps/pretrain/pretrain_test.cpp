@@ -24,8 +24,8 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   EXPECT_NE(resumed.all().find("at iteration 10"), std::string::npos) << resumed.all();
   EXPECT_EQ(file("parts/latest_checkpointed_iteration.txt"), file("whole/latest_checkpointed_iteration.txt"));
 
-  // Parameters, moments and state are equal byte for byte; only args.json (and so index.json) differ, by the
-  // folders' names.
+  // Compares parameters, moments and state byte for byte. Only args.json, and therefore index.json, may
+  // differ, since they contain folder names.
   int compared = 0;
   for (const auto& entry : fs::recursive_directory_iterator(dir_.path() / "whole/iter_0000020")) {
     const std::string name = entry.path().filename();
@@ -35,7 +35,7 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   }
   EXPECT_GE(compared, 2);
 
-  // Every figure of every step and evaluation is equal.
+  // All figures of all steps and evaluations must be equal.
   for (const char* type : {"train", "valid", "test"}) {
     const std::vector<Json> a = lines("whole.jsonl", type), b = lines("parts.jsonl", type);
     ASSERT_EQ(a.size(), b.size()) << type;
@@ -49,7 +49,8 @@ TEST_F(PretrainApp, ResumesBitForBit) {
   EXPECT_EQ(lines("parts.jsonl", "train").size(), 20U);
 }
 
-// As with upstream, `| tee train.log` and `> log` capture the log, and warnings stay on the terminal.
+// The log goes to stdout, like upstream's log, so that `| tee train.log` and `> log` capture it. Warnings
+// stay on the terminal.
 TEST_F(PretrainApp, WritesItsLogToStdoutInMegatronsWordsAndWarningsToStderr) {
   const CommandResult result = train("--split 9,1,0");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -75,12 +76,13 @@ TEST_F(PretrainApp, TakesADataPathForEachPart) {
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_EQ(result.err, "warning: no test data are given: that evaluation is left out\n");
   EXPECT_EQ(lines("own.jsonl", "valid").size(), 3U);
-  // All documents of c are training data, so there are as many samples as with --split 1,0,0.
+  // If all documents of c are training data, the samples must be those of --split 1,0,0.
   ASSERT_EQ(train("--split 1,0,0 --eval-iters 0 --log-json whole.jsonl").code, 0);
   EXPECT_EQ(lines("own.jsonl", "train")[19]["loss"].dump(), lines("whole.jsonl", "train")[19]["loss"].dump());
 }
 
-// With 40 documents, "969,30,1" leaves none for the test set, which is then None in Megatron.
+// For 40 documents, "969,30,1" gives none to the test set. Megatron's test set would be None; here it is left
+// out with a warning.
 TEST_F(PretrainApp, TrainsWhereASplitRoundsToNoDocument) {
   const CommandResult result = train("--split 969,30,1");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -100,7 +102,7 @@ TEST_F(PretrainApp, TrainsOnMockDataAndKeepsItsLog) {
   EXPECT_TRUE(std::regex_search(kept, std::regex("^20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d "))) << kept;
   EXPECT_NE(kept.find("] iteration       20/      20 |"), std::string::npos) << kept;
   ASSERT_EQ(run(model + "--log-file kept.log --bf16").code, 0);
-  EXPECT_GT(file("kept.log").size(), kept.size() * 3 / 2);  // the log was appended
+  EXPECT_GT(file("kept.log").size(), kept.size() * 3 / 2);  // the second run appended to the log
 }
 
 TEST_F(PretrainApp, EvaluatesWithoutTraining) {
@@ -125,7 +127,7 @@ TEST_F(PretrainApp, EvaluatesWithoutTraining) {
   EXPECT_EQ(tested(epochs.out), tested(result.out));
 }
 
-// A reader that exits, or a full disk, does not end a run.
+// If stdout fails, because the disk is full or the reader is gone, the run must go on.
 TEST_F(PretrainApp, ContinuesWhereItsLogCannotBeWritten) {
   const CommandResult result = run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " +
                                            kModel + "--save s > /dev/full");
@@ -179,8 +181,8 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--fp16 --device cuda", "--fp16 and --device cuda contradict each other", ErrorKind::kUsage);
   refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);
   refused("--data-path nothing", "nothing.idx", ErrorKind::kNoInput);
-  refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 contains no multiple of 64
-  refused("--vocab-size 40", "document", ErrorKind::kData);     // R16
+  refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 is below 64, its unit
+  refused("--vocab-size 40", "document", ErrorKind::kData);     // R16 of docs/reliability.md
   refused("--load none --exit-on-missing-checkpoint", "holds no checkpoint", ErrorKind::kNoInput);
   EXPECT_FALSE(fs::exists(dir_ / "none"));
 }

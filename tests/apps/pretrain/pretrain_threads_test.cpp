@@ -1,4 +1,4 @@
-// megalith-pretrain with several ranks as threads of one process.
+// Tests megalith-pretrain with several ranks, which are threads of one process.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -25,7 +25,7 @@ class PretrainThreads : public PretrainApp {
   }
 };
 
-// docs/training.md: --dry-run shows what would be done, and does nothing.
+// --dry-run shows what a run would do, and does nothing (docs/training.md).
 TEST_F(PretrainThreads, ShowARunWithoutRunningIt) {
   const CommandResult result =
       train("--nproc 4 --pipeline-model-parallel-size 2 --micro-batch-size 1 --save s --dry-run");
@@ -61,7 +61,7 @@ TEST_F(PretrainThreads, SayWhoseStagesTookLongest) {
   EXPECT_EQ(lines, 4u) << result.out;
 }
 
-// The command is that of docs/training.md, "Many ranks".
+// Runs the command of docs/training.md, "Many ranks".
 TEST_F(PretrainThreads, TrainAsOneDoes) {
   ASSERT_EQ(train("--log-json one.jsonl").code, 0);
   const CommandResult two = train("--nproc 2 --log-json two.jsonl");
@@ -84,7 +84,7 @@ TEST_F(PretrainThreads, TrainAsOneDoes) {
   EXPECT_EQ(count, 1U) << eight.all();
 }
 
-// Each thread keeps a log of its own, as the processes of a launcher do.
+// Each thread keeps its own log, as each process of a launcher does.
 TEST_F(PretrainThreads, KeepALogEach) {
   const CommandResult result = train("--nproc 2 --log-dir logs");
   ASSERT_EQ(result.code, 0) << result.err;
