@@ -65,7 +65,6 @@ void measure_all(Communicator& world, const char* ranks) {
 }
 
 // ---- processes: rank 0 is this one; the others send it their addresses and receive those of all
-// ----------------------------------------------------------------------------------------------------------
 
 constexpr size_t kFrame = 65536;
 using Frame = std::array<char, kFrame>;

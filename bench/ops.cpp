@@ -176,7 +176,7 @@ void loss(Bench& bench, const std::string& what, DType t, const Model& m) {
 }
 
 void optimizer(Bench& bench, const std::string& what, DType t, const Model& m) {
-  const Shape flat{12 * m.h * m.h * 4};  // four layers
+  const Shape flat{12 * m.h * m.h * 4};  // as many parameters as four layers have
   const View p = bench.tensor(DType::kF32, flat), g = bench.tensor(DType::kF32, flat);
   const View first = bench.tensor(DType::kF32, flat), second = bench.tensor(DType::kF32, flat, 1);
   const View scalars = bench.tensor(DType::kF64, {StepScalar::kCount}, 0.5);
@@ -196,7 +196,8 @@ void optimizer(Bench& bench, const std::string& what, DType t, const Model& m) {
   bench.release();
 }
 
-/// One token at a time: every weight is read once for one row.
+/// Ops of generation, which read all weights for only 1 to 8 rows: the head's product, and attention of one
+/// new position over a full cache.
 void generation(Bench& bench, const std::string& what, DType t, const Model& m) {
   for (const int64_t n : {1, 2, 4, 8}) {
     const View x = bench.tensor(t, {n, m.h}), w = bench.tensor(t, {m.v, m.h}), y = bench.tensor(t, {n, m.v});

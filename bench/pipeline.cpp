@@ -25,7 +25,8 @@ namespace {
 
 constexpr int kTurns = 7;
 
-/// One id for four bytes, about GPT-2's ratio on English, without looking at the text.
+/// Writes one id for every four bytes, which is about GPT-2's ratio on English, and does not look at the
+/// text.
 class FourBytesTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return 50257; }

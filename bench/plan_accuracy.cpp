@@ -3,8 +3,8 @@
 // Predicts the step time and the memory of every run in a table and, where the table has measurements, prints
 // the errors. Predictions do not depend on any measurement. `fullness` in the predictions is the memory that
 // a device needs, as a share of what it has. --list prints the coefficients. With --coefficients-by-class, a
-// row of class C is predicted with FOLDER/C.txt if that exists: tools/plan_fit fitted these coefficients to
-// all other classes.
+// row of class C is predicted with FOLDER/C.txt if that file exists; tools/plan_fit has fitted these
+// coefficients to the rows of all other classes.
 //
 // A row that cannot be priced, due to its device or a missing or invalid size, gets an empty line in the
 // predictions; stderr names an unknown device.
@@ -104,7 +104,7 @@ Accelerator device(const Record& r) {
                                  {"B200-SXM", "B200"}})
     if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
   Accelerator out = find_accelerator(gpu);
-  // Assumed for A100s and A800s if the source does not say: 400 Gbit/s for eight devices.
+  // Assumed for A100s and A800s if the source gives no network speed: 400 Gbit/s for eight devices.
   constexpr double kRentedA100 = 50e9 / 8;
   if (out.name.starts_with("A100") || out.name.starts_with("A800")) out.network_bandwidth = kRentedA100;
   if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
@@ -126,7 +126,7 @@ Schedule schedule(const std::string& features) {
   return Schedule::kOneForwardOneBackward;
 }
 
-/// What each code base does. docs/planner.md says what of this was read in sources and what is assumed.
+/// How the row's code base trains. docs/planner.md says what of this was read in sources and what is assumed.
 Software software(const Record& r) {
   const std::string &framework = text(r, "framework"), &kernel = text(r, "attn_kernel"),
                     &features = text(r, "features");
@@ -137,13 +137,13 @@ Software software(const Record& r) {
   s.overlap_tensor = has(features, "async_tp");
   s.fused_cross_entropy = has(features, "ce_fusion");
   s.adam_8bit = has(features, "adam_8bit");
-  // Megatron-Bridge's recipes overlap the exchange if the micro-batch is 1 and the pipeline is interleaved,
-  // which overlapping requires.
+  // Megatron-Bridge's recipes overlap the exchange if the micro-batch is 1 and the pipeline is interleaved.
+  // (Overlapping requires an interleaved pipeline.)
   s.overlap_exchange =
       has(features, "a2a_overlap") ||
       (framework == "Megatron-Bridge" && whole(r, "vpp", 1) > 1 && whole(r, "micro_batch") == 1);
   const bool bf16 = text(r, "precision") == "bf16";
-  if (has(framework, "DeepSpeed")) {  // overlaps no communication; bf16 gradients are also summed in fp32
+  if (has(framework, "DeepSpeed")) {  // overlaps no communication; sums bf16 gradients also in fp32
     s.gradient_bytes = bf16 ? 6 : 2;
     s.reduced_bytes = bf16 ? 4 : 2;
     s.fused_gradients = false;
@@ -151,7 +151,7 @@ Software software(const Record& r) {
     s.bucket_bytes = 2e9;  // two buffers of 5e8 elements
     s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
   } else if (framework ==
-             "AA-Scaling") {  // PyTorch's operators; gradients are summed whole, in fp32, 5e8 at a time
+             "AA-Scaling") {  // uses PyTorch's operators; sums gradients whole, in fp32, 5e8 at a time
     s.gradient_bytes = 2;
     s.reduced_bytes = 4;
     s.bucket_bytes = 3e9;
@@ -162,14 +162,14 @@ Software software(const Record& r) {
     s.fused_norm = has(kernel, "RMS");
     s.fused_rope = s.fused_activation = false;
     s.keeps_softmax_input =
-        true;  // assumed: with a single copy, two runs without memory to spare would have had 8 GB left
-  } else if (framework == "InternEvo") {  // the first flash attention, with separate silu and product
+        true;  // assumed: otherwise the prediction leaves 8 GB free in two runs that had no memory to spare
+  } else if (framework == "InternEvo") {  // uses the first flash attention, and separate silu and product
     s.attention = AttentionKernel::kFlash1;
     s.gradient_bytes = 2;
     s.fused_gradients = false;
-    s.step_copy_bytes = 12;  // assumed: flat gradients twice, and AdamW's own copy
+    s.step_copy_bytes = 12;  // assumed: two flat copies of the gradients, and AdamW's own copy
     s.fused_activation = false;
-  } else if (framework == "llm-foundry/FSDP") {  // assumed: norms between casts
+  } else if (framework == "llm-foundry/FSDP") {  // assumed: each norm is between two casts
     s.gradient_bytes = 2;
     s.fused_cross_entropy = true;
     s.fused_gradients = false;
@@ -198,7 +198,7 @@ Precision precision(const std::string& name) {
 }
 
 /// AA-Scaling divides its list of modules (embedding, layers, final norm, head) evenly, and the first stages
-/// take the remainder: read in its source, core/nn/parallel_module/pipeline_partitioning.py.
+/// take the remainder (its source: core/nn/parallel_module/pipeline_partitioning.py).
 std::vector<int> cut_of_modules(int layers, int pipeline) {
   const int modules = layers + 3, each = modules / pipeline, more = modules % pipeline;
   std::vector<int> stages(static_cast<size_t>(pipeline), each);
@@ -221,7 +221,8 @@ std::string folded(const std::string& name) {
   return out;
 }
 
-/// The published mixture with whose name the model's name begins; of several, the one with the longest name.
+/// The published mixture whose name is a prefix of the model's name; if there are several, the one with the
+/// longest name.
 std::optional<ModelShape> mixture(const std::string& model) {
   static const std::string kFile = MEGALITH_SOURCE_DIR "/docs/mixtures.json";
   static const Json kMixtures = load_small(kFile);
@@ -233,8 +234,8 @@ std::optional<ModelShape> mixture(const std::string& model) {
 }
 
 /// Whether Megatron-Bridge's recipe sends tokens through DeepEP or HybridEP: scripts/performance/configs, as
-/// of early 2026. The recipes for gpt-oss, and for Qwen3-235B on machines of eight, exchange them through
-/// NCCL.
+/// of early 2026. The recipes for gpt-oss, and for Qwen3-235B on machines of eight devices, exchange tokens
+/// through NCCL.
 bool recipe_dispatches(const Record& r) {
   const std::string name = folded(text(r, "model"));
   const bool by_nccl =
@@ -242,7 +243,8 @@ bool recipe_dispatches(const Record& r) {
   return !by_nccl;
 }
 
-/// A mixture's shape; the row may have fewer layers or other tokens.
+/// The shape of the row's mixture. The row may replace the number of layers, the sequence length and the
+/// vocabulary size.
 ModelShape mixture_of(const Record& r) {
   ModelShape m = *mixture(text(r, "model"));
   m.layers = whole(r, "layers", m.layers);
@@ -283,7 +285,7 @@ ModelShape dense_shape(const Record& r) {
 }
 
 /// Megatron-Bridge's recipes for DeepSeek-V3 and Kimi K2 divide 61 layers into parts of 4, 8 or 16; the last
-/// part has the rest, the further prediction and the loss: "Et*4|(t*4|)*14tmL".
+/// part has the remaining layers, the further prediction and the loss: "Et*4|(t*4|)*14tmL".
 std::vector<int> cut_of_recipe(int layers, int pipeline, int chunks) {
   const int each = (layers + pipeline * chunks - 1) / (pipeline * chunks);
   std::vector<int> stages(static_cast<size_t>(pipeline), 0);
@@ -328,7 +330,8 @@ Candidate candidate(const Record& r, const PlanProblem& p) {
   c.pipeline = whole(r, "pp", 1);
   c.context = whole(r, "cp", 1);
   c.data = std::max(1, p.machine.world / (c.tensor * c.pipeline * c.context));
-  // Each expert is whole on one rank, as in Megatron-Bridge's recipes: no column says otherwise.
+  // Assumes that each expert is whole on one rank, as in Megatron-Bridge's recipes, since no column says
+  // otherwise.
   c.expert = std::max(1, whole(r, "ep", 1));
   c.chunks = whole(r, "vpp", 1);
   c.micro_batch = whole(r, "micro_batch", 1);
@@ -384,8 +387,8 @@ bool expressible(const Record& r) {
          number(r, "hidden") > 0;
 }
 
-/// For a row without a micro-batch: the best prediction over the micro-batches 1, 2, 4 and 8 and, if the
-/// number of model chunks is not given either, also over that number.
+/// For a row without a micro-batch: the best prediction over the micro-batches 1, 2, 4 and 8 and, if the row
+/// gives no number of model chunks either, over the possible numbers of chunks.
 Prediction predict_best(const Record& r, const PlanProblem& p) {
   Prediction best;
   for (int micro : {1, 2, 4, 8}) {
