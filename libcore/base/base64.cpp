@@ -20,7 +20,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   text.remove_suffix(padding);
   std::string out;
   uint32_t bits = 0;
-  int count = 0;  // bits that are not written yet
+  int count = 0;  // number of bits in `bits` that are not written yet
   for (char c : text) {
     const int value = value_of(c);
     if (value < 0) return std::nullopt;

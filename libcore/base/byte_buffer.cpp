@@ -8,11 +8,11 @@
 namespace megalith {
 namespace {
 
-/// From this capacity on, a buffer has its own pages, which return to the system as soon as they are freed.
-/// (malloc would keep them: after it has freed a block of up to 32 MiB that had its own pages, it no longer
-/// gives blocks up to that size their own pages.)
+/// The capacity from which a buffer has its own pages, which return to the system as soon as they are freed.
+/// (malloc would keep such memory: once it has freed a separately mapped block of up to 32 MiB, it no longer
+/// maps blocks up to that size separately.)
 constexpr size_t kMapped = size_t{1} << 17;
-constexpr size_t kPage = 4096;  // or a larger one: the system rounds up
+constexpr size_t kPage = 4096;  // real pages may be larger: the system rounds sizes up
 
 void* map_pages(size_t bytes) {
   return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

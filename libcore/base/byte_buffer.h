@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// A byte array that grows at the end. Unlike std::string, a large buffer that grows moves its pages instead
-/// of copying them: a line of a gigabyte is never in memory twice. Unused capacity costs no memory until it
-/// is written.
+/// A byte array that grows at the end. Unlike std::string, a large buffer grows by moving its pages, without
+/// a copy, so that a line of a gigabyte is never in memory twice. Unused capacity costs no memory until it is
+/// written.
 class ByteBuffer {
  public:
   ByteBuffer() = default;
@@ -26,7 +26,7 @@ class ByteBuffer {
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   void clear() { size_ = 0; }
-  void truncate(size_t size) { size_ = size; }  // at most size()
+  void truncate(size_t size) { size_ = size; }  // `size` must be at most size()
 
   void append(const char* bytes, size_t n) {
     if (n > 0) std::memcpy(extend(n), bytes, n);

@@ -24,8 +24,8 @@ constexpr int exit_code(ErrorKind kind) {
   return static_cast<int>(kind);
 }
 
-/// The one exception of the library. `what()` is a whole message: where, what was found, what was wanted,
-/// what to do.
+/// The only exception type of the library. `what()` is a complete message: where the error is, what was
+/// found, what was expected, and what to do.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
@@ -35,9 +35,9 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Parts of concat(). Text and integers do not go through a std::ostringstream: for a short name, constructing
-// one takes longer than everything else. These streams took a ninth of the time of planning a model of 22
-// billion parameters.
+// Helpers of concat(). Text and integers do not use a std::ostringstream: constructing one takes longer than
+// the rest of building a short name. It took a ninth of the time of planning a model of 22 billion
+// parameters.
 void concat_text(std::string& to, std::string_view text);
 void concat_signed(std::string& to, int64_t value);
 void concat_unsigned(std::string& to, uint64_t value);

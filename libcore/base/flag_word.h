@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// Parses the value of a flag, in upper or lower case: true, yes, on, 1; false, no, off, 0. (These include
-/// every word that PyYAML reads as a boolean.) Nothing for any other word.
+/// Parses the value of a flag, in any case: true, yes, on and 1 are true; false, no, off and 0 are false.
+/// (These include every word that PyYAML reads as a boolean.) Returns nothing for any other word.
 std::optional<bool> parse_flag(std::string_view word);
 
 }  // namespace megalith

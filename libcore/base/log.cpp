@@ -26,9 +26,9 @@ struct LogState {
   struct OpenFile {
     LogFile file;
     std::FILE* stream;
-    int error = 0;  // errno of the first failed write, after which nothing is written; 0: none failed
+    int error = 0;  // errno of the first failed write, which is the last write; 0: none
   };
-  std::vector<std::shared_ptr<OpenFile>> files, opened;  // files that get every line; all opened files
+  std::vector<std::shared_ptr<OpenFile>> files, opened;  // `files` get all lines; `opened`: all files
   bool quiet = false;
   bool line_drawn = false;
 };
@@ -50,8 +50,8 @@ void put_line(std::FILE* to, const std::string& line) {
   std::fwrite((line + '\n').data(), 1, line.size() + 1, to);
 }
 
-/// If stdout fails, makes stderr the console from now on and returns false: a run must not end because the
-/// reader of its log is gone.
+/// Returns true if the line was written to stdout. If not, makes stderr the console from now on and returns
+/// false: a run must not end because the reader of its log is gone.
 bool put_on_stdout(LogState& s, const std::string& line) {
   put_line(stdout, line);
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
@@ -87,7 +87,7 @@ std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) 
   return s.opened.emplace_back(std::make_shared<LogState::OpenFile>(LogState::OpenFile{file, stream}));
 }
 
-/// Never uses the last column: a terminal would wrap there.
+/// Draws text on the terminal's last line, except in its last column, where a terminal would wrap.
 void draw_line(const std::string& text) {
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
@@ -150,8 +150,8 @@ std::string time_now() {
 
 namespace {
 
-/// What a terminal may be shown: names come from files and peers. Warnings and errors are cut, notes may be
-/// commands that are to be copied.
+/// Makes a line safe for a terminal, since names in it come from files and peers. Shortens warnings and
+/// errors, but not notes, which may contain commands for copying.
 std::string shown(const std::string& line, LogKind kind) {
   constexpr size_t kMost = 2000;
   return printable_lines(line, kind == LogKind::kUrgent ? kMost : line.size());

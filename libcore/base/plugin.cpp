@@ -20,7 +20,7 @@ std::string find_in(const std::vector<std::string>& folders, const std::string& 
   return {};
 }
 
-/// The library that the dynamic linker did not find, taken from its message; empty if that reports another
+/// The name of the missing library in a message of the dynamic linker; empty if the message reports another
 /// problem.
 std::string missing_library(const std::string& words) {
   const size_t end = words.find(": cannot open shared object file");
@@ -29,8 +29,8 @@ std::string missing_library(const std::string& words) {
   return name.find('/') == std::string::npos ? name : std::string();
 }
 
-/// Opens a library. If it depends on a library that the linker does not find, first opens that library by its
-/// full path in the search folders: the linker then regards its SONAME as loaded.
+/// Opens a library. If the linker misses a library that it needs, opens the missing library by its full path
+/// in the search folders and tries again: the linker then counts the SONAME as loaded.
 void* open_library(const std::string& path, const Plugin::Search& search) {
   for (std::string before;;) {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;

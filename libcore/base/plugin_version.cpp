@@ -1,4 +1,5 @@
-// Part of every plugin and of no other library: base/plugin.h compares it with the program's version.
+// Every plugin links this file, and no other library does: base/plugin.h compares the plugin's version with
+// the program's.
 
 extern "C" {
 

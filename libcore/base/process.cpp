@@ -22,7 +22,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 uint64_t peak_memory() {
   rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);  // cannot fail for itself
+  ::getrusage(RUSAGE_SELF, &usage);  // cannot fail with RUSAGE_SELF
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
@@ -30,7 +30,7 @@ int usable_cpus() {
   cpu_set_t mask;
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
   return static_cast<int>(
-      std::max(1U, std::thread::hardware_concurrency()));  // the machine has more CPUs than a mask can hold
+      std::max(1U, std::thread::hardware_concurrency()));  // there are more CPUs than a mask can hold
 }
 
 std::string environment(const char* name) {
@@ -40,8 +40,8 @@ std::string environment(const char* name) {
 
 namespace {
 
-/// The number at the beginning of a word, as text without sign and leading zeros ("0x1" begins with 0).
-/// Nothing if the word begins with no number or with a negative one.
+/// The number at the beginning of a word, as text without sign and leading zeros: "0" for "0x1". Nothing if
+/// the word does not begin with a number, or begins with a negative one.
 std::optional<std::string> leading_number(std::string_view word) {
   const bool negative = word.starts_with('-');
   if (negative || word.starts_with('+')) word.remove_prefix(1);
@@ -53,9 +53,9 @@ std::optional<std::string> leading_number(std::string_view word) {
   return std::string(number.substr(zeros));
 }
 
-/// The devices that the list names; empty if one is named twice, as in torch.
+/// The devices that a value of CUDA_VISIBLE_DEVICES names. Empty if it names a device twice, as in torch.
 std::vector<std::string> named_gpus(const std::string& list) {
-  std::string_view prefix;  // set if the list begins with a unique id: all words must then begin so
+  std::string_view prefix;  // set if the first word is a unique id: then all must be
   for (const std::string_view kind : {"GPU-", "MIG-"})
     if (list.starts_with(kind)) prefix = kind;
   std::vector<std::string> gpus;

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// An immutable array of numbers; copies of the object share the numbers. They are either in a vector that
-/// the array holds, or in memory that `owner` keeps alive, such as a mapped file.
+/// An immutable array of numbers. Copies of the object share the numbers, which are either in a vector that
+/// the object holds or in memory that `owner` keeps alive, such as a mapped file.
 template <class T>
 class SharedArray {
  public:

@@ -9,8 +9,7 @@ namespace megalith {
 /// between double quotes.
 std::string shell_word(std::string_view word);
 
-/// Any text as one word of a POSIX shell. It is put between single quotes, inside which the shell expands
-/// nothing.
+/// Quotes any text as one word of a POSIX shell, in single quotes, inside which the shell expands nothing.
 std::string single_quoted(std::string_view text);
 
 }  // namespace megalith

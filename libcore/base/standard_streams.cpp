@@ -18,8 +18,8 @@ namespace {
   fail(ErrorKind::kIo, what);
 }
 
-/// Passes all text on to stdio, which alone buffers, so that output through std::cout and other output stays
-/// in order.
+/// Passes all text on to stdio without buffering it: the only buffer is stdio's, so output through std::cout
+/// and other output to stdout stays in order.
 class StdoutBuffer : public std::streambuf {
  protected:
   int_type overflow(int_type c) override {
@@ -44,7 +44,7 @@ void open_standard_descriptors() {
   constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", kModes[fd]) != fd)  // open() takes the lowest free number: that is fd
+    if (::open("/dev/null", kModes[fd]) != fd)  // open() takes the lowest free descriptor, which is fd
       fail(ErrorKind::kIo, "/dev/null: cannot open: ", std::strerror(errno));
   }
 }
@@ -60,7 +60,7 @@ void flush_stdout() {
 
 void finish_stdout() {
   flush_stdout();
-  const int copy = ::dup(STDOUT_FILENO);  // closing a copy reports errors but leaves stdout open
+  const int copy = ::dup(STDOUT_FILENO);  // closing a copy reports errors, but stdout stays open
   if (copy >= 0 && ::close(copy) != 0) fail_stdout(errno);
 }
 

@@ -7,9 +7,9 @@
 namespace megalith {
 
 /// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed. Otherwise a file that the program
-/// opens could get one of these numbers, and text for stdout or the log would be written to it. Stdin is
-/// opened for writing only and stdout for reading only, so that using them still fails and no data is lost
-/// unnoticed. Only stderr accepts everything: losing the log is acceptable. main() must call this first. kIo
+/// opens could get one of these numbers, and text for stdout or the log would be written to that file. Stdin
+/// is opened for writing only and stdout for reading only: using them still fails, so no data is lost
+/// unnoticed. Only stderr accepts text: losing the log is acceptable. main() must call this first. Throws kIo
 /// if there is no /dev/null.
 void open_standard_descriptors();
 
@@ -21,8 +21,8 @@ class ReaderGone : public Error {
 };
 
 /// Appends to stdout, which is buffered. Throws kIo with the system's reason if stdout cannot be written, and
-/// ReaderGone for a pipe without a reader; SIGPIPE must be ignored. Buffered text may fail later: call
-/// flush_stdout() at the end.
+/// ReaderGone if stdout is a pipe without a reader, for which SIGPIPE must be ignored. A later write may fail
+/// for buffered text: call flush_stdout() at the end.
 void write_stdout(std::string_view text);
 /// Writes out all buffered text. Throws as write_stdout() does.
 void flush_stdout();

@@ -19,8 +19,8 @@ size_t characters(std::string_view text) {
   return static_cast<size_t>(count_code_points(text));
 }
 
-/// Whether a UTF-8 character is a control character: of ASCII, or U+0080 to U+009F, which some terminals
-/// obey, too.
+/// Whether a UTF-8 character is a control character: an ASCII one, or one of U+0080 to U+009F, which some
+/// terminals obey, too.
 bool is_control(std::string_view character) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(character[at]); };
   return byte(0) < 0x20 || byte(0) == 0x7f || (byte(0) == 0xc2 && byte(1) < 0xa0);
@@ -49,7 +49,7 @@ std::string wrapped(std::string_view text, size_t columns, std::string_view inde
   bool line_has_word = false;
   while (begin < text.size()) {
     size_t end = begin;
-    while (end < text.size() && text[end] == ' ') ++end;  // the blanks before a word belong to it
+    while (end < text.size() && text[end] == ' ') ++end;  // a word includes the blanks before it
     while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
     std::string_view word = text.substr(begin, end - begin);
     const bool last_of_line = end == text.size() || text[end] == '\n';

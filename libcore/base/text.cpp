@@ -84,7 +84,8 @@ std::string quote(std::string_view text) {
 std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max) return std::string(text);
   size_t end = max;
-  // At most three steps back: a code point has at most three bytes after its first one.
+  // Goes back at most three bytes to the first byte of a code point, which is followed by at most three
+  // others.
   while (end > 0 && max - end < 3 && continues_character(text[end])) --end;
   if (continues_character(text[end])) end = max;  // not UTF-8
   return std::string(text.substr(0, end)) + "…";
@@ -158,8 +159,8 @@ std::string format_duration(double seconds) {
 }
 
 namespace {
-/// The Damerau-Levenshtein distance (optimal string alignment): swapping two neighbours costs one edit, not
-/// two.
+/// The Damerau-Levenshtein distance (optimal string alignment): exchanging two neighbouring characters costs
+/// one edit, not two.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), size_t{0});
@@ -181,7 +182,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   size_t min_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : candidates) {
-    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words have a small distance
+    if (std::min(word.size(), candidate.size()) < 3) continue;  // short words have a small distance
     const size_t distance = edit_distance(word, candidate);
     if (distance < min_distance) {
       min_distance = distance;

@@ -9,28 +9,28 @@
 
 namespace megalith {
 
-std::vector<std::string> split(std::string_view text, char separator);  // "" gives one empty part
-std::string_view trim(std::string_view text);                           // blanks, tabs, CR, LF
+std::vector<std::string> split(std::string_view text, char separator);  // splitting "" gives one empty part
+std::string_view trim(std::string_view text);                           // removes blanks, tabs, CR and LF
 std::string join(std::span<const std::string> parts, std::string_view separator);
-std::string lower_ascii(std::string_view text);  // A to Z only
-/// Appends `value` as exactly `digits` lower-case hexadecimal digits: the lowest ones, padded with zeros at
-/// the front.
+std::string lower_ascii(std::string_view text);  // changes only A to Z
+/// Appends the lowest `digits` hexadecimal digits of `value`, in lower case and padded with zeros at the
+/// front.
 void append_hex(std::string& out, uint64_t value, int digits);
-std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
+std::string escape_markup(std::string_view text);  // for text and quoted attributes in HTML and SVG
 std::string quote(
     std::string_view text);  // "text" for messages, with control characters and bad UTF-8 escaped
-/// The beginning of `text` for a message: at most `max` bytes, and "…" if there was more. If the text is
-/// UTF-8, no code point is cut in two.
+/// The beginning of `text`, for a message: at most `max` bytes, followed by "…" if there were more. UTF-8
+/// text is not cut inside a code point.
 std::string shortened(std::string_view text, size_t max);
 
-/// The whole of `text` as a number, or nothing. Decimal, without blanks or trailing characters; the range is
-/// checked.
+/// Parses the whole of `text` as a decimal number. Returns nothing if it contains blanks or other characters,
+/// or if the number is out of range.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);  // also "inf", "nan"
 
 /// The shortest text that reads back as the same double ("0.1", "1e-08", "3").
 std::string format_double(double value);
-/// Fixed or scientific with `digits` after the point, as printf %.*f and %.*E.
+/// Fixed-point or scientific notation with `digits` digits after the point, like printf's %.*f and %.*E.
 std::string format_fixed(double value, int digits);
 std::string format_scientific(double value, int digits);
 std::string format_count(int64_t value);      // 1,234,567

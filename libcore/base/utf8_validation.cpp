@@ -1,4 +1,4 @@
-// Separate from utf8.cpp, which the program `megalith` links: that program should not load simdjson.
+// A file of its own, so that the program `megalith`, which links utf8.cpp, does not load simdjson.
 #include <algorithm>
 
 #include <simdjson.h>
@@ -8,12 +8,12 @@
 namespace megalith {
 namespace {
 
-/// `bytes` does not begin with a valid sequence. Returns how many of its first bytes are the beginning of
-/// one, or 1 if none are.
+/// The length of the beginning of a valid sequence that `bytes` start with; 1 if they start with none.
+/// `bytes` must not start with a complete sequence.
 size_t maximal_subpart(std::string_view bytes) {
   for (size_t n = std::min<size_t>(bytes.size(), 3); n > 1; --n) {
     std::string completed(bytes.substr(0, n));
-    completed += "\x80\x80";  // fits after any second byte
+    completed += "\x80\x80";  // valid after any valid beginning of two or more bytes
     if (utf8_sequence(completed) > n) return n;
   }
   return 1;

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-// RFC 4648, section 10.
+// The test vectors are those of RFC 4648, section 10.
 TEST(Base64, DecodesTheVectorsOfTheStandard) {
   const std::pair<const char*, const char*> vectors[] = {
       {"", ""}, {"Zg==", "f"}, {"Zm8=", "fo"}, {"Zm9v", "foo"}, {"Zm9vYg==", "foob"}, {"Zm9vYmFy", "foobar"}};

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-// The words that PyYAML's SafeLoader reads as booleans, and 1 and 0.
+// Tests the words that PyYAML's SafeLoader reads as booleans, and also 1 and 0.
 TEST(FlagWord, ReadsWhatPyYamlReads) {
   for (const char* word : {"yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "1"})
     EXPECT_EQ(parse_flag(word), true) << word;

@@ -19,7 +19,7 @@ std::string lib(std::string_view file) {
   return concat(MEGALITH_BINARY_DIR, "/lib/", file);
 }
 
-/// The message of the error that `action` throws; empty if it throws none.
+/// The message of the Error that `action` throws; empty if it throws none.
 std::string complaint(const std::function<void()>& action) {
   try {
     action();
@@ -82,7 +82,7 @@ TEST(Plugin, RefusesOneOfAnotherVersion) {
                    "; build and install both together"));
 }
 
-// Opens a copy of a plugin that was changed to need a library that does not exist.
+// Opens a changed copy of a plugin that depends on a library that does not exist.
 TEST(Plugin, NamesTheLibraryThatItNeeds) {
   const TempDir folder;
   std::string bytes = read_file(lib("libmegalith_yaml.so"));

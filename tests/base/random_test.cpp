@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Known answers of the Random123 distribution (kat_vectors, philox4x32 10).
+// The expected values are the known answers in the Random123 distribution (kat_vectors, philox4x32 10).
 TEST(Philox, EqualsTheKnownAnswers) {
   using Words = std::array<uint32_t, 4>;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -18,7 +18,7 @@ TEST(Philox, EqualsTheKnownAnswers) {
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// numpy.random.RandomState(1234).shuffle(numpy.arange(10)), numpy 1.24.
+// The expected order is that of numpy.random.RandomState(1234).shuffle(numpy.arange(10)), numpy 1.24.
 TEST(NumpyRandomState, ShufflesAsNumpy) {
   std::vector<int> x(10);
   std::iota(x.begin(), x.end(), 0);

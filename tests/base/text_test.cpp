@@ -28,12 +28,12 @@ TEST(Shortened, CutsNoCodePointInTwo) {
   EXPECT_EQ(shortened("abc", 3), "abc");
   EXPECT_EQ(shortened("abcd", 3), "abc\u2026");
   EXPECT_EQ(shortened("abc", 0), "\u2026");
-  const std::string text = "a\u00e9\u20ac\U0001F600z";  // characters of 1, 2, 3, 4 and 1 bytes
+  const std::string text = "a\u00e9\u20ac\U0001F600z";  // its characters have 1, 2, 3, 4 and 1 bytes
   const std::vector<size_t> ends = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
   for (size_t max = 0; max < ends.size(); ++max)
     EXPECT_EQ(shortened(text, max), text.substr(0, ends[max]) + "\u2026") << max;
   EXPECT_EQ(shortened(text, 11), text);
-  // Text that is not UTF-8 is cut at the limit.
+  // Text that is not UTF-8 is cut exactly at the limit.
   EXPECT_EQ(shortened("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80\u2026");
   EXPECT_EQ(shortened("a\x80\x80\x80\x80\x80", 4), "a\x80\x80\x80\u2026");
 }
@@ -42,7 +42,7 @@ TEST(Nearest, CountsASwapAsOneMistake) {
   const std::vector<std::string> words = {"held", "help", "hellebore"};
   EXPECT_EQ(nearest("hlep", words), "help");
   EXPECT_EQ(nearest("ehlp", words), "help");
-  EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two edits in four letters are too many
+  EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two edits are too many for four letters
   EXPECT_EQ(nearest("helebroe", words), "hellebore");
 }
 

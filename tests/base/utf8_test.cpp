@@ -61,14 +61,15 @@ TEST(ValidUtf8Prefix, EndsBeforeTheFirstBadByteWhereverItStands) {
   }
 }
 
-// All bytes are bad. If the rest of the text were validated again after each, this would take a minute.
+// All bytes are bad. If the rest of the text were validated again after each of them, this test would take a
+// minute.
 TEST(ReplaceInvalidUtf8, TakesAsLongAsTheTextIs) {
   const std::string bad(1 << 20, '\xFF');
   EXPECT_EQ(replace_invalid_utf8(bad).size(), 3 * bad.size());
 }
 
 TEST(CharacterBegin, StepsBackToTheFirstByte) {
-  const std::string text = "a\u00e9\u20ac\U0001F600z";  // characters of 1, 2, 3, 4 and 1 bytes
+  const std::string text = "a\u00e9\u20ac\U0001F600z";  // its characters have 1, 2, 3, 4 and 1 bytes
   const std::vector<size_t> begins = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
   for (size_t at = 0; at < text.size(); ++at) EXPECT_EQ(character_begin(text, at), begins[at]) << at;
   EXPECT_EQ(character_begin("\x80\x80", 1), 0U) << "of what is no UTF-8, the beginning";

@@ -52,7 +52,7 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
     }
   if (!iterations) stretch_by_dots(scale, series);
   if (scale.low > scale.high) return {0, 1};
-  // Widens the scale if the values differ so little that a step between two lines would add nothing to them.
+  // Widens the scale if all values are nearly equal: one step would then be too small to change a value.
   const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
   if (scale.high - scale.low <= 1e-9 * size) scale.high = scale.low + std::max(1.0, std::fabs(scale.low));
   return scale;
@@ -168,11 +168,11 @@ constexpr const char* kStyle =
     ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
     ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
 
-/// How a window is cut near the ends, where one side has too few points.
+/// How a window is shortened near the ends of the curve, where one side has too few points.
 enum class AtEnds { kShrinkBothSides, kCutOneSide };
 
-/// Replaces each value by `centre` of the values in a window around it, which holds a fixed share of all
-/// points on either side, fewer at the ends.
+/// Replaces each value by `centre` of the values in a window around it. On each side the window has a fixed
+/// share of all points; near the ends it has fewer.
 template <class Centre>
 ChartPoints around_each(const ChartPoints& points, AtEnds ends, const Centre& centre) {
   constexpr size_t kMinSide = 2, kShare = 40;

@@ -15,7 +15,7 @@ enum class ChartMark {
   kLine,
   kDottedLine,  // a line with a dot at each point, for few measurements
   kFaintLine,   // the raw values behind a smoothed line
-  kFaintDots,   // dots; those far from every line do not widen the scale and are drawn at its edge
+  kFaintDots,   // dots; those far from all lines are drawn at the edge and do not widen the scale
 };
 
 /// One curve. `points` and the texts belong to the caller and must outlive the call; values are finite. A
@@ -23,7 +23,7 @@ enum class ChartMark {
 /// of the legend only.
 struct ChartSeries {
   const char* name;
-  const char* color;  // as SVG writes it
+  const char* color;  // a color in SVG's notation
   const ChartPoints* points;
   ChartMark mark = ChartMark::kLine;
 };
@@ -40,22 +40,22 @@ std::string chart_svg(const ChartNames& names, const std::vector<ChartSeries>& s
 /// The contents of an SVG file with the picture that chart_svg() draws.
 std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& series);
 
-/// Replaces each value by the mean of a window around it: a twentieth of all points, at least five, as many
-/// on the left as on the right, so that the curve does not shift. Empty for fewer than ten points: they need
-/// no smoothing.
+/// Replaces each value by the mean of a window around it. The window has a twentieth of all points, at least
+/// five, with as many points on the left as on the right, so that the curve does not shift. Returns an empty
+/// curve for fewer than ten points, which need no smoothing.
 ChartPoints smoothed(const ChartPoints& points);
 /// Like smoothed(), with medians instead of means, so that a few outliers do not move the line. Near the ends
 /// the window is cut on one side only, so that an outlier at the first or last point does not move the line
 /// either.
 ChartPoints running_medians(const ChartPoints& points);
 
-/// The iterations of one run: those after `start`, up to and including `end`.
+/// The part of a run that one log covers: the iterations after `start`, up to and including `end`.
 struct LoggedStretch {
   int64_t start = 0, end = std::numeric_limits<int64_t>::max();
 };
 
-/// The mean that the last line of a run's log shows, given that the log has one line for each `interval`
-/// iterations; nothing if it has no line.
+/// The mean in the last line of a run's log, if the log has one line for every `interval` iterations; nothing
+/// if the log has no line yet.
 std::optional<double> last_logged_mean(const ChartPoints& points, int64_t interval,
                                        LoggedStretch stretch = {});
 

@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// The value at index `place` of the sorted values.
+/// The value that would be at index `place` if the values were sorted.
 double at_place(std::vector<double>& values, size_t place) {
   const auto nth = values.begin() + static_cast<std::ptrdiff_t>(place);
   std::nth_element(values.begin(), nth, values.end());

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kGap = "  ", kIndent = "    ";
 
-/// Columns [begin, end), which fit in one line.
+/// The columns [begin, end) of a table, which fit side by side in one line.
 struct Part {
   size_t begin, end;
 };
@@ -41,7 +41,8 @@ class Printer {
   }
 
  private:
-  /// The end of the part that begins at column `begin`; the line already has `before` characters.
+  /// Where the part that begins at column `begin` ends: the index after its last column. Each of its lines
+  /// already has `before` characters.
   size_t end_of_part(size_t begin, size_t before, size_t columns) const {
     size_t end = begin + 1;
     for (size_t used = before + widths_[begin]; end < widths_.size(); ++end) {

@@ -25,8 +25,8 @@ struct Bytes16 {
   }
   void store(char* out) const { std::memcpy(out, &bytes, sizeof bytes); }
 
-  /// Masks: is() sets all bits of each byte that equals `c`, at_most() of each byte that is at most `max`.
-  /// The other bytes are zero.
+  /// Masks, with all bits of a byte set or none. is() sets the bytes that equal `c`, at_most() those that are
+  /// at most `max`.
   Bytes16 is(char c) const { return {reinterpret_cast<Vector>(bytes == static_cast<uint8_t>(c))}; }
   Bytes16 at_most(uint8_t max) const { return {reinterpret_cast<Vector>(bytes <= max)}; }
   friend Bytes16 operator|(Bytes16 a, Bytes16 b) { return {a.bytes | b.bytes}; }
@@ -46,9 +46,9 @@ struct Bytes16 {
 
  private:
   typedef uint64_t Words __attribute__((vector_size(kBytes)));
-  /// Gathers one bit of each of eight bytes, which are all ones or all zeros, where no instruction does so.
-  /// The `&` leaves bit i of byte i; the product adds up all bytes in the highest byte. That sum cannot
-  /// overflow: no two bytes have the same bit.
+  /// Gathers one bit from each of eight bytes, which are all ones or all zeros; used where no instruction
+  /// does this. The `&` keeps bit i of byte i; the product adds up all bytes in its highest byte. That sum
+  /// cannot overflow, since no two bytes have the same bit.
   static unsigned gather(uint64_t mask) {
     return static_cast<unsigned>((mask & 0x8040201008040201) * 0x0101010101010101 >> 56);
   }

@@ -19,7 +19,7 @@ HugePages::HugePages(size_t bytes, Backing backing) : bytes_(bytes) {
   const size_t past = reinterpret_cast<uintptr_t>(map_) % kLargePage;
   const size_t skip = bytes < kLargePage || past == 0 ? 0 : kLargePage - past;
   data_ = static_cast<char*>(map_) + skip;
-  if (bytes >= kLargePage) madvise(data_, bytes, MADV_HUGEPAGE);  // only a hint: small pages work too
+  if (bytes >= kLargePage) madvise(data_, bytes, MADV_HUGEPAGE);  // only a hint: small pages work, too
 }
 
 HugePages::~HugePages() {

@@ -7,14 +7,14 @@
 
 namespace megalith {
 
-/// Zeroed memory in pages of its own. They are large pages if the system has them: random reads of a table
-/// then miss the TLB much less often. (The system must be asked for large pages before the memory is first
-/// touched.) Pages that were never written cost nothing. Throws std::bad_alloc.
+/// Zeroed memory in pages of its own, which are large pages if the system has them. Random reads of a table
+/// in large pages miss the TLB much less often. (The system must be asked for large pages before the memory
+/// is first touched.) Pages that were never written use no memory. Throws std::bad_alloc.
 class HugePages {
  public:
   static constexpr size_t kLargePage = size_t{1} << 21;
-  /// kReserved: the constructor throws std::bad_alloc if the system's limits do not allow for all of the
-  /// memory. kLazy: nothing is reserved, for tables of which most parts are never touched.
+  /// Whether the system reserves the memory. kReserved: yes; the constructor throws std::bad_alloc if the
+  /// system's limits do not allow for all of it. kLazy: no; for tables of which most parts are never touched.
   enum class Backing : uint8_t { kLazy, kReserved };
   HugePages() = default;
   explicit HugePages(size_t bytes, Backing backing = Backing::kLazy);

@@ -27,8 +27,9 @@ const char* name(Isa isa) {
 }
 
 #if defined(MEGALITH_SIMD)
-// The C library examined the processor when the process began. Examining it again (__builtin_cpu_supports)
-// takes a dozen cpuid instructions, which the host of a virtual machine answers in 4.5 us each.
+// Reads what the C library found out about the processor when the process began. Asking again
+// (__builtin_cpu_supports) takes a dozen cpuid instructions, each of which the host of a virtual machine
+// answers in 4.5 us.
 Isa best_isa() {
   const bool avx2 = CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) && CPU_FEATURE_ACTIVE(F16C) &&
                     CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2);

@@ -6,12 +6,13 @@
 
 namespace megalith {
 
-/// Instruction sets for which there are kernels; each includes all before it. kAvx512 is F, BW, DQ and VL.
-/// kAvx2 and above need an x86-64 processor and CMake's MEGALITH_SIMD; otherwise there is only kGeneric.
+/// Instruction sets for which there are kernels. Each includes all sets listed before it. kAvx512 is AVX-512
+/// F, BW, DQ and VL. kAvx2 and above need an x86-64 processor and a build with CMake's MEGALITH_SIMD;
+/// otherwise there is only kGeneric.
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
 
-/// The largest instruction set that this processor runs.
+/// The largest instruction set that this processor supports.
 Isa best_isa();
 
 /// The instruction set to use: the best, or a lower one named by the environment variable MEGALITH_ISA (for
@@ -19,7 +20,7 @@ Isa best_isa();
 /// above best_isa().
 Isa chosen_isa();
 
-/// Whether kernels for AVX-512 with VBMI and VBMI2 may be used where `isa` is chosen.
+/// Whether kernels for AVX-512 with VBMI and VBMI2 may be used when `isa` is the chosen instruction set.
 bool has_vbmi2(Isa isa);
 
 /// The implementations of a function or table X, one for each instruction set, from X.cpp (generic),
@@ -34,8 +35,8 @@ struct Implementations {
   T avx512bf16 = nullptr;
 };
 
-/// A member of Implementations: `implementation`, which an X_ISA.cpp defines, or null where the X_ISA.cpp
-/// files are not compiled, so that nothing defines it.
+/// Initializes a member of Implementations. Gives `implementation`, which an X_ISA.cpp defines, or null in a
+/// build that does not compile the X_ISA.cpp files.
 #if defined(MEGALITH_SIMD)
 #define MEGALITH_IF_SIMD(implementation) implementation
 #else

@@ -14,7 +14,7 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// The contents of the SVG's text elements of class `kind`, in order.
+/// The texts of the SVG's text elements whose class is `kind`, in order.
 std::vector<std::string> texts(const std::string& svg, const std::string& kind) {
   const std::regex element("<text class=\"" + kind + "\"[^>]*>([^<]*)</text>");
   std::vector<std::string> out;
@@ -29,7 +29,7 @@ TEST(Chart, DrawsACurveOfEachSeriesThatHasPoints) {
       chart_svg({"Loss", "nats"},
                 {{"training", "#111111", &train}, {"validation", "#222222", &valid, ChartMark::kDottedLine}});
   EXPECT_EQ(count(svg, "<path "), 2u);
-  EXPECT_EQ(count(svg, "<circle "), 1u);  // from the series with dots
+  EXPECT_EQ(count(svg, "<circle "), 1u);  // the one point of the series with dots
   EXPECT_NE(svg.find(">training</text>"), std::string::npos);
   EXPECT_NE(svg.find("iteration 2: 3.5"), std::string::npos);
   const std::string alone =
@@ -73,7 +73,7 @@ TEST(Chart, ThinsALongCurveAndKeepsItsEnd) {
   for (int64_t i = 1; i <= 100'000; ++i) points[i] = 1.0 / static_cast<double>(i);
   const std::string svg = chart_svg({"t", "v"}, {{"loss", "#111111", &points}});
   EXPECT_LT(svg.size(), 40'000u);
-  EXPECT_NE(svg.find("L744.0 268.0\""), std::string::npos);  // at the right and bottom end of the picture
+  EXPECT_NE(svg.find("L744.0 268.0\""), std::string::npos);  // the bottom right corner of the plot
 }
 
 TEST(Smoothed, MeansThePointsAround) {
@@ -124,7 +124,7 @@ TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
             9.5);                                                       // the run began after iteration 8
   EXPECT_EQ(last_logged_mean(points, 5, {.end = 8}), 3);                // mean of iterations 1 to 5
   EXPECT_EQ(last_logged_mean(points, 100), std::nullopt);               // the log has no line yet
-  EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // no line since it was resumed
+  EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // no line since the run was resumed
   EXPECT_EQ(last_logged_mean(ChartPoints(), 5), std::nullopt);
 }
 

@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// The expected mask, computed byte by byte.
+// Computes the expected mask byte by byte.
 template <class Is>
 unsigned bits_where(const std::string& text, const Is& is) {
   unsigned bits = 0;
