@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-// The two 16-bit formats as separate types.
+// bf16 and fp16 numbers as separate types.
 struct Bf16 {
   uint16_t bits;
 };
@@ -43,8 +43,8 @@ void round(Fp16* to, const float* from, int64_t n) {
 template <class T>
 constexpr bool kShort = std::is_same_v<T, Bf16> || std::is_same_v<T, Fp16>;
 
-// Types other than fp32 and fp64 are converted through fp32, a few elements at a time, so that pairs of
-// narrow types need no loop of their own.
+// All types except fp32 and fp64 are converted through fp32, a few elements at a time. So a pair of 16-bit
+// types needs no loop of its own.
 template <class To, class From>
 void convert(void* to, const void* from, int64_t n) {
   auto* out = static_cast<To*>(to);
@@ -114,10 +114,11 @@ void convert_elements(void* to, DType to_type, const void* from, DType from_type
 
 namespace {
 
-/// `kExponent`: the bits that are all set only in NaN and infinite numbers.
+/// Finds numbers that are NaN or infinite. Only these have all bits of `kExponent` set.
 template <class Bits, Bits kExponent>
 NotFinite find_exponent(const void* elements, int64_t n) {
-  constexpr int64_t kAtOnce = 4096;  // elements per block; a block with NaN or infinity is examined again
+  // elements per block; only a block with NaN or infinity is searched element by element
+  constexpr int64_t kAtOnce = 4096;
   const auto bits_at = [elements](int64_t i) {
     Bits bits;
     std::memcpy(&bits, static_cast<const std::byte*>(elements) + i * static_cast<int64_t>(sizeof bits),

@@ -9,21 +9,22 @@ namespace megalith {
 
 inline constexpr const char* kLossesFile = "losses.json";  // in a checkpoint folder
 
-/// Saved as a list of [iteration, loss].
+/// Loss points as they are saved: a list of [iteration, loss].
 struct LossPoints {
   ChartPoints& points;
   Json to_json() const;
   void take(const Json&);  // kData
 };
 
-/// The losses of a run so far. They are carried from checkpoint to checkpoint, so that a model card's picture
-/// does not depend on a log file elsewhere. When there are more than kMaxLosses training losses, the interval
-/// between kept iterations is doubled: every second loss is dropped, and fewer are kept from then on.
+/// The losses of a run so far. They are saved in each checkpoint and restored when a run resumes, so that the
+/// picture in a model card does not depend on a log file elsewhere. Whenever there are more than kMaxLosses
+/// training losses, every second one is dropped, and from then on only half as many iterations are kept.
 class LossHistory {
  public:
   static constexpr size_t kMaxLosses = 4000;
 
-  /// In nats per token, in the order of iterations (from 1). Values that are not finite are skipped.
+  /// `loss` is in nats per token. Iterations begin at 1 and must be added in order. Values that are not
+  /// finite are skipped.
   void add_train(int64_t iteration, double loss);
   void add_valid(int64_t iteration, double loss);
 
@@ -41,7 +42,7 @@ class LossHistory {
 
  private:
   ChartPoints train_, valid_;
-  int64_t every_ = 1;  // only multiples of this are kept
+  int64_t every_ = 1;  // only iterations that are multiples of this are kept
 };
 
 }  // namespace megalith

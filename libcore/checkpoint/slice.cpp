@@ -30,8 +30,8 @@ Shape sum(const Shape& a, const Shape& b) {
   return out;
 }
 
-// Joins the last axis to the one before as long as the block covers all of the last axis in `from` and in
-// `to`. This makes rows as long as possible.
+// The copy, with fewer axes: as long as the block covers all of the last axis both in `from` and in `to`,
+// that axis is joined to the one before it. This makes rows as long as possible.
 struct Joined {
   Shape from, from_at, to, to_at, extent;
 
@@ -88,12 +88,12 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
 
 namespace {
 
-constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes that stay in the nearest cache
-// Rows with fewer bytes than this are read together: a call for each row costs more than reading the bytes
-// between them.
+constexpr int64_t kBuffered = int64_t{1} << 18;  // number of bytes that fit in the nearest cache
+// Rows with fewer bytes than this are read in groups, with the bytes between them: a call for each row would
+// cost more than reading these bytes.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-// Rows with at least this many bytes are also read by separate calls if they fill at most half of the pitch:
-// reading the bytes between them would cost as much.
+// But rows with at least this many bytes are read one by one if they fill at most half of the pitch: reading
+// the bytes between them would then cost as much as the calls.
 constexpr int64_t kWorthSkipping = 1024;
 
 // Rows of a file that are `pitch` bytes apart.
@@ -122,8 +122,8 @@ void read_row(const FileRows& from, int64_t row, std::byte* to, DType to_type) {
   }
 }
 
-// Fills `to` [rows, to_pitch bytes]. Short rows are read together with the bytes between them, which cost
-// less than a call.
+// Reads all rows to `to`, where they are `to_pitch` bytes apart. Short rows are read in groups, together with
+// the bytes between them, since these cost less than a call.
 void read_rows(const FileRows& from, std::byte* to, int64_t to_pitch, DType to_type) {
   const auto bytes = from.elements * static_cast<int64_t>(size_of(from.dtype));
   if (from.rows == 1 || bytes >= kOwnCall || (bytes >= kWorthSkipping && 2 * bytes <= from.pitch)) {
@@ -185,8 +185,8 @@ Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offse
 
 namespace {
 
-/// Adds the blocks of elements [begin, end) of a part of the tensor. The part spans the axes from `axis` on;
-/// `at` is its place on the axes before.
+/// Adds the blocks that form elements [begin, end) of a part of the tensor. The part spans the axes from
+/// `axis` on, at the indices `at` of the axes before `axis`; `begin` and `end` are counted within the part.
 void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t end,
                 std::vector<Overlap>& blocks) {
   int64_t row = 1;
@@ -204,8 +204,8 @@ void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t e
     add_blocks(shape, axis + 1, at, from - at[axis] * row, to - at[axis] * row, blocks);
     at[axis] = 0;
   };
-  const int64_t first = (begin + row - 1) / row, last = end / row;  // whole rows
-  if (first > last) return add_part_of_row(begin, end);             // within one row
+  const int64_t first = (begin + row - 1) / row, last = end / row;  // the whole rows are [first, last)
+  if (first > last) return add_part_of_row(begin, end);             // the range is within one row
   if (begin < first * row) add_part_of_row(begin, first * row);
   add_rows(first, last);
   if (last * row < end) add_part_of_row(last * row, end);

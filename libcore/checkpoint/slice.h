@@ -25,12 +25,13 @@ struct Box {
 struct MatrixBlock {
   int64_t row = 0, rows = 0, column = 0, columns = 1;
 
-  int64_t end() const { return row + rows; }  // the row after the last
+  int64_t end() const { return row + rows; }  // the row after the last one
 };
-/// The common part of two blocks of one matrix; it has no rows or no columns if they do not overlap.
+/// The common part of two blocks of one matrix. If the blocks do not overlap, it has no rows or no columns.
 MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b);
 
-/// Whether a block of `extent` at `offset` is within `global`: equally many axes, no negative numbers.
+/// Whether a block of `extent` at `offset` is within `global`: all three must have equally many axes, and no
+/// number may be negative.
 bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 
 /// Copies the block of shape `extent` from `from_at` in `from` to `to_at` in `to`, both in host memory,
@@ -41,24 +42,24 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
 /// A dense tensor in a file.
 struct FileBlock {
   const ReadableFile& file;
-  uint64_t begin;  // byte of its first element
+  uint64_t begin;  // offset in the file of its first element
   DType dtype;
   Shape shape;
 };
-/// As copy_block(), but from a file, by read calls: only a small buffer is needed in addition to `to`. Throws
-/// ReadableFile's kData and kIo.
+/// As copy_block(), but `from` is in a file. It is read by calls, so only a small buffer is needed in
+/// addition to `to`. Throws kData and kIo as ReadableFile does.
 void read_block(const FileBlock& from, const Shape& from_at, View to, const Shape& to_at,
                 const Shape& extent);
 
-/// The offset and extent of the common part of two blocks of one tensor; an extent of 0 if they do not
-/// overlap.
+/// The offset and extent of the common part of two blocks of one tensor. If they do not overlap, some extent
+/// is 0.
 struct Overlap {
   Shape offset, extent;
 };
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b);
 
-/// Elements [begin, end) of a dense tensor, in memory order, as blocks of adjacent elements: for each axis at
-/// most the end of a row, whole rows and the beginning of a row.
+/// Divides elements [begin, end) of a dense tensor, counted in memory order, into contiguous blocks. Each
+/// axis contributes at most three of them: the end of a row, whole rows, and the beginning of a row.
 std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end);
 
 }  // namespace megalith

@@ -24,7 +24,7 @@ TEST(LossHistory, IsTheSameAfterAPauseAtAnyIteration) {
     }
     EXPECT_EQ(part.to_json(), whole.to_json()) << pause;
   }
-  EXPECT_EQ(whole.train().size(), 2500U);  // the loss of every eighth iteration
+  EXPECT_EQ(whole.train().size(), 2500U);  // the losses of every eighth iteration
   EXPECT_EQ(whole.train().begin()->first, 8);
   EXPECT_EQ(whole.valid().size(), 200U);
 }

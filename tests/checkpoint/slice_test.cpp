@@ -35,8 +35,8 @@ size_t place(const Shape& s, int64_t i, int64_t j, int64_t k) {
   return static_cast<size_t>((i * s[1] + j) * s[2] + k);
 }
 
-// Covers all ways to read rows: one call for each, one call for several with the bytes between them, and in
-// parts through the buffer.
+// Reads rows in all three ways: with a call for each row, with a call for several rows and the bytes between
+// them, and in parts through the buffer.
 TEST(ReadBlock, ReadsRowsOfEveryLength) {
   const test::TempDir dir;
   constexpr int64_t kRows = 5;
@@ -61,7 +61,7 @@ TEST(ReadBlock, ReadsRowsOfEveryLength) {
   }
 }
 
-// Compares copies from memory and from a file, with rows of all lengths, with a triple loop.
+// Copies blocks from memory and from a file, with rows of all lengths, and compares them with a triple loop.
 TEST(CopyBlock, EqualsTheNaiveLoop) {
   const test::TempDir dir;
   Random random;
@@ -119,7 +119,8 @@ TEST_P(ElementKernelsIsa, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
     ASSERT_EQ(std::signbit(half[bits]), (bits & 0x8000) != 0);
     ASSERT_EQ(std::bit_cast<uint32_t>(brain[bits]), bits << 16);
   }
-  // Each 16-bit number, the midpoint between it and the next, and the floats next to that midpoint.
+  // Each 16-bit number, the midpoint between it and the next number, and the two floats next to that
+  // midpoint.
   std::vector<float> values;
   std::vector<uint16_t> want;
   for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
@@ -182,8 +183,8 @@ struct Narrow {
   uint16_t greatest;  // bits of the largest finite number
 };
 
-// Every 16-bit value survives the conversion to fp32 and back. A midpoint between two neighbours is rounded
-// to the even one, and the floats next to the midpoint to the nearer one.
+// Every 16-bit value must survive the conversion to fp32 and back. A midpoint between two neighbours is
+// rounded to the even one, and the floats next to the midpoint to the nearer neighbour.
 TEST(ConvertElements, RoundsToNearestEven) {
   for (const auto& [dtype, greatest] : {Narrow{DType::kF16, 0x7BFF}, Narrow{DType::kBf16, 0x7F7F}}) {
     const auto wide = [d = dtype](uint16_t bits) { return converted<float>(bits, d, DType::kF32); };
@@ -194,7 +195,7 @@ TEST(ConvertElements, RoundsToNearestEven) {
       ASSERT_EQ(narrow(-wide(bits)), bits | 0x8000);
       const double middle = (double{wide(bits)} + double{wide(next)}) / 2;
       const auto half = static_cast<float>(middle);
-      if (double{half} != middle) continue;  // smaller than the smallest float
+      if (double{half} != middle) continue;  // the midpoint is too small for a float
       ASSERT_EQ(narrow(half), bits % 2 == 0 ? bits : next) << name_of(dtype) << bits;
       ASSERT_EQ(narrow(std::nextafter(half, 0.F)), bits);
       ASSERT_EQ(narrow(std::nextafter(half, INFINITY)), next);
@@ -226,9 +227,9 @@ TEST(MatrixBlock, HasInCommonWhatBothHold) {
   };
   expect({2, 5, 0, 8}, {4, 9, 6, 8}, {4, 3, 6, 2});
   expect({2, 5, 0, 8}, {3, 1, 2, 3}, {3, 1, 2, 3});
-  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below the box
-  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // next to the box
-  expect({2, 5}, {0, 3}, {2, 1});                    // vectors
+  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below the first block
+  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // beside the first block
+  expect({2, 5}, {0, 3}, {2, 1});                    // blocks of a vector
 }
 
 TEST(FindNotFinite, FindsTheFirstAndCountsAll) {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kVersion = 3;
 constexpr uint64_t kAlignment = 32;
-constexpr uint32_t kMaxAxes = 4;  // ggml's
+constexpr uint32_t kMaxAxes = 4;  // ggml's limit
 constexpr const char* kAlignmentKey = "general.alignment";
 
 // Types of metadata values.
@@ -56,7 +56,7 @@ DType plain_type(GgufType type) {
   return type == GgufType::kF16 ? DType::kF16 : type == GgufType::kBf16 ? DType::kBf16 : DType::kF32;
 }
 
-// Reads a file's bytes from front to back; kData for a read beyond the end.
+// Reads a file's bytes from front to back. Throws kData for a read beyond the end.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file) : file_(file) {}
@@ -90,8 +90,8 @@ class Cursor {
 
 Json value_of(Cursor& in, uint32_t type, int depth);
 
-// Every element takes at least one byte, so a count larger than the rest of the file is detected before
-// memory is allocated.
+// Reads an array. Every element takes at least one byte, so a count larger than the rest of the file is
+// refused before memory is allocated.
 Json array_of(Cursor& in, int depth) {
   const auto type = in.number<uint32_t>();
   const auto size = in.number<uint64_t>();
@@ -353,8 +353,8 @@ void GgufFile::read(const Box& box, View out) const {
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Reads row by row: a row consists of whole blocks. A tensor without rows, which may declare any number of
-// columns, is skipped.
+// Reads a block of a Q8_0 tensor row by row, since a row consists of whole Q8_0 blocks. A block without
+// elements is skipped first: its tensor may declare any number of columns.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
   if (out.elements() == 0) return;
   const int last = box.global.rank - 1;

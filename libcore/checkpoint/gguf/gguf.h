@@ -14,10 +14,10 @@
 namespace megalith {
 
 enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ8 = 8, kBf16 = 30 };
-constexpr int64_t kQ8Block = 32;        // elements that share a scale
-constexpr uint64_t kQ8BlockBytes = 34;  // fp16 scale, 32 signed bytes
+constexpr int64_t kQ8Block = 32;        // number of elements that share a scale
+constexpr uint64_t kQ8BlockBytes = 34;  // an fp16 scale and 32 signed bytes
 
-/// Bytes of `elements` elements; for Q8_0 they must be whole blocks.
+/// The number of bytes that `elements` elements take. For Q8_0, they must be whole blocks.
 uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
@@ -27,7 +27,7 @@ std::string_view name_of(GgufType type);  // "Q8_0"
 /// scale.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
-/// Metadata in the order in which it was added.
+/// Builds the metadata of a file. Members are written in the order in which they are added.
 class GgufMetadata {
  public:
   void text(std::string_view key, std::string_view value);
@@ -62,7 +62,7 @@ struct GgufLayout {
 
   std::string head;               // the bytes before the first tensor
   std::vector<uint64_t> offsets;  // where each tensor begins in the file
-  uint64_t size;                  // of the file
+  uint64_t size;                  // of the whole file, in bytes
 };
 
 /// A .gguf file, mapped. Everything is checked before the first tensor is read, so that no count or offset of
@@ -87,8 +87,8 @@ class GgufFile final : public TensorFile {
   };
   void read_quantized(uint64_t begin, const Box& box, View out) const;
 
-  MappedFile file_;     // for the header and the quantized tensors
-  ReadableFile bytes_;  // for the other tensors
+  MappedFile file_;     // used for the header and the quantized tensors
+  ReadableFile bytes_;  // used for the other tensors
   Json metadata_ = Json::object();
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<TensorSpan> spans_;      // parallel to tensors_

@@ -2,7 +2,7 @@
 
 namespace megalith {
 
-// Rotary positions: Megatron and transformers both rotate the halves of a head, so rows keep their order.
+// Rows keep their order in rotary heads: Megatron and transformers both rotate the two halves of a head.
 const NameMap& llama_names() {
   using enum Transform;
   using enum Dim;
@@ -64,7 +64,7 @@ const NameMap& llama_names() {
               {"decoder.final_layernorm.weight", {"norm.weight"}, kCopy, {kHidden}},
               {"output_layer.weight", {"lm_head.weight"}, kCopy, {kVocab, kHidden}, kUntiedHead},
           },
-      .skipped = {".rotary_emb.inv_freq"},  // a table that follows from the configuration
+      .skipped = {".rotary_emb.inv_freq"},  // a table that is computed from the configuration
   };
   return kNames;
 }

@@ -11,9 +11,10 @@ namespace {
 constexpr int64_t kGreatestLayer = 99999;
 
 struct Spelling {
-  std::string_view theirs, ours;  // what precedes "weight" or "bias"
+  std::string_view theirs, ours;  // the part before "weight" or "bias"
 };
-// Names of a layer's tensors, after "decoder.layers.#.". Names of later generations of Megatron come last.
+// Names of a layer's tensors, as they follow "decoder.layers.#.". If several of Megatron's names have one
+// name of ours, the latest generation's comes last.
 constexpr std::array kLayerNames = {
     Spelling{"input_norm.", "input_layernorm."},
     Spelling{"self_attention.layernorm_qkv.layer_norm_", "input_layernorm."},

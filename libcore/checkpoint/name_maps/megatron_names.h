@@ -15,21 +15,21 @@ enum class TensorCut : uint8_t {
   kGateUp,   // gates and ups are cut separately: each rank has [its gates; its ups]
   kColumns,  // weights of row-parallel layers: each rank has consecutive columns (inputs)
 };
-/// How Megatron cuts the tensor with our name `ours` ("decoder.layers.3.mlp.linear_fc1.weight") over its
-/// tensor-parallel ranks.
+/// How Megatron divides a tensor among its tensor-parallel ranks. `ours` is our name
+/// ("decoder.layers.3.mlp.linear_fc1.weight").
 TensorCut cut_of(std::string_view ours, bool swiglu);
 
 /// A parameter of a Megatron checkpoint, under our name.
 struct MegatronName {
   std::string ours;  // '#' stands for the layer
-  int layer = -1;    // as numbered in the file; -1: belongs to no layer
+  int layer = -1;    // the layer's number in the file; -1 if the parameter belongs to no layer
 };
 /// Our name for a key below "model" in a Megatron checkpoint. The key may be of any generation: legacy,
-/// legacy with the new names of norms, the Transformer Engine flavour of either, mcore. Nothing for other
-/// keys.
+/// legacy with the new names of norms, either of these two as Transformer Engine names it, or mcore. Returns
+/// nothing for any other key.
 std::optional<MegatronName> our_name(std::string_view key);
 
-/// Keys that hold no parameter: "…_extra_state", rotary tables.
+/// Whether a key holds no parameter: "…_extra_state", rotary tables.
 bool is_skipped(std::string_view key);
 
 }  // namespace megalith

@@ -45,7 +45,7 @@ Shape shape_of(const NameRow& row, const ModelConfig& config) {
   return shape;
 }
 
-// Our tensor as a matrix; a vector (bias, norm) has one column.
+// One of our tensors as a matrix. A vector (bias, norm) has one column.
 struct Matrix {
   int64_t rows, columns;
 };
@@ -54,8 +54,8 @@ Matrix matrix_of(const NameRow& row, const Shape& shape) {
   return {shape.rows(), shape.back()};
 }
 
-// Appends the runs of one kind (0 query, 1 key, 2 value) of a packed QKV {groups, heads + 2, head, …}. There,
-// they begin at row `to`.
+// Appends the runs of one kind (0 query, 1 key, 2 value) of our packed QKV {groups, heads + 2, head, …}. In
+// the other format, these rows begin at row `to`.
 void append_qkv_runs(std::vector<RowRun>& runs, const Shape& packed, int kind, int64_t to) {
   const int64_t groups = packed[0], in_group = packed[1], head = packed[2];
   const int64_t first = kind == 0 ? 0 : in_group - 3 + kind, rows = (kind == 0 ? in_group - 2 : 1) * head;

@@ -11,14 +11,14 @@
 
 namespace megalith {
 
-/// How one of our tensors becomes tensors of the other format ("there"). "Rows" are those of our tensor with
-/// all axes but the hidden one joined.
+/// How one of our tensors becomes tensors of the other format, which these comments call "there". The rows of
+/// our tensor are all its axes except the hidden one, joined.
 enum class Transform : uint8_t {
-  kCopy,         // there the same bytes
-  kTranspose,    // there [in, out] (GPT-2's Conv1D)
-  kSplitQkv,     // ours: for each group its queries, key, value; there one tensor for each of these
-  kJoinQkv,      // ours as for kSplitQkv; there one tensor [h, q | k | v], a bias [q | k | v]
-  kSplitGateUp,  // ours: gates, then ups; there one tensor for each
+  kCopy,         // there: the same bytes
+  kTranspose,    // there: [in, out] (GPT-2's Conv1D)
+  kSplitQkv,     // ours: for each group its queries, key, value; there: one tensor each for q, k and v
+  kJoinQkv,      // ours: as for kSplitQkv; there: one weight [h, q | k | v] and one bias [q | k | v]
+  kSplitGateUp,  // ours: gates, then ups; there: one tensor for the gates, one for the ups
 };
 
 /// An extent of a parameter, as a function of the configuration.
@@ -33,28 +33,30 @@ enum class Dim : uint8_t {
   kHead,
   kHeadsWidth
 };
-/// kGroupHeads: query heads of a group plus 2 (key and value); kHeadsWidth: heads * head.
+/// The number that `dim` stands for. kGroupHeads: query heads of a group plus 2 (key and value); kHeadsWidth:
+/// heads * head.
 int64_t extent_of(Dim dim, const ModelConfig& config);
 
-/// Which models have a parameter.
+/// Which models have a certain parameter.
 enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias };
 
-/// A parameter, with our name for it and the names in the other format; '#' stands for the layer.
+/// A parameter: our name for it and its names in the other format. '#' stands for the layer.
 struct NameRow {
-  const char* ours;                 // as in Param::name
+  const char* ours;                 // our name, as in Param::name
   std::vector<const char*> theirs;  // without NameMap::prefix
   Transform transform;
-  std::vector<Dim> shape;  // ours, as in Param::global
+  std::vector<Dim> shape;  // of our tensor, as in Param::global
   Presence presence = Presence::kAlways;
 };
 
-/// The names of a model family in Hugging Face's format, for reading and writing.
+/// The tensor names of a model family in Hugging Face's format, for reading and writing.
 struct NameMap {
   const char* family;        // config.json's "model_type"
   const char* architecture;  // config.json's "architectures"
-  const char* prefix;        // of every name except the head's; files whose names lack it are accepted
-  bool always_biased;        // there every bias exists: one that our model lacks is written as zeros
-  /// From the bottom of the model to the top; rows with '#' are consecutive and repeat for each layer.
+  const char* prefix;        // of every name except the head's; a file may omit it
+  bool always_biased;        // their format has every bias: one that our model lacks is written as zeros
+  /// Ordered from the bottom of the model to the top. Rows with '#' are consecutive and repeat for each
+  /// layer.
   std::vector<NameRow> rows;
   /// Endings of names that hold no parameter.
   std::vector<const char*> skipped;
@@ -62,7 +64,7 @@ struct NameMap {
 const NameMap& gpt2_names();
 const NameMap& llama_names();
 const NameMap& qwen2_names();    // as LLaMA's, plus biases of queries, keys and values
-const NameMap& mistral_names();  // as LLaMA's
+const NameMap& mistral_names();  // equal to LLaMA's
 std::span<const NameMap* const> all_name_maps();
 
 /// A tensor of the other format.
@@ -70,24 +72,25 @@ struct TheirTensor {
   std::string name;  // with the prefix
   Shape shape;
 };
-/// A NameRow for one layer of one model.
+/// A NameRow, applied to one layer of one model.
 struct RenamedTensor {
   const NameRow* row;
   std::string ours;
-  Shape shape;  // ours
-  bool absent;  // our model lacks it, but their format has it: zeros
+  Shape shape;  // of our tensor
+  bool absent;  // our model lacks the tensor, but their format has it: it is written as zeros
   std::vector<TheirTensor> theirs;
 };
 /// All tensors of a model, from bottom to top.
 std::vector<RenamedTensor> renamed_tensors(const NameMap& map, const ModelConfig& config);
 
-/// `rows` rows that are contiguous both in our tensor (from row `ours` on) and there (from row `theirs` on).
+/// A run of `rows` rows that is contiguous both in our tensor (from row `ours` on) and in the other format's
+/// tensor (from row `theirs` on).
 struct RowRun {
   int64_t ours, theirs, rows;
 };
-/// Which rows of our tensor make part `part` of renamed.theirs. Our tensor is taken as a matrix: `columns` is
-/// its last axis, or 1 for a vector (a norm's weight, a bias of any shape). The runs follow each other there;
-/// if `transposed`, the tensor there is [columns, rows].
+/// The rows of our tensor that form tensor number `part` of renamed.theirs. Our tensor is viewed as a matrix
+/// with `columns` columns: its last axis, or 1 for a vector (a norm's weight, a bias of any shape). In the
+/// other format, the runs follow each other; if `transposed`, the tensor there is [columns, rows].
 struct PartRows {
   std::vector<RowRun> runs;
   int64_t columns;

@@ -32,7 +32,7 @@ Json block_json(const StoredBlock& block) {
                       {"xxh64", hex64(block.checksum)}};
 }
 
-// A JSON value with its place for messages: "DIR/index.json: tensor "x"".
+// A JSON value, and where it is, for messages: "DIR/index.json: tensor "x"".
 class Reader {
  public:
   Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
@@ -85,7 +85,7 @@ class Reader {
   std::string where_;
 };
 
-// The bytes of a tensor; kData if their number overflows.
+// The number of bytes of a tensor. Throws kData if it overflows.
 uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
   uint64_t bytes = size_of(dtype);
   for (int axis = 0; axis < shape.rank; ++axis)
@@ -149,8 +149,8 @@ std::string data_file(int rank) {
 
 namespace {
 
-/// The axis along which blocks begin at the most different places. A sweep along it has few blocks open at a
-/// time, so it is fast.
+/// The axis along which the blocks begin at the most different places. A sweep along this axis is fast, since
+/// few blocks are open at a time.
 int most_cut_axis(const IndexedTensor& tensor) {
   int found = 0;
   size_t cuts = 0;
@@ -168,7 +168,8 @@ void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string&
   int64_t covered = 0;
   const int axis = most_cut_axis(tensor);
   std::vector<const StoredBlock*> in_order;
-  std::vector<const StoredBlock*> open;  // blocks that extend beyond the beginning of the next block
+  // blocks that reach beyond the beginning of the block that is looked at
+  std::vector<const StoredBlock*> open;
   for (const StoredBlock& block : tensor.blocks) in_order.push_back(&block);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const StoredBlock* a, const StoredBlock* b) {
     return a->offset[axis] < b->offset[axis];
@@ -213,7 +214,7 @@ std::string dump_index(const Index& index) {
                                        {"files", files},
                                        {"tensors", tensors}})
                          .dump(1);
-  text.resize(text.size() - 2);  // "\n}"
+  text.resize(text.size() - 2);  // removes the last two bytes, "\n}"
   return text + std::string(kIndexChecksumMember) + json_quote(hex64(xxh64(text))) + "\n}";
 }
 

@@ -17,18 +17,18 @@ inline constexpr const char* kTrackerFile = "latest_checkpointed_iteration.txt";
 inline constexpr const char* kArgsFile = "args.json";      // every option of the run
 inline constexpr const char* kStateFile = "state.json";    // the state of training
 inline constexpr const char* kOptimizerPrefix = "optim.";  // begins the names of the optimizer's tensors
-// Megatron's word for weights that do not belong to an iteration.
+// The iteration of weights that do not belong to an iteration; Megatron calls them "release".
 inline constexpr int64_t kRelease = -1;
 
 /// "iter_0000100"; "release" for kRelease.
 std::string iteration_folder(int64_t iteration);
-/// "data_00000.safetensors": the tensors that a rank has written.
+/// The name of the file with the tensors that a rank has written: "data_00000.safetensors".
 std::string data_file(int rank);
 
 /// A block of a tensor and the bytes that hold it.
 struct StoredBlock {
   Shape offset, extent;
-  std::string file;  // in the checkpoint folder
+  std::string file;  // name in the checkpoint folder
   uint64_t begin = 0, end = 0;
   uint64_t checksum = 0;  // xxh64
 };
@@ -36,7 +36,7 @@ struct IndexedTensor {
   std::string name;
   DType dtype{};
   Shape shape;
-  std::vector<StoredBlock> blocks;  // cover the tensor without overlap
+  std::vector<StoredBlock> blocks;  // they cover the tensor without overlap
 };
 struct Index {
   int64_t iteration = 0;
@@ -58,8 +58,8 @@ std::string dump_index(const Index& index);
 /// plain file names, and that the blocks are within their tensor, are as long as their extents say and cover
 /// it exactly once. `name` begins every message (kData).
 Index parse_index(std::string_view text, const std::string& name);
-/// As parse_index(), for the part of an index that one rank writes while a checkpoint is made: its blocks
-/// need not cover their tensors.
+/// As parse_index(), for the part of an index that one rank writes while a checkpoint is being saved. The
+/// blocks of a part need not cover their tensors.
 Index parse_index_part(std::string_view text, const std::string& name);
 
 }  // namespace megalith

@@ -16,9 +16,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kBetweenLines(60);  // between two log lines while waiting for a disk
+constexpr std::chrono::seconds kBetweenLines(60);  // between two log lines about a slow disk
 
-/// Runs `step` and returns what it throws, as an Error.
+/// Runs `step`. If it throws, returns the exception as an Error.
 template <class Step>
 std::optional<Error> error_of(const Step& step) {
   try {
@@ -38,7 +38,7 @@ std::optional<Error> error_of(const Step& step) {
 /// What a rank tells the others about its step.
 struct JointSave::Report {
   enum State { kRuns, kDone, kFailed } state = kRuns;
-  std::string error = {};  // of a step that failed
+  std::string error = {};  // the message, if the step failed
 
   template <class V>
   void members(V&& visit) {
@@ -58,7 +58,7 @@ JointSave::~JointSave() {
   given_up_ = true;
   const Phase phase = phase_;
   if (phase == Phase::kPublish)
-    wait_for_step(std::chrono::hours(24));  // a running publish is short, so it is completed
+    wait_for_step(std::chrono::hours(24));  // a publish is short, so one that has begun is completed
   thread_.reset();                          // waits for the running step
   if (phase != Phase::kPublish && ranks_.rank() == 0) job_->discard();
 }
@@ -90,8 +90,8 @@ void JointSave::finish() {
   while (under_way()) wait_once();
 }
 
-/// Waits for this rank's step, but only until the next report to the other ranks is due, so that a slow disk
-/// is not taken for a hang.
+/// Waits for this rank's step, but only until the next report to the other ranks is due: they would take a
+/// longer silence on a slow disk for a hang.
 void JointSave::wait_once() {
   wait_for_step(round_);
   advance();
@@ -103,7 +103,7 @@ void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   thread_->state().wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
-/// Starts this rank's step of a phase: the first rank begins and publishes, all ranks write.
+/// Starts this rank's step of a phase. The first rank has a step in every phase, the others only in kWrite.
 void JointSave::enter(Phase phase) {
   phase_ = phase;
   began_ = told_ = steady_clock::now();
@@ -117,7 +117,7 @@ void JointSave::enter(Phase phase) {
   thread_->give([this] { run_step(); });
 }
 
-/// Runs on `thread_`. `phase_` and `job_` do not change until the step is done.
+/// Runs this rank's step, on `thread_`. `phase_` and `job_` do not change until the step is done.
 void JointSave::run_step() {
   auto error = error_of([this] {
     if (phase_ == Phase::kBegin) job_->begin();
@@ -170,8 +170,8 @@ void JointSave::fail_all(const std::vector<Report>& reports) {
   }
   given_up_ = true;
   thread_.reset();
-  // Waits for all ranks: none may exit and close its connections before the others know of the failure, and
-  // none writes any more after this.
+  // Waits for all ranks. No rank may exit and so close its connections before the others know of the failure.
+  // After this, no rank writes any more.
   (void)error_of([this] { ranks_.exchange({}); });
   if (ranks_.rank() == 0) job_->discard();
   enter(Phase::kNone);

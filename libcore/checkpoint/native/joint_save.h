@@ -14,11 +14,12 @@
 
 namespace megalith {
 
-/// The saves of one run, which all its ranks make together, one at a time. A thread of each rank does each
-/// step of a job, and no rank begins a step before all have finished the previous one, so that no tracker
-/// names a checkpoint of which a share is not yet written. The calling threads exchange only short messages.
-/// Through these, all ranks learn of a failure, and a rank that waits for a slow disk reports every second,
-/// so that it is not taken for hung. If a rank is stopped or dies, the communicator's error names it.
+/// The saves of one run. All ranks of the run save together, one checkpoint at a time. Each rank has a thread
+/// that does the rank's steps of a job. No rank begins a step before all have finished the previous one, so
+/// the tracker never names a checkpoint of which some rank's share is missing. The calling threads exchange
+/// only short messages. Through these, all ranks learn of a failure. A rank that waits for a slow disk sends
+/// a message every second, so that the others do not take it for hung. If a rank is stopped or dies, the
+/// communicator's error names it.
 ///
 /// Every rank has one JointSave and calls the same functions in the same order. The communicator's stream
 /// must be synchronized before each call.
@@ -27,20 +28,20 @@ class JointSave {
   /// `peer_timeout`: how long a rank may be silent before it counts as gone. The communicator must outlive
   /// this object.
   JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout);
-  /// Several ranks abandon a save in progress unless it is already being published, since one of them may be
-  /// gone. The previous checkpoint stays, and the files are removed, at the latest by the next save. A single
-  /// rank completes its save.
+  /// With several ranks, abandons a save in progress, since one of the ranks may be gone, unless the
+  /// checkpoint is already being published. The previous checkpoint stays. The files of an abandoned save are
+  /// removed here or, at the latest, by the next save. A single rank completes its save.
   ~JointSave();
   JointSave(const JointSave&) = delete;
   JointSave& operator=(const JointSave&) = delete;
 
-  /// Finishes the previous save, begins a new one and returns while the ranks write. The memory from which
-  /// the job writes must not change until the save is complete.
+  /// Finishes the previous save, begins a new one, and returns while the ranks are still writing. The memory
+  /// that the job writes from must not change until the save is complete.
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
-  /// Does not wait for disks. Returns true if this call has completed the save. If a rank fails, its error is
-  /// thrown on all ranks (as kIo on the others). No save is in progress then, so that all ranks can continue
-  /// without it.
+  /// Moves the save on without waiting for disks. Returns true if this call has completed the save. If a rank
+  /// fails, all ranks throw: that rank its own error, the others kIo. After that no save is in progress, and
+  /// all ranks can continue without it.
   bool advance();
   /// Waits until no save is in progress. Throws as advance() does.
   void finish();
@@ -62,10 +63,11 @@ class JointSave {
   const std::chrono::milliseconds round_;  // how long a rank that waits for its disk may be silent
   std::unique_ptr<CheckpointJob> job_;
   Phase phase_ = Phase::kNone;
-  std::chrono::steady_clock::time_point began_, told_;  // begin of the phase; last log line
+  // when the phase began; when the last log line was written
+  std::chrono::steady_clock::time_point began_, told_;
   std::atomic<bool> given_up_{false};
-  bool step_done_ = true;  // whether this rank's step is done; guarded, like error_, by the thread's lock
-  std::optional<Error> error_;  // of this rank's step
+  bool step_done_ = true;       // whether this rank's step is done; like error_, guarded by the thread's lock
+  std::optional<Error> error_;  // the error of this rank's step
   std::optional<SerialExecutor> thread_;
 };
 

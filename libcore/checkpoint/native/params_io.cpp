@@ -28,8 +28,8 @@ Box source_of(const TensorFile& file, const Box& value, ParamSource source) {
   return source == ParamSource::kMasters && file.find(master.name) ? master : value;
 }
 
-/// Loads a matrix in 8 bits. Whole rows are read even if a rank holds only some of their columns, so that the
-/// scales do not depend on the layout.
+/// Loads a matrix as 8-bit integers with a scale per row. Whole rows are read even if this rank holds only
+/// some of the columns, so that the scales do not depend on the layout.
 void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   constexpr int64_t kPiece = int64_t{1} << 22;  // elements read at a time
   const ParamShare share = share_of(param);
@@ -58,7 +58,8 @@ void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   }
 }
 
-/// kInternal if a parameter is padded on another axis than its rows: only a vocabulary is padded.
+/// Throws kInternal if a parameter is padded on an axis other than its rows: only the vocabulary is ever
+/// padded.
 void require_padded_rows(const Param& param, const ParamShare& share) {
   if (share.extent != param.local && param.cut_axis != 0)
     fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
@@ -76,8 +77,8 @@ void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSourc
 }  // namespace
 
 void load_box(const TensorFile& file, const Box& box, View to, Stream& stream) {
-  constexpr int64_t kPiece = int64_t{4}
-                             << 20;  // bytes read at a time, so that they are still in the cache when copied
+  // The number of bytes read at a time: few enough to be still in the cache when they are copied.
+  constexpr int64_t kPiece = int64_t{4} << 20;
   const int64_t rows = to.shape[0];
   if (to.elements() == 0) return;
   const auto row_bytes = static_cast<int64_t>(to.bytes()) / rows;
@@ -106,7 +107,7 @@ void put_params(CheckpointWriter& writer, const ParamTable& params, const Tensor
   for (const Param& param : params.all()) {
     if (!param.trainable || !param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
     const ParamShare share = share_of(param);
-    if (share.extent.elements() == 0) continue;  // this rank holds only padding
+    if (share.extent.elements() == 0) continue;  // this rank holds nothing but padding
     const ConstView value = param.value;
     require_padded_rows(param, share);
     writer.put(share.box, value.as_shape(param.local).rows(0, share.extent[0]));

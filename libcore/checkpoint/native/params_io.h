@@ -7,38 +7,38 @@
 
 namespace megalith {
 
-/// The part of a parameter's tensor that this rank holds. Rows of the value beyond `extent` (a padded
-/// vocabulary) are not saved: padding belongs to a layout, and checkpoints have none.
+/// The part of a parameter's tensor that this rank holds. Rows of the value beyond `extent` are padding of
+/// the vocabulary. They are not saved, since padding depends on the layout and a checkpoint does not.
 struct ParamShare {
   Box box;  // box.name is the name in checkpoints; tied parameters share it
   Shape extent;
 };
 ParamShare share_of(const Param& param);
 
-/// kMasters: the fp32 masters of a 16-bit model if the file has them, so that an fp32 run continues at full
-/// precision; otherwise the values.
+/// What load_params() reads. kValues: the parameters' values. kMasters: the fp32 masters of a 16-bit model,
+/// so that an fp32 run continues at full precision; the values if the file has no masters.
 enum class ParamSource { kValues, kMasters };
 
-/// Which parameters are selected, by Param::trainable.
+/// Which parameters load_params() fills, by Param::trainable.
 enum class ParamChoice { kAll, kTrained, kFrozen };
 
-/// Fills the value of every selected parameter, if it has a value, from the tensor of the same name (for a
-/// tied one, the tensor that it refers to), converting the type; rows beyond the end of the tensor become
-/// zero. kData, with the name, if a tensor is missing or has another shape. Returns once the values are
-/// there.
+/// Fills the value of every selected parameter that has one from the tensor of the same name, converting the
+/// type. A tied parameter is filled from the tensor that it refers to. Rows beyond the end of the tensor
+/// become zero. Throws kData, with the name, if a tensor is missing or has another shape. Returns once the
+/// values are complete.
 void load_params(const TensorFile& file, ParamTable& params, Stream& stream,
                  ParamSource = ParamSource::kValues, ParamChoice = ParamChoice::kAll);
 
-/// Fills `to` with the block of a file's tensor that begins at box.offset and has the shape of `to`,
-/// converting the type. Reads a few MiB at a time, since these stay in the cache: a run that loads a model of
+/// Fills `to` with a block of a tensor in a file, converting the type. The block begins at box.offset and has
+/// the shape of `to`. It is read a few MiB at a time, which stay in the cache: a run that loads a model of
 /// 124M parameters reached its first step in 0.49 s instead of 0.97. Returns once the values are there, as
 /// Stream::from_host() does.
 void load_box(const TensorFile& file, const Box& box, View to, Stream& stream);
 
-/// Puts the values of all parameters, without padding, into a checkpoint. Tied parameters are left out, since
-/// each is saved under the name of the one that it refers to; so are frozen ones, which have not changed
-/// since the run began. A parameter that every rank of the tensor group holds whole is put by rank 0 only. To
-/// be called on one data-parallel replica.
+/// Puts the values of the parameters, without padding, into a checkpoint. Two kinds are left out: tied
+/// parameters, each of which is saved under the name of the one that it refers to, and frozen ones, which
+/// have not changed since the run began. A parameter that every rank of the tensor group holds whole is put
+/// by rank 0 only. To be called on one data-parallel replica.
 void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split = {});
 
 }  // namespace megalith

@@ -52,7 +52,8 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   return root + "/" + iteration_folder(iteration.value_or(kRelease));
 }
 
-// An open file, and which of its blocks (by their beginnings) have been checked, so that each is hashed once.
+// An open file of the checkpoint, and which of its blocks, identified by their first byte, have been checked.
+// So each block is hashed only once.
 struct CheckpointReader::DataFile {
   DataFile(std::string n, std::string path) : name(std::move(n)), file(std::move(path)) {}
   std::string name;

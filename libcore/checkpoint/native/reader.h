@@ -13,10 +13,10 @@
 
 namespace megalith {
 
-/// The folder of the checkpoint that the tracker in `root` names ("root/iter_0000100"). Without a tracker,
-/// the only checkpoint of ours in `root`: a run may have been killed between giving its first save its name
-/// and writing the tracker. Nothing if there is no checkpoint, or no tracker and several checkpoints: the run
-/// then starts afresh. kData for a tracker that holds neither a number nor "release".
+/// The folder of the checkpoint that the tracker in `root` names ("root/iter_0000100"). If there is no
+/// tracker but exactly one checkpoint of ours in `root`, that checkpoint: a run may have been killed after
+/// its first save got its name and before it wrote the tracker. Otherwise nothing, and the run starts afresh.
+/// Throws kData for a tracker that holds neither a number nor "release".
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
 /// A checkpoint that CheckpointWriter wrote. Opening reads and checks the index and the files' sizes; a
@@ -34,10 +34,10 @@ class CheckpointReader final : public TensorFile {
   void read(const Box& box, View out) const override;
 
   const Index& index() const { return index_; }
-  int64_t iteration() const { return index_.iteration; }  // kRelease: weights only
+  int64_t iteration() const { return index_.iteration; }  // kRelease if the checkpoint has only weights
 
-  /// The checked contents of another file of the checkpoint (args.json, state.json). kData if there is no
-  /// file of that name.
+  /// The contents of another file of the checkpoint (args.json, state.json), after they were compared with
+  /// their checksum. kData if there is no file of that name.
   std::string text(const std::string& name) const;
   Json json(const std::string& name) const;
   bool has_file(const std::string& name) const;
@@ -52,9 +52,10 @@ class CheckpointReader final : public TensorFile {
   std::string folder_;
   CheckpointUse use_;  // keeps other processes from removing the checkpoint
   Index index_;
-  std::vector<StoredTensor> tensors_;   // parallel to index_.tensors
-  mutable std::deque<DataFile> files_;  // all opened at the start; references stay valid
-  mutable std::mutex checking_;         // held while blocks are checked
+  std::vector<StoredTensor> tensors_;  // parallel to index_.tensors
+  // all are opened by the constructor; references to elements stay valid
+  mutable std::deque<DataFile> files_;
+  mutable std::mutex checking_;  // held while blocks are being checked
 };
 
 }  // namespace megalith

@@ -26,7 +26,7 @@ int open_folder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/// Iterations of the checkpoint folders (not links) below `root`, ascending.
+/// The iterations of the checkpoint folders in `root`, in ascending order. Links to folders are left out.
 std::vector<int64_t> saved_iterations(const std::string& root) {
   std::vector<int64_t> found;
   for (const auto& entry : fs::directory_iterator(root)) {
@@ -70,7 +70,7 @@ bool remove_checkpoint(const std::string& root, const std::string& name) {
   std::error_code error;
   fs::remove_all(hidden, error);
   fs::rename(path, hidden, error);
-  if (!error) sync_directory(root);  // the name disappears before the contents do
+  if (!error) sync_directory(root);  // so the name disappears before the contents do
   if (!error) fs::remove_all(hidden, error);
   if (error) fail(ErrorKind::kIo, path, ": cannot remove: ", error.message());
   return true;

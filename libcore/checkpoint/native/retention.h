@@ -6,13 +6,13 @@
 
 namespace megalith {
 
-/// Ends the hidden temporary names in a folder of checkpoints: a later save removes what a killed process
-/// left under them.
+/// The ending of hidden temporary names in a folder of checkpoints. If a process is killed, a later save
+/// removes what was left under such names.
 inline constexpr const char* kTemporaryEnd = ".tmp";
 
 /// While this object lives, remove_old_checkpoints() does not remove the checkpoint in `folder`, neither in
-/// this process nor in others, even on other machines, if the file system supports locks. kComm if the
-/// checkpoint is being removed right now. Does nothing if the folder does not exist.
+/// this process nor in others. If the file system supports locks, this holds for processes on other machines,
+/// too. Throws kComm if the checkpoint is being removed right now. Does nothing if the folder does not exist.
 class CheckpointUse {
  public:
   explicit CheckpointUse(const std::string& folder);
@@ -25,8 +25,8 @@ class CheckpointUse {
   int fd_;
 };
 
-/// Removes the checkpoints below `root` that are older than `newest` (which the tracker already names), but
-/// keeps the last keep - 1 of these. Never removes a checkpoint that the tracker names, that a CheckpointUse
+/// Removes the checkpoints below `root` that are older than `newest` (which the tracker already names),
+/// except the last keep - 1 of them. Never removes a checkpoint that the tracker names, that a CheckpointUse
 /// holds, that is a link, or to which one of the paths `used` leads. Each checkpoint is first renamed to a
 /// temporary name, so that a kill never leaves half a checkpoint under a checkpoint's name. Returns the
 /// iterations that were removed; warns about those that cannot be removed.

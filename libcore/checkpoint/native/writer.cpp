@@ -24,8 +24,7 @@ std::string part_name(int rank) {
   return concat("part_", rank, ".json");
 }
 
-// The name of a block in the data file: the tensor's own name for a whole tensor, so that other tools find
-// it.
+// The name of a block in the data file. A whole tensor keeps its own name, under which other tools find it.
 std::string block_name(const Box& box, const Shape& extent) {
   if (extent == box.global) return box.name;
   std::string name = box.name + "@";
@@ -34,7 +33,7 @@ std::string block_name(const Box& box, const Shape& extent) {
   return name;
 }
 
-// Removes what earlier, killed processes left.
+// Removes the files that killed processes have left.
 void remove_leftovers(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
@@ -49,8 +48,8 @@ void write_tracker(const std::string& root, const std::string& word) {
   write_file(root + "/" + kTrackerFile, word);
 }
 
-// Calls take(data, bytes) with the bytes of a value in order, a few MiB at a time, so that no second copy is
-// needed. Values on a device go through host memory.
+// Calls take(data, bytes) for a value, a few MiB at a time and in order, so that no second copy of the value
+// is needed. Values on a device go through host memory.
 template <class Take>
 void each_part(ConstView value, std::optional<Stream> stream, const Take& take) {
   const int64_t elements = value.elements(),

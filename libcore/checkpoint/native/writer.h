@@ -14,21 +14,21 @@
 
 namespace megalith {
 
-/// One checkpoint, in any format, that is being written step by step. A step sends no messages between the
-/// ranks: JointSave makes all ranks take the same step. Nothing is visible before the last step. All steps
-/// throw kIo if the disk fails.
+/// One checkpoint, in any format, that is written step by step. The ranks exchange no messages within a step:
+/// JointSave makes all ranks take the same step. The checkpoint is not visible before the last step. All
+/// steps throw kIo if the disk fails.
 class CheckpointJob {
  public:
   virtual ~CheckpointJob() = default;
-  /// By the first rank, before any other step: creates the folder for the files.
+  /// Called on the first rank, before any other step: creates the folder for the files.
   virtual void begin() = 0;
-  /// By each rank: writes its share. On return, the share is on the disk. May run on any thread. `check` is
-  /// called from time to time and throws if the save is given up.
+  /// Called on each rank, from any thread: writes the rank's share. On return, the share is on the disk.
+  /// `check` is called from time to time and throws if the save is given up.
   using Check = std::function<void()>;
   virtual void write(int rank, const Check& check) = 0;
-  /// By the first rank, once all have written: makes this checkpoint the latest one.
+  /// Called on the first rank, once all ranks have written: makes this checkpoint the latest one.
   virtual void publish(int ranks) = 0;
-  /// By the first rank, after a failure, once no rank writes any more: removes the files.
+  /// Called on the first rank after a failure, once no rank writes any more: removes the files.
   virtual void discard() noexcept = 0;
 };
 
@@ -48,21 +48,21 @@ void end_killed_save(const std::string& root);
 ///   writer.commit();                       // by several ranks: JointSave
 class CheckpointWriter final : public CheckpointJob {
  public:
-  /// Does not write anything yet. `stream` must be of the device whose views will be put; empty: the views
-  /// are in host memory.
+  /// Does not write anything yet. `stream` must belong to the device that holds the views that will be put.
+  /// It is empty if they are in host memory.
   CheckpointWriter(std::string root, int64_t iteration, std::optional<Stream> stream = {});
 
-  /// Registers a block. The view must not change until it is written, or copied by take_copy(). Each element
-  /// of a tensor must be put by exactly one rank; a rank may put several blocks of a tensor.
+  /// Registers a block. The view must not change until write() or take_copy() has read it. Each element of a
+  /// tensor must be put by exactly one rank; a rank may put several blocks of a tensor.
   void put(const Box& box, ConstView value);
   /// Registers a small file, which rank 0 writes. `name` may have one folder: "tokenizer/vocab.json".
   void put_text(const std::string& name, std::string contents);
   void put_json(const std::string& name, const Json& value);
 
-  /// Bytes of all blocks.
+  /// The number of bytes of all blocks.
   size_t bytes() const;
-  /// Copies the blocks from the device of this stream to `memory` (host memory of at least bytes() bytes),
-  /// from which they are then written, so that training may change the originals on return.
+  /// Copies the blocks from the device of this stream to `memory`, which is host memory of at least bytes()
+  /// bytes. The blocks are then written from there, so training may change the originals once this returns.
   void take_copy(std::span<std::byte> memory, Stream&);
 
   void begin() override;
@@ -72,12 +72,12 @@ class CheckpointWriter final : public CheckpointJob {
   void publish(int ranks) override { publish(ranks, {}); }
   void discard() noexcept override;
 
-  /// Takes all steps in a single process. If one fails, what existed before is unchanged.
+  /// Takes all steps in a single process. If one of them fails, the folder is left as it was before.
   void commit();
   /// As commit(), for tensors that were not put: `write` writes them to data_file(0) in the folder and
-  /// returns their index entries. `look` receives the complete folder before the folder gets its final name,
-  /// so that a faulty checkpoint never appears under that name. If `write` or `look` throws, everything is
-  /// undone.
+  /// returns their index entries. `look` is called with the complete folder before it gets its final name. By
+  /// throwing, it keeps a faulty checkpoint from ever appearing under that name. If `write` or `look` throws,
+  /// everything is undone.
   using WriteTensors = std::function<std::vector<IndexedTensor>(const std::string& folder)>;
   using Look = std::function<void(const std::string& folder)>;
   void commit(const WriteTensors& write, const Look& look);
@@ -90,17 +90,17 @@ class CheckpointWriter final : public CheckpointJob {
   struct SmallFile {
     std::string name, contents;
   };
-  std::string folder() const;  // the temporary folder, before it gets its final name
+  std::string folder() const;  // the temporary folder, which is later renamed
   std::vector<IndexedTensor> write_blocks(int rank, const Check& check) const;
   void commit_with(const WriteTensors& write, const Look& look);
   void publish(int ranks, const Look& look);
 
   std::string root_;
   int64_t iteration_;
-  std::optional<Stream> stream_;  // empty: the blocks are in host memory
+  std::optional<Stream> stream_;  // empty if the blocks are in host memory
   std::vector<Block> blocks_;
   std::vector<SmallFile> small_files_;
-  std::vector<IndexedTensor> own_;  // this rank's blocks, once written
+  std::vector<IndexedTensor> own_;  // this rank's blocks, after they were written
 };
 
 }  // namespace megalith

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The safetensors library allows headers of 100 MB, which take 1.4 GB to parse. Our limit is enough for
-/// 250,000 tensors in one file.
+/// The greatest header size that is accepted. It is enough for 250,000 tensors in one file. The safetensors
+/// library accepts 100 MB, which would take 1.4 GB of memory to parse.
 constexpr uint64_t kGreatestHeader = uint64_t{32} << 20;
 constexpr size_t kLengthBytes = 8;
 
@@ -22,7 +22,7 @@ struct KnownType {
   uint64_t bytes;
   std::optional<DType> dtype = {};
 };
-// In the order in which the safetensors library writes tensors of these types.
+// The types, in the order in which the safetensors library writes their tensors.
 constexpr std::array kTypes = {KnownType{"BOOL", 1},
                                KnownType{"U8", 1, DType::kU8},
                                KnownType{"I8", 1},
@@ -74,7 +74,7 @@ const Json::Array& array_of(const Json& tensor, const char* key, const std::stri
 
 struct Entry {
   StoredTensor tensor;
-  SafetensorsFile::Range range{};  // in bytes after the header
+  SafetensorsFile::Range range{};  // in bytes, counted from the end of the header
 };
 
 uint64_t checked_product(uint64_t a, uint64_t b, const std::string& where) {
@@ -119,7 +119,7 @@ void check_metadata(const Json& metadata, const std::string& path) {
       fail(ErrorKind::kData, path, ": \"__metadata__\" member ", quote(key), " is not a string");
 }
 
-// The tensors must fill the data: each begins where the previous one ends.
+// Throws kData unless the tensors fill the data: each must begin where the previous one ends.
 void check_ranges(std::vector<Entry>& entries, uint64_t data_bytes, const std::string& path) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.range.begin, a.range.end) < std::pair(b.range.begin, b.range.end);

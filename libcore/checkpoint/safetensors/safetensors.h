@@ -30,8 +30,8 @@ class SafetensorsFile final : public TensorFile {
   Range range(const StoredTensor& tensor) const;  // `tensor`: an element of tensors()
 
  private:
-  MappedFile file_;                    // for the header and mapped()
-  ReadableFile bytes_;                 // for reading tensors
+  MappedFile file_;                    // used for the header and for mapped()
+  ReadableFile bytes_;                 // used for reading tensors
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<Range> ranges_;          // parallel to tensors_
 };
@@ -46,19 +46,20 @@ struct TensorSpec {
 /// The order in which the safetensors library writes tensors: by type (widest first), then name.
 std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
 
-/// How a .safetensors file is laid out.
+/// The layout of a .safetensors file.
 struct SafetensorsLayout {
-  /// `tensors` in in_safetensors_order(). The header has "__metadata__" {"format": "pt"}, which transformers
-  /// requires.
+  /// `tensors` must be in the order of in_safetensors_order(). The header has "__metadata__" {"format":
+  /// "pt"}, which transformers requires.
   explicit SafetensorsLayout(const std::vector<TensorSpec>& tensors);
 
   std::string head;               // the bytes before the first tensor
   std::vector<uint64_t> offsets;  // where each tensor begins in the file
-  uint64_t size;                  // of the file
+  uint64_t size;                  // of the whole file, in bytes
 };
 
-/// Writes a .safetensors file, laid out byte for byte as the safetensors library does: tensors by type
-/// (widest first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
+/// Writes a .safetensors file with the layout that the safetensors library gives it, byte for byte: tensors
+/// by type (widest first), then name; the header padded with spaces to a multiple of 8. The file gets its
+/// name in finish().
 class SafetensorsWriter {
  public:
   SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors);
@@ -67,11 +68,11 @@ class SafetensorsWriter {
   const std::vector<TensorSpec>& order() const { return tensors_; }
   /// Where tensor i of order() begins in the file.
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
-  /// Writes the next bytes of tensor `name`, which may come in several parts. kInternal unless the tensors
-  /// come in the order of order().
+  /// Writes the next bytes of tensor `name`; a tensor may be written in several parts. Throws kInternal
+  /// unless the tensors come in the order of order().
   void write(std::string_view name, const void* data, size_t bytes);
-  /// On return, the written bytes survive a power failure, but the file does not have its name yet. kInternal
-  /// if a tensor is missing.
+  /// Syncs the file: on return, its bytes survive a power failure, but it does not have its name yet. Throws
+  /// kInternal if a tensor is missing.
   void sync();
   void finish();
 
@@ -83,7 +84,7 @@ class SafetensorsWriter {
   std::vector<TensorSpec> tensors_;
   SafetensorsLayout layout_;
   size_t next_ = 0;       // index of the tensor being written
-  uint64_t written_ = 0;  // bytes of that tensor that are written
+  uint64_t written_ = 0;  // number of bytes of that tensor written so far
 };
 
 /// The format's name for a type: "F32".

@@ -363,7 +363,7 @@ void Unpickler::get(uint64_t slot) {
   stack_.push_back(it->second);
 }
 
-// Reads an integer in text form: "5", "5L"; "00" and "01" mean false and true.
+// Reads an integer in text form: "5" or "5L"; but "00" means false and "01" means true.
 void Unpickler::push_text_int() {
   std::string_view text = line();
   if (text == "00" || text == "01") return push_whole(Kind::kBool, text == "01");
@@ -389,7 +389,7 @@ void Unpickler::push_long(std::string_view bytes) {
   push_whole(Kind::kInt, static_cast<int64_t>(bits << missing) >> missing);
 }
 
-// Reads Python's repr of a byte string. Escapes are not decoded: no name contains one.
+// Reads a byte string in the form of Python's repr. Escapes are not decoded, since no name contains one.
 void Unpickler::push_quoted() {
   const std::string_view text = line();
   if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"'))

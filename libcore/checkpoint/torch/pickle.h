@@ -12,10 +12,10 @@
 
 namespace megalith {
 
-/// A type of torch's tensors.
+/// An element type of torch's tensors.
 struct TorchType {
   std::string_view name;  // safetensors' name for it: "F32", "BOOL"
-  uint64_t bytes;         // of an element
+  uint64_t bytes;         // of one element
   std::optional<DType> dtype = {};
 };
 
@@ -25,8 +25,8 @@ enum class PickleRole : uint8_t {
   kDefaultDict,
   kNamespace,         // argparse.Namespace, types.SimpleNamespace
   kSize,              // torch.Size: a tuple
-  kSet,               // set, frozenset
-  kFactory,           // may be given to a defaultdict, but not called
+  kSet,               // set or frozenset
+  kFactory,           // may be the default_factory of a defaultdict, but may not be called
   kDType,             // torch.float32
   kStorage,           // torch.FloatStorage
   kRebuildTensor,     // torch._utils._rebuild_tensor, _rebuild_tensor_v2
@@ -34,10 +34,10 @@ enum class PickleRole : uint8_t {
   kRecord             // kept as written, never interpreted
 };
 
-using PickleRef = uint32_t;  // number of a value in a PickleTree
+using PickleRef = uint32_t;  // the number of a value in its PickleTree
 
-/// A value that Python would make from a pickle, as passive data. Each kind says which accessor gives its
-/// content.
+/// A value that Python would create from a pickle, here as passive data. The comment on each kind names the
+/// accessor that returns the content.
 struct PickleValue {
   enum class Kind : uint8_t {
     kNone,
@@ -45,14 +45,14 @@ struct PickleValue {
     kInt,      // whole
     kLongInt,  // text: two's complement, little endian, more than 8 bytes
     kFloat,    // real
-    kText,     // text (as stored: UTF-8 unless the file is bad)
+    kText,     // text, as stored; UTF-8 unless the file is bad
     kBytes,    // text
     kList,     // items
     kTuple,    // items
     kSet,      // items
     kDict,     // items: key, value, key, value, …
     kClass,    // whole: index of PickleTree::classes
-    kRecord,   // items: its class, its arguments, then what BUILD gave it
+    kRecord,   // items: class, arguments, and the states that BUILD added
     kStorage,  // whole: index of PickleTree::storages
     kTensor    // whole: index of PickleTree::tensors
   };
@@ -68,7 +68,7 @@ struct PickleValue {
 struct PickleClass {
   std::string name;  // "argparse.Namespace"
   PickleRole role;
-  const TorchType* type = nullptr;  // of kStorage and kDType
+  const TorchType* type = nullptr;  // set for the roles kStorage and kDType
 };
 /// Bytes that are stored outside the pickle.
 struct PickleStorage {
@@ -76,14 +76,14 @@ struct PickleStorage {
   const TorchType* type;
   uint64_t elements;
 };
-/// A view of a storage; checked to be within it.
+/// A tensor: a view of a storage, checked to be within it.
 struct PickleTensor {
   size_t storage;  // index in PickleTree::storages
   int64_t offset;  // in elements, like the strides
   std::vector<int64_t> extents, strides;
 };
 
-/// The values of one pickle. They refer to each other by number, so that sharing is kept, nothing is
+/// The values of one pickle. They refer to each other by number. So a shared value exists once, nothing is
 /// expanded, and there are no cycles. Texts point into the parsed bytes.
 class PickleTree {
  public:
@@ -94,12 +94,13 @@ class PickleTree {
   const std::vector<PickleStorage>& storages() const { return storages_; }
   const std::vector<PickleTensor>& tensors() const { return tensors_; }
 
-  /// The value of a text key of a dict or namespace; nullptr if the key is absent or `ref` is neither.
+  /// The value that a dict or namespace has for a text key; nullptr if the key is absent, or if `ref` is
+  /// neither a dict nor a namespace.
   const PickleValue* find(PickleRef ref, std::string_view key) const;
   std::optional<PickleRef> find_ref(PickleRef ref, std::string_view key) const;
-  /// The items of a dict or of a namespace's state; empty for anything else.
+  /// The keys and values, in turn, of a dict or of a namespace's state; empty for any other value.
   const std::vector<PickleRef>& members(PickleRef ref) const;
-  /// The class of a record ("argparse.Namespace"); empty for anything else.
+  /// The class of a record ("argparse.Namespace"); empty for any other value.
   std::string class_name(PickleRef ref) const;
 
  private:
@@ -112,17 +113,17 @@ class PickleTree {
 };
 
 /// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`
-/// and sets `used` to its length. Nothing is ever executed. A class or function that is not on the list (see
-/// pickle_class) is rejected with its name and its place in the pickle, since the user might next open the
-/// file in Python. kData, with `where` in front, for a class or function that is not on the list, damage,
-/// nesting beyond 256, values that contain themselves, lengths beyond the end, a dict with a duplicate or
-/// unhashable key, and texts that are not UTF-8. Memory and time grow with the bytes read, never with numbers
-/// found in them.
+/// and sets `used` to its length. Nothing is ever executed. Throws kData, with `where` in front, for: a class
+/// or function that is not on the list (see pickle_class()), damage, nesting beyond 256, values that contain
+/// themselves, lengths beyond the end, a dict with a duplicate or unhashable key, and texts that are not
+/// UTF-8. For a class or function, the message gives the name and the place in the pickle, since the user
+/// might next open the file in Python. Memory and time grow with the bytes read, never with numbers found in
+/// them.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where, size_t& used);
 /// As above, for bytes that hold one pickle and nothing else.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where);
 
-/// The class or function `module`.`name` if it is on the list of allowed ones; otherwise nothing.
+/// Looks up a class or function in the list of allowed ones. Returns nothing if it is not on the list.
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name);
 
 }  // namespace megalith

@@ -81,7 +81,7 @@ constexpr std::array kNamed = {
     Named{"numpy.core.multiarray", "scalar", kRecord},
     Named{"numpy._core.multiarray", "_reconstruct", kRecord},
     Named{"numpy._core.multiarray", "scalar", kRecord},
-    // .metadata of torch.distributed.checkpoint
+    // in the file .metadata of torch.distributed.checkpoint
     Named{"torch.serialization", "_get_layout", kRecord},
     Named{"torch.distributed.checkpoint.metadata", "Metadata", kRecord},
     Named{"torch.distributed.checkpoint.metadata", "TensorStorageMetadata", kRecord},
@@ -98,8 +98,8 @@ constexpr std::array kNamed = {
     Named{"torch.distributed.checkpoint.filesystem", "_StorageInfo", kRecord},
 };
 
-// Whether this is a class of the training code itself. Functions of that code are not allowed: they could do
-// anything.
+// Whether this is a class of the training code itself. Functions of that code are not allowed, since they
+// could do anything.
 bool is_trainers_class(std::string_view module, std::string_view name) {
   constexpr std::array<std::string_view, 3> kPackages = {"megatron", "transformer_engine", "modelopt"};
   const size_t first = name.find_first_not_of('_');
@@ -113,7 +113,7 @@ bool is_trainers_class(std::string_view module, std::string_view name) {
 
 std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name) {
   const std::string full = concat(module, '.', name);
-  // A name with dots would reach other modules through attributes: megatron.x "os.system".
+  // A name with dots would reach into other modules: module "megatron.x" with name "os.system".
   if (name.find('.') != std::string_view::npos) return {};
   if (is_trainers_class(module, name)) return PickleClass{full, kRecord};
   for (const Named& known : kNamed)

@@ -63,7 +63,8 @@ class Unpickler {
     return out;
   }
 
-  // A pickle may name the same values again and again: the work on them is limited in proportion to its size.
+  // Counts work on values. A pickle may name the same values again and again, so the work is limited in
+  // proportion to the pickle's size.
   void spend(size_t work) {
     spent_ += work;
     if (spent_ > 4 * bytes_.size() + 64) refuse("uses the same values over and over; the file is refused");
@@ -127,7 +128,7 @@ class Unpickler {
   void get(uint64_t slot);
   uint64_t line_number();
 
-  // Objects and checks: pickle_objects.cpp.
+  // Objects and checks, which are defined in pickle_objects.cpp.
   const PickleClass& class_of(PickleRef ref);
   const Items& tuple(PickleRef ref, const char* what);
   int64_t whole(PickleRef ref, const char* what);
@@ -151,7 +152,7 @@ class Unpickler {
   size_t at_ = 0, op_at_ = 0, spent_ = 0;
   PickleTree tree_;
   std::vector<PickleRef> stack_;
-  std::vector<size_t> marks_;  // sizes of the stack when the marks were set
+  std::vector<size_t> marks_;  // the size of the stack when each mark was set
   std::unordered_map<uint64_t, PickleRef> memo_;
 };
 

@@ -1,4 +1,5 @@
-// What the opcodes REDUCE, NEWOBJ, BUILD and BINPERSID make, and the limits of what a pickle may hold.
+// The values that the opcodes REDUCE, NEWOBJ, BUILD and BINPERSID create, and the limits of what a pickle may
+// hold.
 #include <algorithm>
 #include <unordered_set>
 
@@ -12,7 +13,7 @@ using Kind = PickleValue::Kind;
 using Items = std::vector<PickleRef>;
 constexpr int kGreatestDepth = 256;
 constexpr size_t kGreatestAxes = 64;   // torch's own limit
-constexpr size_t kGreatestName = 256;  // of a module and class together
+constexpr size_t kGreatestName = 256;  // length of module and class name together
 
 bool is_dunder(std::string_view name) {
   return name.size() > 4 && name.starts_with("__") && name.ends_with("__");
@@ -63,7 +64,7 @@ void Unpickler::reduce() {
       stack_.push_back(arguments[0]);
       return;
     case PickleRole::kSet:
-      push(Kind::kSet, arguments);  // the list of its items
+      push(Kind::kSet, arguments);  // the only argument is a list of the set's items
       return;
     case PickleRole::kRebuildTensor:
       stack_.push_back(rebuilt_tensor(arguments));
@@ -93,7 +94,7 @@ void Unpickler::construct(PickleRef cls, PickleRef arguments) {
   push(Kind::kRecord, Items{cls, arguments});
 }
 
-// OrderedDict(); from Python 2, OrderedDict([[key, value], …]).
+// The dict that OrderedDict() creates. Python 2 pickles its items as well: OrderedDict([[key, value], …]).
 PickleRef Unpickler::dict_from_pairs(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
@@ -121,7 +122,7 @@ std::vector<int64_t> Unpickler::extents(PickleRef ref, const char* what) {
   return out;
 }
 
-// (storage, offset, extents, strides, …)
+// `arguments` are (storage, offset, extents, strides, …).
 PickleRef Unpickler::rebuilt_tensor(const Items& arguments) {
   if (arguments.size() < 4 || value(arguments[0]).kind != Kind::kStorage)
     refuse("a tensor without storage, offset, extents and strides");
@@ -159,7 +160,8 @@ void Unpickler::check_within(const PickleTensor& t) {
 void Unpickler::build() {
   const PickleRef state = pop();
   PickleValue& object = value(top());
-  if (object.kind == Kind::kDict) return check_state(state);  // attributes of an OrderedDict, not its items
+  // `state` is then the attributes of an OrderedDict, not its items
+  if (object.kind == Kind::kDict) return check_state(state);
   if (object.kind != Kind::kRecord) refuse("BUILD of something other than an object");
   const PickleClass& cls = class_of(object.items()[0]);
   if (cls.role == PickleRole::kNamespace && value(state).kind != Kind::kDict)
@@ -173,7 +175,7 @@ void Unpickler::check_state(PickleRef state) {
   const PickleValue& held = value(state);
   if (held.kind != Kind::kTuple && held.kind != Kind::kDict) return;
   spend(held.items().size());
-  if (held.kind == Kind::kTuple) {  // (__dict__, slots)
+  if (held.kind == Kind::kTuple) {  // the state is (__dict__, slots)
     for (const PickleRef part : held.items())
       if (value(part).kind == Kind::kDict) check_state(part);
     return;
@@ -184,7 +186,7 @@ void Unpickler::check_state(PickleRef state) {
   }
 }
 
-// ('storage', class, key, location, elements); before torch 1.6, a sixth member None follows.
+// Reads the tuple ('storage', class, key, location, elements). Before torch 1.6, a sixth member None follows.
 void Unpickler::load_storage() {
   const Items& id = tuple(pop(), "the members of a storage");
   const bool newer = id.size() == 5 || (id.size() == 6 && value(id[5]).kind == Kind::kNone);
@@ -199,8 +201,8 @@ void Unpickler::load_storage() {
   push_whole(Kind::kStorage, static_cast<int64_t>(tree_.storages_.size() - 1));
 }
 
-// Rejects duplicate keys, of which Python would keep the last value, and keys that Python cannot hash. (Keys
-// that are objects are not compared here, but by the code that reads them.)
+// Rejects duplicate keys, for which Python would keep only the last value, and keys that Python cannot hash.
+// (Keys that are objects are not compared here; the code that reads them does this.)
 void Unpickler::check_keys() {
   for (const PickleValue& dict : tree_.values_) {
     if (dict.kind != Kind::kDict) continue;
@@ -227,8 +229,8 @@ void Unpickler::check_key(PickleRef ref) {
   for (const PickleRef item : key.items()) check_key(item);
 }
 
-// Checks a call of _codecs.encode, as which protocol 2 writes bytes: its text has one character for each
-// byte.
+// Checks a call of _codecs.encode, with which protocol 2 writes bytes: one character of a latin1 text for
+// each byte.
 void Unpickler::check_encoded(const PickleClass& function, const Items& arguments) {
   if (function.name != "_codecs.encode") return;
   if (arguments.size() != 2 || value(arguments[0]).kind != Kind::kText ||
@@ -236,11 +238,12 @@ void Unpickler::check_encoded(const PickleClass& function, const Items& argument
     refuse("_codecs.encode of anything but a text to \"latin1\", as pickle writes bytes");
 }
 
-// Depth first, without recursion, so that no pickle exhausts the stack. Each value is visited once, however
-// often it is shared.
+// Checks how deeply values are nested: depth first, but without recursion, so that no pickle exhausts the
+// stack. Each value is visited once, however often it is shared.
 void Unpickler::check_nesting() {
   constexpr int16_t kOpen = -1, kNew = 0;
-  std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of the values below each value, once known
+  // for each value, the depth of the values below it, once known
+  std::vector<int16_t> depth(tree_.values_.size(), kNew);
   std::vector<std::pair<PickleRef, size_t>> path;
   const auto enter = [&](PickleRef ref) {
     if (path.size() > kGreatestDepth) refuse("values are nested deeper than ", kGreatestDepth);

@@ -21,7 +21,7 @@ void PickleWriter::integer(int64_t value) {
     op('J');
     return append_little_endian(out_, static_cast<int32_t>(value));
   }
-  out_ += "\x8a\x08";  // LONG1 of 8 bytes
+  out_ += "\x8a\x08";  // the opcode LONG1 and its length, 8 bytes
   append_little_endian(out_, value);
 }
 

@@ -8,9 +8,9 @@
 
 namespace megalith {
 
-/// Writes a pickle of protocol 2, which Python 2.3 and later and every torch can read. Calls follow the order
-/// in which Python reads: the beginning of a container, its parts (a dict's keys and values in turn), its
-/// end.
+/// Writes a pickle of protocol 2, which Python 2.3 and later and every torch can read. Functions are called
+/// in the order in which Python reads: the beginning of a container, its parts (for a dict, keys and values
+/// in turn), its end.
 class PickleWriter {
  public:
   PickleWriter();
@@ -20,8 +20,8 @@ class PickleWriter {
   void integer(int64_t value);
   void real(double value);
   void text(std::string_view utf8);
-  void json(const Json& value);  // as Python's json.loads would make it
-  /// A class or function by name: "collections", "OrderedDict".
+  void json(const Json& value);  // writes the object that Python's json.loads would return
+  /// A class or function, by its name: "collections", "OrderedDict".
   void global(std::string_view module, std::string_view name);
 
   void begin_dict() { out_ += "}("; }
@@ -35,7 +35,7 @@ class PickleWriter {
   void call() { op('R'); }          // (function, tuple) -> its result
   void construct() { op('\x81'); }  // (class, tuple) -> class.__new__(class, *tuple)
   void build() { op('b'); }         // (object, dict) -> the object with these attributes
-  void persistent() { op('Q'); }    // persistent id (tuple) -> the object that the loader finds for it
+  void persistent() { op('Q'); }    // persistent id (a tuple) -> the object that the loader finds for it
 
   std::string finish();  // the whole pickle
 

@@ -1,4 +1,4 @@
-// libmegalith_deflate.so: see crc32.cpp.
+// libmegalith_deflate.so, which crc32.cpp loads.
 
 #include <cstddef>
 #include <cstdint>

@@ -17,25 +17,26 @@ namespace {
 
 using Kind = PickleValue::Kind;
 constexpr uint64_t kCheckedAtOnce = uint64_t{1} << 18;
-constexpr uint64_t kGreatestExpansion = 4;  // limit of: bytes of all tensors / bytes of the file
-// The first bytes of a file of torch.save before 1.6: a pickled long, then the end of the pickle.
+constexpr uint64_t kGreatestExpansion = 4;  // greatest ratio of the bytes of all tensors to those of the file
+// The first bytes of a file that torch.save wrote before version 1.6: a pickle that holds one long.
 constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 constexpr int64_t kLegacyProtocol = 1001;
-constexpr size_t kGreatestName = 1024;  // of a tensor, all keys joined
+constexpr size_t kGreatestName = 1024;  // length of a tensor's name, which is all its keys joined
 
-// Where a storage is, from the beginning of the torch file.
+// The place of a storage, in bytes from the beginning of the torch file.
 struct StorageBytes {
   uint64_t begin, end;
   std::optional<uint32_t> crc = {};
 };
 
-// A torch file within the mapped bytes.
+// A torch file: the whole mapped file or a part of it.
 struct Part {
   std::string_view bytes;
   std::string where;
 };
 
-// What a file that is not a torch file is instead, as far as its bytes show it; ends a message.
+// Says what kind of file this is if it is not a torch file, as far as its bytes show it. The text ends a
+// message.
 std::string kind_of_stranger(std::string_view bytes) {
   if (bytes.empty()) return "is empty";
   if (bytes.starts_with("version https://git-lfs"))
@@ -48,7 +49,7 @@ std::string kind_of_stranger(std::string_view bytes) {
   return "is not a file of torch.save (neither a zip archive nor its older stream)";
 }
 
-// The folder within the archive: "archive" of "archive/data.pkl".
+// The name of the folder within the archive: "archive" if the archive holds "archive/data.pkl".
 std::string root_of(const ZipArchive& zip, const std::string& where) {
   constexpr std::string_view kPickle = "/data.pkl";
   std::vector<std::string> roots;
@@ -66,7 +67,7 @@ std::string root_of(const ZipArchive& zip, const std::string& where) {
 
 void check_byte_order(const ZipArchive& zip, const std::string& root, const std::string& where) {
   const ZipArchive::Member* member = zip.find(root + "/byteorder");
-  if (!member) return;  // torch before 2.1: little endian
+  if (!member) return;  // written by torch before 2.1, which is little endian
   if (const std::string_view order = zip.checked_bytes_of(*member); order != "little")
     fail(ErrorKind::kData, where, ": its byte order is ", quote(shortened(order, 16)),
          "; only little can be read");
@@ -206,14 +207,15 @@ std::vector<TorchTensor> tensors_of(const Loaded& loaded, const std::shared_ptr<
   return out;
 }
 
-// kData if the tensors are much larger than the file: with a stride of 0, few stored bytes become a huge
-// tensor.
+// Throws kData if the tensors are much larger than the file: with a stride of 0, a few stored bytes give a
+// huge tensor.
 void check_expansion(const std::vector<TorchTensor>& tensors, const Part& part) {
   const uint64_t max_bytes = kGreatestExpansion * part.bytes.size();
   uint64_t sum = 0;
   for (const TorchTensor& tensor : tensors) {
     uint64_t bytes = tensor.type->bytes;
-    for (const int64_t extent : tensor.extents)  // parsing has checked the product of the extents
+    // parsing has already checked the product of the extents
+    for (const int64_t extent : tensor.extents)
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes)) bytes = UINT64_MAX;
     if (__builtin_add_overflow(sum, bytes, &sum) || sum > max_bytes)
       fail(ErrorKind::kData, part.where, ": its tensors take more than ", kGreatestExpansion,
@@ -248,7 +250,7 @@ bool is_dense(const TorchTensor& tensor) {
   return true;
 }
 
-// Moves `at` to the next row of the block (all axes but the last); false after the last one.
+// Moves `at` to the next row of the block, over all axes but the last. Returns false after the last row.
 bool next_row(Shape& at, const Shape& extent) {
   for (int axis = extent.rank - 2; axis >= 0; --axis) {
     if (++at[axis] < extent[axis]) return true;
@@ -257,7 +259,7 @@ bool next_row(Shape& at, const Shape& extent) {
   return false;
 }
 
-// Copies row by row; the elements of a row are gathered one by one.
+// Copies a block of a tensor that is not dense: row by row, with the elements of a row gathered one by one.
 void copy_strided(const TorchTensor& tensor, const Shape& from_at, View to, const Shape& to_at,
                   const Shape& extent) {
   const DType dtype = *tensor.type->dtype;
@@ -318,7 +320,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   TorchFile out{bytes, {}, tensors_of(loaded, bytes, begin)};
   check_expansion(out.tensors, part);
   out.tree = std::move(loaded.tree);
-  file.forget(begin, end - begin);  // examining the members has mapped in many pages around them
+  file.forget(begin, end - begin);  // releases the pages that were mapped in while the members were examined
   return out;
 }
 

@@ -16,18 +16,18 @@
 namespace megalith {
 
 /// Whether the bytes of zip members are compared with their CRC when they are first read. torch itself never
-/// does this, so damage is often first noticed here.
+/// compares them, so damage is often noticed here for the first time.
 enum class CrcCheck : bool { kNo, kYes };
 
-/// A file that holds tensors, and which of its parts have been found intact.
+/// A file that holds tensors, and the result of the checks of its parts so far.
 struct TorchBytes {
   TorchBytes(const std::string& path, CrcCheck crc, PendingFiles* writing = nullptr)
       : file(path, MappedPages::kSmall), bytes(path, writing), check(crc) {}
-  MappedFile file;     // for parsing the tree
-  ReadableFile bytes;  // for reading tensors
+  MappedFile file;     // used for parsing the tree
+  ReadableFile bytes;  // used for reading tensors
   CrcCheck check;
-  std::map<uint64_t, bool> sound = {};  // storages found intact (or not), by their first byte
-  std::mutex checking = {};             // held while checking and changing `sound`
+  std::map<uint64_t, bool> sound = {};  // the storages whose CRC was right, by the offset of their first byte
+  std::mutex checking = {};             // held while `sound` is read or changed
 };
 
 /// A tensor in a torch file.
@@ -35,49 +35,51 @@ struct TorchTensor {
   std::shared_ptr<TorchBytes> bytes;
   const TorchType* type = nullptr;
   std::vector<int64_t> extents, strides;  // outermost axis first; strides in elements
-  uint64_t first = 0;                     // where element 0 begins in the file
-  uint64_t begin = 0, end = 0;            // bytes of its storage
-  std::optional<uint32_t> crc;            // of the storage; a legacy file has none
+  uint64_t first = 0;                     // offset of element 0 in the file
+  uint64_t begin = 0, end = 0;            // where its storage begins and ends in the file
+  std::optional<uint32_t> crc;            // CRC of the storage; a legacy file has none
 
   /// The extents as a Shape; a scalar is [1]. kData if there are more axes than a Shape holds.
   Shape shape() const;
 };
 
 /// Copies the block of shape `extent` from `from_at` in the tensor to `to_at` in `to` (host memory),
-/// converting between floating-point types. The caller has checked that the block fits. When bytes of a
-/// storage are first read, its CRC is compared: kData, with the file, if it differs.
+/// converting between floating-point types. The caller has checked that the block fits. When a storage is
+/// first read, its CRC is compared; if it differs, throws kData, naming the file.
 void copy_tensor(const TorchTensor& tensor, const Shape& from_at, View to, const Shape& to_at,
                  const Shape& extent);
 
-/// The contents of a file of torch.save: a tree of values, and its tensors.
+/// The contents of a file that torch.save wrote: a tree of values, and its tensors.
 struct TorchFile {
   std::shared_ptr<TorchBytes> bytes;  // the tree points into them
   PickleTree tree;
   std::vector<TorchTensor> tensors;  // parallel to tree.tensors()
 
   const std::string& path() const { return bytes->file.path(); }
-  /// The tensor of a value of kind kTensor.
+  /// The tensor that a value of kind kTensor stands for.
   const TorchTensor& tensor(PickleRef ref) const { return tensors[static_cast<size_t>(tree[ref].whole())]; }
 };
 
-/// Opens a file of torch.save: a zip archive, or the stream that torch wrote before 1.6. Everything except
-/// the tensors' bytes is read and checked (see ZipArchive and parse_pickle): each storage must exist and have
-/// as many bytes as the pickle says, and all tensors together at most four times the bytes of the file, so
-/// that a small file cannot take all memory. kNoInput, kIo, kData; the message recognizes a tar archive
-/// (torch before 0.4), a git-lfs pointer and other kinds of files. `writing`: see ReadableFile.
+/// Opens a file that torch.save wrote: a zip archive, or the stream that torch wrote before 1.6. Reads and
+/// checks everything except the tensors' bytes (see ZipArchive and parse_pickle()). Each storage must exist
+/// and have as many bytes as the pickle says. All tensors together may have at most four times the bytes of
+/// the file, so that a small file cannot fill all memory. kNoInput, kIo, kData; the message says if the file
+/// is a tar archive (torch before 0.4), a git-lfs pointer or another known kind of file. `writing`: see
+/// ReadableFile.
 TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
                      PendingFiles* writing = nullptr);
 /// Opens a torch file that consists of bytes [begin, end) of another file.
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end);
 
-/// A leaf of the nested dicts and lists below a value. Its name is the keys on the way to it, joined with
-/// dots.
+/// A leaf of the nested dicts and lists below a value. Its name consists of the keys on the way to it, joined
+/// with dots.
 struct TorchLeaf {
   std::string name;
   PickleRef value;
 };
-/// All leaves below `ref`. kData (with `where` in front) if values are shared so often that the leaves would
-/// outgrow the tree, for keys that are neither text nor integers, and for two leaves of one name.
+/// All leaves below `ref`. Throws kData (with `where` in front) if values are shared so often that the leaves
+/// would far outnumber the tree's values, if a key is neither text nor an integer, or if two leaves have one
+/// name.
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where);
 
 /// Named tensors of torch files.
@@ -90,7 +92,7 @@ class TorchTensorFile final : public TensorFile {
   const std::string& path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return stored_; }
   void read(const Box& box, View out) const override;
-  /// Compares the CRCs of all tensors now, with read()'s errors.
+  /// Compares the CRCs of all tensors now. Throws what read() throws.
   void verify() const;
 
  private:

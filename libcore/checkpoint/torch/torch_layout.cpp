@@ -8,10 +8,10 @@
 namespace megalith {
 namespace {
 
-constexpr uint64_t kAlignment = 64;       // of a member's bytes
-constexpr uint32_t kFull32 = 0xFFFFFFFF;  // means: the number is in the zip64 record
+constexpr uint64_t kAlignment = 64;       // of the beginning of each storage
+constexpr uint32_t kFull32 = 0xFFFFFFFF;  // this value means that the number is in the zip64 record
 constexpr uint16_t kFull16 = 0xFFFF;
-constexpr uint16_t kPaddingId = 0x4246;  // of the extra field with which torch pads
+constexpr uint16_t kPaddingId = 0x4246;  // id of the extra field with which torch pads
 constexpr uint16_t kZip64Id = 1;
 constexpr uint16_t kUtf8Names = 0x0800;
 
@@ -39,7 +39,7 @@ uint64_t at_most_32(uint64_t value) {
   return std::min<uint64_t>(value, kFull32);
 }
 
-// Writes the fields that a local header and a directory entry share, from the version on.
+// Writes the fields that a local header has in common with a directory entry, from the version on.
 Record& shared_fields(Record& record, uint64_t bytes, uint32_t crc, uint16_t version) {
   record.u16(version).u16(kUtf8Names).u16(0).u16(0).u16(0).u32(crc);
   return record.u32(at_most_32(bytes)).u32(at_most_32(bytes));
@@ -107,7 +107,7 @@ void pickle_tensor(PickleWriter& pickle, const TensorSpec& spec, size_t key) {
   pickle.integer(spec.shape.elements());
   pickle.end_tuple();
   pickle.persistent();
-  pickle.integer(0);  // offset
+  pickle.integer(0);  // the offset
   pickle_extents(pickle, spec.shape, false);
   pickle_extents(pickle, spec.shape, true);
   pickle.boolean(false);                        // requires_grad

@@ -19,9 +19,9 @@ constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Byt
 constexpr size_t kGreatestComment = 65535;
 constexpr uint16_t kEncrypted = 1, kDescriptorFlag = 8;
 constexpr uint16_t kZip64Extra = 1;
-constexpr uint32_t kIn64 = 0xFFFFFFFF;  // means: the number is in the zip64 extra field
+constexpr uint32_t kIn64 = 0xFFFFFFFF;  // this value means that the number is in the zip64 extra field
 
-// Assumes that the machine is little endian, as the format is.
+// Reads a little-endian number. Assumes that the machine is little endian, too.
 template <class T>
 T number_at(std::string_view bytes, size_t at) {
   T value;
@@ -37,7 +37,7 @@ bool has_signature(std::string_view bytes, uint64_t at, std::string_view signatu
   return has_room(bytes, at, signature.size()) && bytes.substr(at, signature.size()) == signature;
 }
 
-// The data of an extra field of this kind; empty if there is none.
+// The data of the extra field of this kind; empty if there is none.
 std::string_view extra_field(std::string_view extra, uint16_t kind) {
   while (extra.size() >= 4) {
     const auto found = number_at<uint16_t>(extra, 0);
@@ -49,7 +49,7 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
   return {};
 }
 
-// A name shortened for messages: it may have 65,535 bytes.
+// Shortens a name for a message: it may have 65,535 bytes.
 std::string shown(std::string_view name) {
   constexpr size_t kMax = 100;
   if (name.size() <= kMax) return quote(name);
@@ -156,7 +156,8 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
               .size = number_at<uint32_t>(bytes_, at + 24),
               .local = number_at<uint32_t>(bytes_, at + 42)};
   std::string_view wide = extra_field(bytes_.substr(at + kCentralBytes + name, extra), kZip64Extra);
-  for (uint64_t* value : {&entry.size, &entry.stored, &entry.local}) {  // in order: those that are too large
+  // the extra field has only those that do not fit in 32 bits, in this order
+  for (uint64_t* value : {&entry.size, &entry.stored, &entry.local}) {
     if (*value != kIn64) continue;
     if (wide.size() < 8) refuse("zip member ", shown(entry.name), " lacks its zip64 sizes");
     *value = number_at<uint64_t>(wide, 0);

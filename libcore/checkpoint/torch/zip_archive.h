@@ -7,16 +7,16 @@
 
 namespace megalith {
 
-/// The members of a zip archive that stores them uncompressed, as torch writes it. Opening trusts only the
-/// central directory and checks everything else against it: each member's local header, plain relative names,
-/// no duplicates (nor names that differ only in case), one disk, ranges within the archive that do not
-/// overlap. Zip64 and data descriptors are supported. The members' bytes are not checked: comparing their CRC
-/// is the reader's task. `where` begins every message (kData).
+/// The members of a zip archive that stores them uncompressed, as torch writes it. The constructor trusts
+/// only the central directory and checks everything else against it: each member's local header, plain
+/// relative names, no duplicates (nor names that differ only in case), one disk, ranges within the archive
+/// that do not overlap. Zip64 and data descriptors are supported. The constructor does not check the members'
+/// bytes: call checked_bytes_of() to compare them with their CRC. `where` begins every message (kData).
 class ZipArchive {
  public:
   struct Member {
     std::string_view name;
-    uint64_t begin, end;  // of its bytes in the archive
+    uint64_t begin, end;  // where its bytes are in the archive
     uint32_t crc;
   };
 
@@ -28,7 +28,7 @@ class ZipArchive {
   std::string_view bytes_of(const Member& member) const {
     return bytes_.substr(member.begin, member.end - member.begin);
   }
-  /// bytes_of(), after comparing the bytes with their CRC.
+  /// As bytes_of(), but first compares the bytes with their CRC.
   std::string_view checked_bytes_of(const Member& member) const;
 
   static bool is_zip(std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); }

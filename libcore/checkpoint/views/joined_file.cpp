@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kComparedElements = int64_t{1} << 20;
 
-// Where rows of our matrix are written.
+// The memory to which a block of our matrix is written.
 struct Target {
   View out;             // [rows, columns]
-  int64_t row, column;  // place in our matrix of the first element of `out`
+  int64_t row, column;  // the place of the first element of `out` in our matrix
 };
 
-// A place or extent in the tensor that a part comes from: {plane, row, column}, without the axes that this
-// tensor lacks.
+// The place or extent {plane, row, column} in the tensor that a part comes from. Axes that this tensor lacks
+// are left out.
 Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column) {
   Shape out;
   out.rank = static_cast<int>(std::max<size_t>(part.from.extents.size(), 1));
@@ -32,7 +32,8 @@ Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column
   return out;
 }
 
-// How many rows of the part, from our row `row` on, are contiguous in the stored tensor too.
+// The number of rows of the part, from our row `row` on and before row `end`, that are contiguous in the
+// stored tensor, too.
 int64_t run_length(const JoinedPart& part, int64_t row, int64_t end) {
   if (part.order.head == 0) return end - row;
   const int64_t first = part.order.theirs(row - part.ours.row);
@@ -67,7 +68,7 @@ std::string place(const JoinedPart& part) {
   return part.from.bytes->file.path();
 }
 
-// Whether a part's tensor has the axes of ours, and its block is within it.
+// Whether the tensor that a part comes from has the axes of our tensor, and the part is within it.
 bool is_within(const JoinedPart& part, bool vector) {
   const size_t axes = (part.plane < 0 ? 0 : 1) + (vector ? 1 : 2);
   if (part.from.extents.size() != axes) return false;

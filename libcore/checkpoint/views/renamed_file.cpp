@@ -11,9 +11,9 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kMaxNamed = 5;  // names in one complaint
+constexpr size_t kMaxNamed = 5;  // number of tensor names in one message
 
-// The name of a tensor in the file. A file may omit the family's prefix.
+// The name that a tensor has in the file, which may omit the family's prefix.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
   const std::string_view prefix = map.prefix;
   if (file.find(name) || !name.starts_with(prefix) ||
@@ -69,7 +69,8 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
-  // In a file of a tied model the head is a second copy of the embedding. transformers ignores it too.
+  // The file of a tied model may also hold the head, as a second copy of the embedding. transformers ignores
+  // that copy, too.
   std::set<std::string> known{"lm_head.weight"};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
@@ -84,9 +85,9 @@ void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
-// The columns of the transposed tensor are our rows. One pass over its rows reads all runs and the columns
-// between them: a head has few columns, and reading the columns of each head separately would read nearly the
-// whole tensor each time.
+// The columns of the transposed tensor are our rows. All runs are read in one pass over its rows, together
+// with the columns between the runs. A head has few columns, so reading each head separately would read
+// nearly the whole tensor each time.
 void RenamedTensorFile::read_transposed(const TheirTensor& part, std::span<const RowRun> wanted,
                                         MatrixBlock block, View out) const {
   int64_t first = INT64_MAX, end = 0;

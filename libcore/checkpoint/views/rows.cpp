@@ -8,19 +8,20 @@
 namespace megalith {
 namespace {
 
-// How many axes count as rows.
+// The number of axes that count as rows.
 int row_axes(const MatrixForm& form) {
   return form.vector ? form.shape.rank : form.shape.rank - 1;
 }
 
-// Rows in one step along `axis`.
+// The number of rows in one step along `axis`.
 int64_t rows_within(const MatrixForm& form, int axis) {
   int64_t rows = 1;
   for (int inner = axis + 1; inner < row_axes(form); ++inner) rows *= form.shape[inner];
   return rows;
 }
 
-// A part of a tensor: extent 1 on the axes before a certain one, the whole extent on the axes after it.
+// A part of a tensor. For some axis, it has extent 1 on all axes before it and the whole extent on all axes
+// after it.
 struct Part {
   Part step(int axis, int64_t at, int64_t steps = 1) const {
     Part out = *this;
@@ -33,11 +34,11 @@ struct Part {
 
 // Cuts rows of a tensor into boxes and passes them to `take` in order.
 struct RowCutter {
-  // Cuts rows [begin, end) of `all`, counted in the axes from `axis` on: the rows up to the next whole step
-  // along the axis, whole steps, the remaining rows.
+  // Cuts rows [begin, end) of `all` in three: the rows up to the next whole step along `axis`, the whole
+  // steps, and the remaining rows. Rows are counted within the axes from `axis` on.
   void cut(const Part& all, int axis, int64_t begin, int64_t end) const {
     if (begin >= end) return;
-    if (axis == row_axes(form)) return take(all.offset, all.extent);  // a tensor of one row
+    if (axis == row_axes(form)) return take(all.offset, all.extent);  // a tensor with only one row
     const int64_t step = rows_within(form, axis);
     const int64_t first_whole = (begin + step - 1) / step, last_whole = end / step;
     const auto within = [&](int64_t at, int64_t from, int64_t to) {
@@ -74,7 +75,7 @@ void transpose_block(Words<const Word> in, Words<Word> out, int64_t rows, int64_
 constexpr int64_t kSquare = 8;
 typedef uint16_t Row8 __attribute__((vector_size(kSquare * sizeof(uint16_t))));
 
-// Rows i and i + 4 of `in`, interleaved, become rows 2 i and 2 i + 1 of `out`.
+// Interleaves rows: rows i and i + 4 of `in` become rows 2 i and 2 i + 1 of `out`.
 void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
   for (int64_t i = 0; i < 4; ++i) {
     out[2 * i] = __builtin_shufflevector(in[i], in[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
@@ -82,7 +83,7 @@ void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
   }
 }
 
-// 8 x 8 two-byte words, in three steps of interleaving.
+// Transposes 8 x 8 two-byte words, in three steps of interleaving.
 void transpose_square(Words<const uint16_t> in, Words<uint16_t> out) {
   Row8 a[kSquare], b[kSquare];
   for (int i = 0; i < kSquare; ++i) std::memcpy(&a[i], in.first + i * in.pitch, sizeof(Row8));
@@ -98,7 +99,7 @@ void transpose_square(Words<const Word> in, Words<Word> out) {
 
 template <class Word>
 void transpose_words(ConstView from, View to, int64_t at, int64_t first) {
-  constexpr int64_t kTile = 64;  // whole cache lines of source and target
+  constexpr int64_t kTile = 64;  // a tile consists of whole cache lines, both in the source and in the target
   const int64_t rows = from.shape.rows(), columns = to.shape[0], pitch = to.shape.back();
   const auto in = [&](int64_t r, int64_t c) {
     const int64_t from_pitch = from.shape.back();

@@ -19,7 +19,8 @@ namespace {
 constexpr const char* kSingles[] = {"model.safetensors", "pytorch_model.bin"};
 constexpr const char* kIndex = ".index.json";
 
-// The file that says where the weights are: a weights file or an index; empty if the folder has neither.
+// The path of the file that leads to the weights: a weights file or an index. Empty if the folder has
+// neither.
 std::string entry_of(const std::string& folder) {
   for (const char* single : kSingles)
     for (const std::string& name : {std::string(single), concat(single, kIndex)})
@@ -27,7 +28,7 @@ std::string entry_of(const std::string& folder) {
   return {};
 }
 
-// The file of each tensor, from the index.
+// Maps tensor names to file names, as the index lists them.
 using WeightMap = std::map<std::string, std::string>;
 
 WeightMap weight_map(const std::string& index) {
@@ -107,7 +108,7 @@ WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc, PendingFiles* wri
     if (!find(tensor)) fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is not in ", quote(name));
 }
 
-/// `tensor` is one of tensors_.
+/// The file that holds a tensor. `tensor` must be an element of tensors_.
 const TensorFile& WeightsFolder::owner_of(const StoredTensor& tensor) const {
   return *files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]];
 }

@@ -14,9 +14,10 @@ namespace megalith {
 std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc = CrcCheck::kYes,
                                          PendingFiles* writing = nullptr);
 
-/// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
-/// lists, or else pytorch_model.bin or pytorch_model.bin.index.json. An index may name only files of this
-/// folder; each must exist and hold exactly the tensors that the index assigns to it.
+/// The tensors of a Hugging Face folder. They are in model.safetensors, in the files that
+/// model.safetensors.index.json lists, in pytorch_model.bin, or in the files that
+/// pytorch_model.bin.index.json lists; the first of these that exists is read. An index may name only files
+/// of this folder. Each of them must exist and hold exactly the tensors that the index assigns to it.
 class WeightsFolder final : public TensorFile {
  public:
   explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PendingFiles* writing = nullptr);
@@ -36,7 +37,7 @@ class WeightsFolder final : public TensorFile {
   std::string folder_;
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<size_t> owners_;         // parallel to tensors_: index in files_
+  std::vector<size_t> owners_;         // parallel to tensors_: index of the tensor's file in files_
 };
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ std::string golden() {
   return test::test_data("checkpoint/goldens/small.gguf");
 }
 
-// numpy.linspace(-2, 3, 192) in fp32: the values of the golden.
+// numpy.linspace(-2, 3, 192) in fp32, which are the values of the golden file.
 std::vector<float> values() {
   std::vector<float> out(192);
   for (size_t i = 0; i < out.size(); ++i)
@@ -44,8 +44,8 @@ GgufMetadata metadata() {
   return m;
 }
 
-// The test quantizes to Q8_0 itself and copies the other types from the golden. All bytes must equal those of
-// the gguf package.
+// The test quantizes the Q8_0 tensor itself and copies the other tensors from the golden file. All bytes must
+// equal those that the gguf package wrote.
 TEST(Gguf, WritesTheBytesOfTheGgufPackage) {
   const GgufFile file(golden());
   const GgufLayout layout(metadata(), {{"plain", GgufType::kF32, kShape},
@@ -87,7 +87,7 @@ TEST(Gguf, ReadsEveryTypeAndBlock) {
   }
 }
 
-// Found by libFuzzer: the reader allocated a row of 2^50 columns.
+// Found by libFuzzer: for a tensor of no rows and 2^50 columns, the reader allocated a row.
 TEST(Gguf, ReadsATensorWithoutRowsWhateverItsColumns) {
   const TempDir dir;
   const Shape shape{0, int64_t{1} << 50};
@@ -118,7 +118,7 @@ TEST(Gguf, DoesNotQuantizeWhatIsNotFinite) {
   values.assign(32, 0);
   EXPECT_TRUE(quantize_q8_0(values.data(), 32, out.data()));
   EXPECT_EQ(out, std::vector<std::byte>(kQ8BlockBytes));
-  // The block's scale is an fp16: 65504 at most.
+  // The block's scale is an fp16 number, which is at most 65504.
   values[7] = -127.F * 65504;
   EXPECT_TRUE(quantize_q8_0(values.data(), 32, out.data()));
   EXPECT_EQ(out[0], std::byte{0xFF});

@@ -50,8 +50,8 @@ const RenamedTensor& named(const std::vector<RenamedTensor>& all, const std::str
 
 using Values = std::map<std::string, std::pair<Shape, std::vector<float>>>;
 
-// Compares blocks of a tensor in `file` with `ours`, including blocks that cut across groups, heads and
-// halves.
+// Compares blocks of a tensor in `file` with `ours`. Some blocks cut across groups, heads and halves of
+// heads.
 void expect_blocks(const TensorFile& file, const std::string& name, const Tensor& ours) {
   Shape offset = Box::whole({}, ours.shape).offset, extent = ours.shape;
   for (int axis = 0; axis < ours.shape.rank; ++axis)
@@ -106,8 +106,8 @@ TEST(NameMap, NamesAreUniqueOnBothSides) {
   }
 }
 
-// Every query, key and value row of LLaMA, located by hand: our layout is [group][its q heads, k, v][head
-// row].
+// Compares every query, key and value row of LLaMA with its place, computed by hand: our layout is
+// [group][its q heads, k, v][head row].
 TEST(NameMap, SplitsGroupedQkvByHead) {
   const ModelConfig c = small(true);
   const auto all = renamed_tensors(llama_names(), c);

@@ -40,7 +40,7 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind = Err
   return {};
 }
 
-// A checkpoint with a whole tensor, one in two blocks, and small files.
+// Writes a checkpoint with a tensor in one block, a tensor in two blocks, and small files.
 void write_sample(const std::string& root, int64_t iteration) {
   Tensor whole({3, 4}), top({2, 5}), bottom({3, 5});
   CheckpointWriter writer(root, iteration);
@@ -78,8 +78,8 @@ TEST(Checkpoint, IsReadableAsSafetensors) {
   EXPECT_NE(file.find("cut@2,0"), nullptr);
 }
 
-// Cuts tensors into blocks in various ways, reads other blocks back, and compares them with plain index
-// arithmetic.
+// Writes tensors in blocks of various shapes, reads blocks of other shapes back, and compares them with plain
+// index arithmetic.
 TEST(Checkpoint, ReadsAnyBlockFromAnyPieces) {
   std::mt19937 random(5);
   const auto pick = [&](int64_t low, int64_t high) {
@@ -174,8 +174,8 @@ TEST(Checkpoint, FollowsTheTracker) {
   message_of([&] { CheckpointReader(dir / "nowhere"); }, ErrorKind::kNoInput);
 }
 
-// Flips each byte of each file: the reader must name the file or give the right values. The latter happens
-// for a safetensors header, which the reader does not use.
+// Flips each byte of each file. The reader must either refuse the checkpoint and name the file, or return the
+// right values. It returns the right values if the byte is in a safetensors header, which it does not use.
 TEST(Checkpoint, NoticesEveryFlippedByte) {
   const TempDir dir;
   write_sample(dir / "save", 7);

@@ -1,5 +1,5 @@
-// kill -9, a full disk and a power cut at every call of a save: the tracker always names a complete
-// checkpoint.
+// Saves with kill -9, a full disk or a power cut at every call in turn. The tracker must always name a
+// complete checkpoint.
 #include <cerrno>
 #include <deque>
 #include <filesystem>
@@ -28,7 +28,8 @@ using test::FaultRun;
 using test::FileCall;
 using test::TempDir;
 
-constexpr int64_t kRows = 700;  // 280 kB: more than is buffered before a write call
+// number of rows that take 280 kB, which is more than is buffered before a write call
+constexpr int64_t kRows = 700;
 
 void save(const std::string& root, int64_t iteration, int64_t rows = kRows) {
   std::vector<float> big(static_cast<size_t>(rows * 100), static_cast<float>(iteration)),
@@ -55,7 +56,7 @@ void save_by_two(const std::string& root, int64_t iteration, size_t first) {
   ranks[0].publish(2);
 }
 
-// Returns the iteration that the tracker names, after checking every byte of its checkpoint and that the
+// Returns the iteration that the tracker names. Checks every byte of its checkpoint first, and that its
 // values are those of this iteration.
 int64_t verified_iteration(const std::string& root) {
   const CheckpointReader reader(root);
@@ -67,7 +68,7 @@ int64_t verified_iteration(const std::string& root) {
   return reader.iteration();
 }
 
-// A folder with iteration 10, made once and copied for every trial.
+// Has a folder with a checkpoint of iteration 10, which is written once and copied for every trial.
 class CrashTest : public testing::Test {
  protected:
   CrashTest() { save(dir_ / "start", 10); }
@@ -76,7 +77,8 @@ class CrashTest : public testing::Test {
     fs::copy(dir_ / "start", dir_ / "trial", fs::copy_options::recursive);
     return dir_ / "trial";
   }
-  // Saves `iteration` over the start with each call failing in turn; `check` examines each outcome.
+  // Saves `iteration` into a copy of the start folder, with `fault` at each call in turn. `check` examines
+  // each outcome.
   void at_every_call(Fault fault, int64_t iteration,
                      const std::function<void(const FaultRun&, const std::string& root)>& check) {
     int injected = 0;
@@ -84,7 +86,7 @@ class CrashTest : public testing::Test {
       const std::string root = fresh();
       const FaultRun run = run_with_fault(fault, [&] { save(root, iteration); });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // this call is not a write, so it cannot be short
+      if (!run.fired) continue;  // the fault is a short write, and this call does not write
       ++injected;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call));
       check(run, root);
@@ -123,7 +125,7 @@ TEST_F(CrashTest, AFullOrBrokenDiskIsAnErrorAndLeavesACompleteCheckpoint) {
     at_every_call({.mode = Fault::kFail, .error = error}, 20,
                   [&](const FaultRun& run, const std::string& root) {
                     const int64_t iteration = verified_iteration(root);
-                    // If unnamed temporary files are unavailable, a named one is used, so the save succeeds.
+                    // If an unnamed temporary file cannot be created, a named one is, so the save succeeds.
                     EXPECT_EQ(run.exit_code, run.call == "open_nameless" ? 0 : exit_code(ErrorKind::kIo));
                     for (const auto& entry : fs::directory_iterator(root))
                       EXPECT_FALSE(entry.path().filename().string().starts_with(".iter")) << entry.path();
@@ -139,7 +141,7 @@ TEST_F(CrashTest, AShortWriteIsContinued) {
 }
 
 TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
-  for (const int64_t iteration : {20, 10}) {  // a new iteration, and the existing one again
+  for (const int64_t iteration : {20, 10}) {  // saves a new iteration, then the existing one again
     const std::string root = dir_ / concat("small", iteration);
     save(root, 10, 3);
     test::LossyDisk disk(root);
@@ -160,8 +162,7 @@ TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
   }
 }
 
-// Requirement R4 for several ranks: data synced by one rank is no reason to name a checkpoint that another
-// has not synced.
+// Requirement R4 for several ranks: a checkpoint must not be named before every rank has synced its data.
 TEST_F(CrashTest, LosingWhatWasNotSyncedOfTwoRanksLeavesACompleteCheckpoint) {
   for (const size_t first : {0, 1}) {
     const std::string root = dir_ / concat("two", first);

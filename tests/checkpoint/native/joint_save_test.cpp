@@ -19,7 +19,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What the jobs of all ranks did, in order: "write 1" marks the beginning, "wrote 1" the end.
+/// The steps of the jobs of all ranks, in order: "write 1" means that rank 1 begins to write, "wrote 1" that
+/// it has finished.
 class Diary {
  public:
   void note(const std::string& line) {
@@ -46,7 +47,7 @@ class Diary {
   std::vector<std::string> lines_;
 };
 
-/// A job that calls `during` in the middle of its write() and notes its steps in the diary.
+/// A job that calls `during` in the middle of its write() and records its steps in the diary.
 class NotedJob final : public CheckpointJob {
  public:
   using During = std::function<void(int rank, const Check& check)>;
@@ -67,7 +68,7 @@ class NotedJob final : public CheckpointJob {
 
 constexpr milliseconds kTimeout(1000);  // a peer silent for this long counts as gone
 
-/// Runs `body` on each rank (a thread each); returns the message of what each rank threw.
+/// Runs `body` on each rank, each in a thread of its own. Returns for each rank the message of what it threw.
 std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   const auto each = [&](Communicator& comm) {
@@ -79,7 +80,7 @@ std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>
   };
   try {
     run_thread_ranks(ranks, {.timeout = kTimeout}, each);
-  } catch (const Error&) {  // the error that stopped the run; the ranks' own messages are in `messages`
+  } catch (const Error&) {  // one rank's error; the messages of all ranks are in `messages`
   }
   return messages;
 }
@@ -95,7 +96,7 @@ TEST(JointSave, NamesNothingThatAnotherRankHasNotWritten) {
     save.start(std::make_unique<NotedJob>(diary, [&](int rank, const auto&) {
       while (rank == 1 && !release) std::this_thread::sleep_for(milliseconds(1));
     }));
-    // The others wrote long ago, and training continues.
+    // While rank 1 still writes, ranks 0 and 2 have long finished writing, and training continues.
     const auto written = [&] { return diary.has("wrote 0") && diary.has("wrote 2"); };
     for (int step = 0; step < 200 || (step < 20000 && !written()); ++step) {
       EXPECT_FALSE(save.advance());
@@ -130,7 +131,7 @@ TEST(JointSave, OneIsUnderWayAtATime) {
   }
 }
 
-// The disk takes three times as long as a rank may be silent before it counts as gone.
+// The disk of rank 1 takes three times as long as a rank may be silent before it counts as gone.
 TEST(JointSave, ASlowDiskIsNoHang) {
   Diary diary;
   expect_none(run(2, [&](Communicator& comm) {
@@ -180,7 +181,7 @@ TEST(JointSave, TheNextOneWorksAfterAFailure) {
   EXPECT_TRUE(diary.has("publish 2"));
 }
 
-// The run fails while its checkpoint is being written.
+// The run fails while its checkpoint is being written. A single rank must complete the save.
 TEST(JointSave, OneRankAloneFinishesWhatItBegan) {
   Diary diary;
   run(1, [&](Communicator& comm) {

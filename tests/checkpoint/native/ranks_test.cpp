@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPeerTimeout(30);
 
-// Runs `body(rank, comm, stream)` on threads; returns the messages of those that threw.
+// Runs `body(rank, comm, stream)` on one thread per rank. Returns each rank's message if it threw.
 std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Communicator&, Stream&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   run_thread_ranks(ranks, {}, [&](Communicator& comm) {
@@ -68,7 +68,7 @@ struct Model {
   std::optional<ParamStore> store;
 };
 
-// The value of each element of a parameter: its index in the global tensor.
+// The value that the tests give an element: its index in the global tensor.
 float expected(const Param& param, int64_t outer, int64_t middle, int64_t inner) {
   const Shape& g = param.global;
   if (g.rank == 1) return static_cast<float>(outer);
@@ -76,7 +76,8 @@ float expected(const Param& param, int64_t outer, int64_t middle, int64_t inner)
   return static_cast<float>((outer * g[1] + middle) * g[2] + inner);
 }
 
-// Calls visit(value, expected value) for each element of this rank's part; padding should be 0.
+// Calls visit(value, expected value) for each element of this rank's part. The expected value of padding is
+// 0.
 void visit_elements(Param& param, const std::function<void(float&, float)>& visit) {
   float* value = param.value.as<float>();
   Shape at{0, 0, 0};
@@ -106,7 +107,8 @@ void save_cut(const std::string& root, int ranks) {
   for (const std::string& message : messages) EXPECT_EQ(message, "");
 }
 
-// A run of any tensor-parallel size reads the checkpoint of a run of any other size, a single rank included.
+// A run of any tensor-parallel size must be able to read the checkpoint of a run of any other size, a single
+// rank included.
 TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
   for (const int writers : {1, 2, 3, 4, 6}) {
     const TempDir dir;
@@ -130,7 +132,8 @@ TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
   }
 }
 
-// The bytes of a tensor do not depend on which ranks wrote it.
+// Saves the same model from one rank and from four. The tensors in the index must be equal; only their blocks
+// may differ.
 TEST(Ranks, LeaveNoTraceOfTheLayoutInTheIndexButThePieces) {
   const TempDir dir;
   save_cut(dir / "one", 1);

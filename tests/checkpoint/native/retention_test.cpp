@@ -55,7 +55,7 @@ TEST_F(Retention, KeepsTheLastOnes) {
 }
 
 TEST_F(Retention, LeavesAloneWhatTheTrackerNamesAndWhatIsNewer) {
-  write_file(root_ + "/" + kTracker, "20");  // written by a user who wants to resume from there
+  write_file(root_ + "/" + kTracker, "20");  // as a user would write it to resume from there
   EXPECT_EQ(remove_old_checkpoints(root_, 30, 1), (std::vector<int64_t>{10}));
   EXPECT_EQ(names_in(root_), (Names{"iter_0000020", "iter_0000030", "iter_0000040", kTracker}));
 }
@@ -73,8 +73,8 @@ TEST_F(Retention, LeavesAloneWhatIsNoCheckpointOfThisRun) {
   EXPECT_EQ(CheckpointReader(dir_ / "base/iter_0000010").iteration(), 10);
 }
 
-// One checkpoint is being read by another process; one will be read again by this process, through another
-// path, when it is restarted.
+// Iteration 20 is in use by a reader. Iteration 10 is named by `used`, through a link: the run that has
+// loaded it may be restarted. Both must stay.
 TEST_F(Retention, LeavesAloneWhatIsUsed) {
   {
     const CheckpointReader reads(root_ + "/iter_0000020");
@@ -98,8 +98,8 @@ TEST_F(Retention, OneThatIsBeingRemovedIsNotRead) {
   ::close(fd);
 }
 
-// After a kill, every folder with a checkpoint's name is complete, and the next save removes all other
-// remains.
+// After a kill, every folder with a checkpoint's name must be complete, and the next save must remove all
+// other remains.
 TEST_F(Retention, AKillAtAnyCallLeavesNoHalfCheckpoint) {
   int trials = 0;
   for (Fault fault{.mode = Fault::kKill, .at = 1};; ++fault.at, ++trials) {

@@ -17,7 +17,7 @@ namespace {
 
 using test::TempDir;
 
-// write_file() without its fsync.
+// Writes a file without the fsync of write_file().
 void put(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
@@ -29,8 +29,8 @@ std::string container(const std::string& header, size_t data_bytes) {
   return out + header + std::string(data_bytes, '\7');
 }
 
-// The message with which a file of these bytes is refused (the error must be kData); empty: the file is
-// accepted.
+// The message of the error (which must be kData) with which a file of these bytes is refused. Empty if the
+// file is accepted.
 std::string refusal(const std::string& bytes) {
   const TempDir dir;
   put(dir / "x.safetensors", bytes);
@@ -47,7 +47,7 @@ struct Case {
   const char* what;
   std::string header;
   size_t data_bytes;
-  const char* message;  // a part of the expected message; empty: the file is accepted
+  const char* message;  // a part of the expected message; empty if the file is to be accepted
 };
 
 TEST(SafetensorsFile, AcceptsAndRefusesByTheStrictRules) {
@@ -130,7 +130,7 @@ TEST(SafetensorsFile, RefusesHeaderLengthsBeyondTheFile) {
   EXPECT_NE(refusal("").find("0 bytes"), std::string::npos);
 }
 
-// Whatever byte of the header changes, opening and reading the file give values or an error.
+// Changes each byte of the header. Opening and reading the file must then give values or an error.
 TEST(SafetensorsFile, SurvivesEveryFlippedByte) {
   const TempDir dir;
   const std::string path = dir / "x.safetensors";
@@ -250,7 +250,8 @@ TEST_F(Folder, ReadsWhatTheIndexLists) {
   uint8_t value = 0;
   folder.read(Box::whole("b", {1}), View{&value, DType::kU8, {1}});
   EXPECT_EQ(value, 7);
-  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // at the tensor's offset in it
+  // mapped() must begin at the tensor's offset in the file
+  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);
   EXPECT_FALSE(folder.mapped(Box::whole("b", {2})));
 }
 

@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-using namespace test;  // the functions that build the bytes of a file
+using namespace test;  // for the functions that build the bytes of a file
 const PickledTensor kSquare{.extents = {4, 4}, .strides = {4, 1}};
 
 std::string with_tensor(const PickledTensor& t) {
@@ -115,7 +115,8 @@ TEST_F(TorchFileTest, RefusesArchivesThatAreNotSound) {
                  "TorchScript");
   expect_refusal(changed([](auto& m) { m[2].bytes.resize(40); }), "storage \"0\" has 40 bytes");
   std::string count = zip_of(members);
-  count[count.size() - 12] = count[count.size() - 14] = 5;  // number of entries: on all disks, on this one
+  // the number of entries on all disks and on this one
+  count[count.size() - 12] = count[count.size() - 14] = 5;
   expect_refusal(count, "the zip directory has no entry");
 }
 
@@ -148,7 +149,8 @@ TEST_F(TorchFileTest, RefusesNamesThatDifferByCaseAlone) {
   EXPECT_LT(refusal(zip_of(members)).size(), 1000U);
 }
 
-// A file that is cut anywhere, or has any one byte changed, is refused or gives its own values, never others.
+// Cuts the file at each byte and changes each byte. The file must then be refused or give its own values,
+// never others.
 TEST_F(TorchFileTest, SurvivesEveryCutAndFlip) {
   const std::string whole = torch_zip(with_tensor(kSquare));
   const std::vector<float> values = read(whole);
@@ -210,7 +212,7 @@ TEST_F(TorchFileTest, NamesWhatCouldRunCodeAndWhere) {
         << said;
   }
   expect_pickle_refusal("\x80\x04" + text("os") + text("system") + "\x93.", "os.system");
-  // The forbidden call is hidden next to an intact model.
+  // Hides the forbidden call next to an intact model.
   const std::string args =
       global("argparse", "Namespace") + ")\x81}" + text("x") + global("os", "system") + call + "sb";
   expect_pickle_refusal(pickled_dict({{"w", tensor(kSquare)}, {"args", args}}), "os.system");
@@ -248,7 +250,8 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "other than a list");
 }
 
-// Python would take one of two contradicting values, refuse the pickle, or produce other bytes.
+// In each of these, two parts contradict each other. Python would take one of them, refuse the pickle, or
+// produce other bytes.
 TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   const auto dict = [](const std::string& items) { return "\x80\x02}(" + items + "u."; };
   expect_pickle_refusal(dict(text("a") + "N" + text("b") + "N" + text("a") + "K\x01"), "the key \"a\" twice");
@@ -267,10 +270,10 @@ TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
   for (const char* const codec : {"utf-8", "utf-7", "zip", "rot13", "unicode_escape", ""})
     expect_pickle_refusal(encoded(tuple({text("abc"), text(codec)})), "\"latin1\"");
   expect_pickle_refusal(encoded(tuple({text("abc")})), "\"latin1\"");
-  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // valid encoding
+  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // the encoding is valid
 }
 
-// Small files that would cost a careless reader far more work than their size suggests.
+// Reads small files that would cost a careless reader far more work than their size suggests.
 TEST_F(TorchFileTest, DoesNotDoMoreWorkThanTheFileIsLong) {
   const auto start = std::chrono::steady_clock::now();
   expect_pickle_refusal("\x80\x02}r" + u32(0xFFFFFFFF) + ".", "no tensor");
