@@ -12,22 +12,22 @@ namespace megalith {
 /// Where the state of a run is saved and loaded. Names are Megatron's.
 struct CheckpointConfig {
   std::string save, load;
-  std::optional<int64_t> save_interval;  // unset: only at the end
+  std::optional<int64_t> save_interval;  // steps between two saves; unset: saves only at the end
   std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
-  std::optional<bool> async_save;        // unset: if memory can hold the copy
-  bool overwrite = false;                // --save may hold checkpoints that this run replaces
-  bool finetune = false;                 // load only the parameters and begin at step 0
+  /// Whether to write while training goes on. Unset: if memory can hold the copy.
+  std::optional<bool> async_save;
+  bool overwrite = false;  // whether this run may replace checkpoints that --save already holds
+  bool finetune = false;   // load only the parameters and begin at step 0
   bool load_optim = true, load_rng = true, save_optim = true;
   bool override_scheduler = false;  // use the command line's schedule, not the checkpoint's
   bool use_checkpoint_scheduler = false;
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
   std::optional<int64_t> number;  // resume from the .pth pair with this number in `save`
-  std::string load_named_by;      // for messages: what named `load`, unless --load did
+  std::string load_named_by;      // name of the source that set `load`, for messages; empty: --load itself
   CheckpointFormat format = {};
-  bool dist = false;  // --use-dist-ckpt: torch_dist
-  std::string
-      dist_format;  // Megatron-LM's older option for its format, before --ckpt-format; empty: not given
+  bool dist = false;        // --use-dist-ckpt: the format is torch_dist
+  std::string dist_format;  // --dist-ckpt-format, from before Megatron-LM had --ckpt-format; empty: not given
 
   template <class V>
   void fields(V&& v) {

@@ -7,32 +7,35 @@
 
 namespace megalith {
 
-/// A format of a run's checkpoints; each has a word for --ckpt-format. The source file of the format's
-/// CheckpointStore (train/saves/checkpoint_store.h) registers it. The value is the format's place among the
-/// words. Stores are searched in the order of the places; place 0 is the default format.
+/// A format of a run's checkpoints, which --ckpt-format selects by a word. The source file of the format's
+/// CheckpointStore (train/saves/checkpoint_store.h) registers the format with its word and its place, a
+/// number that is also the enumerator's value. --help lists the words, and a run tries the stores, in the
+/// order of the places; the format at place 0 is the default.
 enum class CheckpointFormat : int {};
 
 /// What the options and the run need to know about a format.
 struct FormatTraits {
-  /// The ranks write their parts themselves, so that a copy can be written while training continues. Other
-  /// formats are made from ours by the first rank while training waits.
+  /// Whether each rank writes its own part of a checkpoint, so that a copy can be written while training
+  /// continues. In other formats the first rank converts a checkpoint from ours while training waits.
   bool native = false;
-  bool tracked = true;  // a tracker file names the newest checkpoint
-  /// Saves are due when first_due + k * interval steps are done. 1: the format's file names count steps from
-  /// 0.
+  bool tracked = true;  // whether a tracker file names the newest checkpoint
+  /// A checkpoint is due after first_due + k * interval steps. 1 is for a format whose file names count steps
+  /// from 0.
   int64_t first_due = 0;
-  bool epoch_ends = false;          // if StepNumbering also asks for it, each epoch's end is saved
-  const char* with_dist = nullptr;  // its name with --use-dist-ckpt; null: they contradict
-  const char* refusal = nullptr;    // why it is not written, and what to give instead
+  bool epoch_ends = false;  // also saves at the end of each epoch if StepNumbering asks for it
+  /// The format that --use-dist-ckpt selects in place of this one; null: the option contradicts this format.
+  const char* with_dist = nullptr;
+  /// Why this format is refused, and which one to give instead; null: it is supported.
+  const char* refusal = nullptr;
 };
 
-/// Called before main(). `word` and the traits' texts are literals. kInternal when another format has the
-/// word or the place.
+/// Registers a format before main(). `word` and the texts in the traits must be literals. kInternal when
+/// another format has the word or the place.
 CheckpointFormat add_checkpoint_format(int place, const char* word, const FormatTraits&);
 
-/// The registered words, in the order of their places.
+/// The registered formats and their words, in the order of their places.
 std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat);
-/// kInternal when no format has the word.
+/// The format with this word; kInternal when there is none.
 CheckpointFormat checkpoint_format(const char* word);
 FormatTraits traits_of(CheckpointFormat);
 

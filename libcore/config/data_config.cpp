@@ -21,8 +21,8 @@ bool DataConfig::reads_texts() const {
   return names_text(train_path);
 }
 
-/// Removes quotes around --split, which scripts that keep their options in an array pass on; Megatron only
-/// looks for numbers.
+/// Removes quotes around the value of --split: scripts that keep their options in an array pass the quotes
+/// on. Megatron ignores them, since it only looks for numbers.
 void DataConfig::finish() {
   std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
 }

@@ -12,10 +12,10 @@ namespace megalith {
 /// The training data. Names and defaults are Megatron's.
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
-  std::vector<std::string> train_path, valid_path, test_path;  // replace data_path; same form
-  std::optional<int64_t> stride;                               // of windows into texts; derived: seq_length
-  bool mock = false;                                           // instead of data: numbers that count up
-  std::string split = "969, 30, 1";                            // weights of train, valid, test
+  std::vector<std::string> train_path, valid_path, test_path;  // used instead of data_path, in the same form
+  std::optional<int64_t> stride;     // tokens from one sample of a text to the next; derived: seq_length
+  bool mock = false;                 // trains on consecutive numbers instead of a dataset
+  std::string split = "969, 30, 1";  // weights of the training, validation and test parts
   std::string cache;  // folder for the order of samples and the results of scanning the ids; empty: none
   bool any_tokenizer = false;
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;

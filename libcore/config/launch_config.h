@@ -14,8 +14,8 @@ inline std::vector<EnumName<Transport>> enum_names(Transport) {
   return {{"gloo", Transport::kGloo}, {"nccl", Transport::kNccl}};
 }
 
-/// How ranks that are processes find each other, and which of them this command itself starts. Does not
-/// affect what is computed, so it is not stored in a checkpoint's args.
+/// How ranks find each other if each is a process, and which ranks this command itself starts. This does not
+/// affect what is computed, so it is not stored in the args of a checkpoint.
 struct LaunchConfig {
   static constexpr int kMaxServers = 1 << 16;
   static constexpr int kMaxPort = 65535;
@@ -27,7 +27,7 @@ struct LaunchConfig {
   std::optional<int> port = {};  // --master-port
   std::optional<int> local_rank = {};
   std::string task_type = {};
-  Transport transport = Transport::kNccl;  // Megatron's default; without a GPU Gloo replaces it
+  Transport transport = Transport::kNccl;  // NCCL is Megatron's default; without a GPU, Gloo replaces it
 
   template <class V>
   void fields(V&& v) {
@@ -57,7 +57,7 @@ struct LaunchConfig {
       "The library that carries messages between processes; nccl on a CPU means gloo.");
   }
   void finish() {
-    if (gpus && !log_dir) log_dir = "log";  // as Paddle's launcher does
+    if (gpus && !log_dir) log_dir = "log";  // the default of Paddle's launcher
   }
 };
 

@@ -28,7 +28,7 @@ struct ModelConfig {
   int layers = 0, hidden = 0, heads = 0;
   int ffn_hidden = 0;        // derived: 4 * hidden, or for SwiGLU int(8 * hidden / 3 / 64) * 64
   int kv_channels = 0;       // size of one head; derived: hidden / heads
-  bool group_query = false;  // use query_groups
+  bool group_query = false;  // query heads share the key/value heads of query_groups groups
   int query_groups = 1;      // key/value heads; finish() sets it to heads unless group_query
   int seq_length = 0;        // tokens of a sample
   int max_positions = 0;     // rows of the position table; derived: seq_length
@@ -38,18 +38,19 @@ struct ModelConfig {
   bool rope_scaling = false;        // stretches long waves as LLaMA 3.1 does (rope_type "llama3")
   double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
   int rope_original_positions = 8192;
-  int sliding_window = 0;  // a token sees this many tokens, itself included; 0: all before it
+  int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   bool swiglu = false, openai_gelu = false;
-  bool bias_gelu_fusion = true;  // Megatron's fused kernel uses the tanh form; off: the exact GELU
+  /// GELU in its tanh form, as in Megatron's fused kernel; false: the exact GELU.
+  bool bias_gelu_fusion = true;
   bool linear_bias = true;       // biases of all four linear layers
-  std::optional<bool> qkv_bias;  // of the QKV projection; derived: linear_bias
+  std::optional<bool> qkv_bias;  // bias of the QKV projection; derived: linear_bias
   bool untied_head = false;      // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
-  int64_t vocab_size = 0;   // without padding; 0: from the tokenizer
+  int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
   // Declared only so that they can be rejected by name.
   bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
        rotary_interleaved = false;
@@ -61,7 +62,8 @@ struct ModelConfig {
     v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
     v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
   }
-  /// What a model that is only planned (plan/shape/model_shape.h) has in common with one that is trained.
+  /// The fields that a model which is only planned (plan/shape/model_shape.h) shares with one that is
+  /// trained.
   template <class V>
   void common_fields(V&& v) {
     v("num-layers", layers, "Transformer layers.", at_least(1));
@@ -125,17 +127,19 @@ struct ModelConfig {
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
-  }  // how many channels of one head RoPE rotates
-  /// The longest sequence that can be trained: in a longer one tokens would see beyond their sliding window.
-  /// Generation supports windows (ops/attention.h: CachedAttention).
+  }  // the number of channels of one head that RoPE rotates
+  /// The longest sequence that can be trained: training has no sliding window, so in a longer sequence a
+  /// token would see tokens beyond its window. Generation supports windows (ops/attention.h:
+  /// CachedAttention).
   int usable_positions() const {
     return sliding_window > 0 && sliding_window < max_positions ? sliding_window : max_positions;
   }
-  /// Rows of the embedding with padding, for a tensor-parallel size (Megatron's _vocab_size_with_padding).
+  /// The number of rows of the embedding, padded for this tensor-parallel size (Megatron's
+  /// _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;
 };
 
-/// "; nearest that work: 28, 32": the multiples of `divisor` around `value`, for a complaint.
+/// The multiples of `divisor` around `value`, as the end of a complaint: "; nearest that work: 28, 32".
 std::string nearest_multiples(int64_t value, int64_t divisor);
 
 }  // namespace megalith

@@ -19,7 +19,7 @@ constexpr Opt kFirstLayers{"decoder-first-pipeline-num-layers"};
 constexpr Opt kLastLayers{"decoder-last-pipeline-num-layers"};
 constexpr Opt kChunkLayers{"num-layers-per-virtual-pipeline-stage"};
 
-/// The words between the commas of --pipeline-layers, which may also be several words of the command line.
+/// The entries of --pipeline-layers, separated by commas or given as separate arguments.
 std::vector<std::string> list_entries(const ParallelConfig& config) {
   std::vector<std::string> entries;
   for (const std::string& word : config.pipeline_layers)
@@ -141,7 +141,7 @@ void ParallelConfig::finish() {
     world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMaxRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
-  if (tensor == 1) sequence = false;  // nothing to split, as in Megatron
+  if (tensor == 1) sequence = false;  // as in Megatron: a single tensor rank has nothing to split
   if (distributed_optimizer && !sharded()) sharding = Sharding::kOptimizer;
   distributed_optimizer = sharded();
 }

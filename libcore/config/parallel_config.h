@@ -12,7 +12,7 @@ namespace megalith {
 
 struct ModelConfig;
 
-/// What is sharded over the data-parallel ranks instead of being kept whole on each (ZeRO's stages).
+/// What the data-parallel ranks share instead of each keeping a whole copy (ZeRO's stages).
 enum class Sharding {
   kNone,
   kOptimizer,   // ZeRO-1: the optimizer's state
@@ -30,22 +30,25 @@ inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
 struct ParallelConfig {
   static constexpr int kMaxRanks = 1 << 20;
   static constexpr int kMaxThreadRanks = 1024;
-  static constexpr int kAutoRanks = -1, kGpuRanks = -2;  // values of nproc until finish()
+  /// Values of nproc for --nproc auto and gpu, until finish() replaces them.
+  static constexpr int kAutoRanks = -1, kGpuRanks = -2;
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
   int data = 0;                              // derived: world / (tensor * pipeline * context)
-  std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers in one of a rank's chunks
-  std::optional<int> first_layers = {}, last_layers = {};  // on the first and the last pipeline rank
-  std::vector<std::string> pipeline_layers = {};  // of every chunk, in order of depth; see layer_counts()
-  bool sequence = false;                          // norms and dropout are split along the sequence
-  bool distributed_optimizer = false;             // derived: sharded(); if given, it means kOptimizer
+  std::optional<int> layers_per_chunk = {};  // for an interleaved pipeline: the layers of one chunk
+  std::optional<int> first_layers = {}, last_layers = {};  // layers of the first and the last pipeline rank
+  /// The layers of every chunk, in order of depth; see layer_counts().
+  std::vector<std::string> pipeline_layers = {};
+  bool sequence = false;               // norms and dropout are split along the sequence
+  bool distributed_optimizer = false;  // derived: sharded(); if given, finish() sets kOptimizer
   Sharding sharding = Sharding::kNone;
-  std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/step/layout)
-  std::optional<int> bucket_count = {};     // instead of bucket_size
-  int nproc = 0;                            // ranks that are threads of this process; 0: not given
-  int world = 0, local_world = 0;           // derived: nproc, or the ranks that the other sizes need
+  /// The elements of a bucket; derived where it is needed (train/step/layout).
+  std::optional<int64_t> bucket_size = {};
+  std::optional<int> bucket_count = {};  // number of buckets, given instead of bucket_size
+  int nproc = 0;                         // ranks that are threads of this process; 0: not given
+  int world = 0, local_world = 0;        // derived: nproc, or the ranks that the other sizes need
   int processes = 0;         // ranks that a launcher started; not an option; 0: there is no launcher
   int timeout_minutes = 10;  // longest wait for another rank
-  std::optional<int> timeout_seconds = {};  // once all ranks are connected; unset: timeout_minutes
+  std::optional<int> timeout_seconds = {};  // the same once all ranks are connected; unset: timeout_minutes
 
   template <class V>
   void fields(V&& v) {
@@ -106,18 +109,18 @@ struct ParallelConfig {
   void validate(const ModelConfig&, Problems&) const;  // whether the model can be split this way
 
   int model_ranks() const { return tensor * pipeline * context; }
-  /// Ranks that hold the same parameters.
+  /// The number of ranks that hold the same parameters.
   int copies() const { return data * context; }
   std::chrono::milliseconds join_timeout() const { return std::chrono::minutes(timeout_minutes); }
   std::chrono::milliseconds peer_timeout() const {
     return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : join_timeout();
   }
   bool sharded() const { return sharding != Sharding::kNone; }
-  /// Chunks of the depth on each pipeline rank; with more than one the pipeline is interleaved.
+  /// The number of model chunks on each pipeline rank; if it is above 1, the pipeline is interleaved.
   int chunks(int layers) const;
-  /// Layers in each of the pipeline * chunks(layers) parts of the depth, in order of depth: from
-  /// --pipeline-layers, or --decoder-first/last-pipeline-num-layers, else distributed evenly. Empty, with a
-  /// complaint, when `layers` cannot be split.
+  /// The layers of each of the pipeline * chunks(layers) chunks, in order of depth: those of
+  /// --pipeline-layers, or of --decoder-first/last-pipeline-num-layers; otherwise distributed evenly. Empty,
+  /// with a complaint, when `layers` cannot be split.
   std::vector<int> layer_counts(int layers, Problems&) const;
 };
 

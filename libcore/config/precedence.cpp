@@ -52,8 +52,8 @@ void set_aside_contradicted(TrainConfig& train, const Options& options) {
     if (!options.on_command_line(rule.option) || !option_of(train, rule.option).says_something()) continue;
     for (const char* other : rule.others) {
       const OwnOption own = option_of(train, other);
-      // Only a file's value is set aside: a file was not made for this command line, but a checkpoint or a
-      // plan was.
+      // Only values of a --config file are set aside: the file was written independently of this command
+      // line, whereas a checkpoint or a plan belongs to it.
       if (!options.in_config_file(other) || !own.says_something()) continue;
       log("--", rule.option, " on the command line comes before --", other, ' ', field_text(own.field), " (",
           options.source(other), ')');

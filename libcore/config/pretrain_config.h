@@ -31,8 +31,8 @@ struct PretrainConfig {
   /// Adds the groups "Model", "Parallelism", "Training", "Data", "Tokenizer" and "Checkpoints", and the rules
   /// between them.
   void add_to(Options&);
-  /// The groups' finish() and validate(), and the rules between them, for a config that was not filled from
-  /// options.
+  /// finish() and validate() call those of the groups and apply the rules between them. For a config that was
+  /// not filled from options.
   void finish();
   void validate(Problems&) const;
 

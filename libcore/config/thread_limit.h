@@ -4,7 +4,8 @@
 
 namespace megalith {
 
-/// More than any machine has cores; a larger number is a typing mistake and would exhaust memory.
+/// The most threads: more than any machine has cores. A larger number is a typing mistake and would exhaust
+/// memory.
 constexpr int kMaxThreads = 4096;
 
 inline void require_possible_threads(int threads, const char* option, Problems& problems) {

@@ -18,13 +18,13 @@ void TokenizerConfig::finish() {
     const auto found = recognize_tokenizer(model, type);
     if (found) take(*found);
   } catch (const Error& error) {
-    if (type.empty()) unreadable_ = error.what();  // with a type given, its reader says what is missing
+    if (type.empty()) unreadable_ = error.what();  // if a type is given, its reader reports what is missing
   }
   if (type.empty()) type = "HuggingFaceTokenizer";
 }
 
 void TokenizerConfig::take(const TokenizerFiles& found) {
-  // transformers can build a tokenizer from GPT-2's two files, too.
+  // HuggingFaceTokenizer also accepts GPT-2's two files, as transformers does.
   const bool any = type.empty() || (type == "HuggingFaceTokenizer" && found.type == "GPT2BPETokenizer");
   if (any) type = found.type;
   if (type != found.type) return;

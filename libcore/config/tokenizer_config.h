@@ -15,7 +15,7 @@ class RunFiles;
 struct TokenizerConfig {
   std::string type, vocab, merges, model, eod;
   bool hf_special_tokens = true;
-  // not an option: --vocab-size is a model's, which may have more ids than its tokenizer
+  // not an option: --vocab-size is the size of a model, which may have more ids than its tokenizer
   bool of_model = false;
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
@@ -48,7 +48,7 @@ struct TokenizerConfig {
       "</s> ...",
       metavar("TOKEN"), alias({"tiktoken-special-tokens"}));
   }
-  void finish();  // determines the type, and the files in a folder or of a hub id, from what exists
+  void finish();  // determines what was not given: the type, and the files in a folder or of a hub id
   void validate(Problems&) const;
 
  private:
@@ -56,14 +56,14 @@ struct TokenizerConfig {
   std::string unreadable_;  // why the type could not be determined
 };
 
-/// The tokenizer that the options name; `vocab_size` is --vocab-size (0: not given).
+/// The tokenizer that the options name. `vocab_size` is the value of --vocab-size (0: not given).
 TokenizerFiles tokenizer_files(const TokenizerConfig&, int64_t vocab_size);
 
-/// Sets the options to a model's own tokenizer as if its files had been given, so that later code reads only
-/// options; settings other than the files are kept. Returns that tokenizer.
+/// Sets the options to the tokenizer `own` of a model as if its files had been given, so that later code
+/// needs only the options. Keeps all settings other than the files. Returns that tokenizer.
 TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig&);
 
-/// Adds the files that make_tokenizer() will read.
+/// Adds the files that make_tokenizer() will read to the files of the run.
 void reads_tokenizer(RunFiles&, const TokenizerConfig&);
 
 }  // namespace megalith

@@ -21,7 +21,7 @@ int64_t BatchRamp::at(int64_t consumed, int64_t whole) const {
 }
 
 namespace {
-/// The ramp with these three numbers; nothing when the words are not three numbers.
+/// The ramp with the three numbers in `words`; nothing when they are not three valid numbers.
 std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   if (words.size() != 3) return std::nullopt;
   const auto start = parse_int(words[0]), increment = parse_int(words[1]), samples = parse_int(words[2]);
@@ -33,8 +33,9 @@ struct Counted {
   int64_t steps = 0, samples = 0;
 };
 
-/// The number of steps of a ramp that begin at or after `consumed`, at most `max_steps`, and not beyond
-/// `last` samples. Steps of one size are counted together, so a ramp of any length takes little time.
+/// Counts the steps of a ramp, and their samples: those that begin at or after `consumed` samples and not
+/// beyond `last`, at most `max_steps`. Steps of one size are counted together, so a ramp of any length takes
+/// little time.
 Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t max_steps,
                       int64_t last) {
   const int64_t end = std::min(ramp.samples, last);
@@ -57,7 +58,8 @@ Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, in
   return counted;
 }
 
-/// Megatron's update_train_iters: the ramp, then full batches; an incomplete last batch is dropped.
+/// The steps of a run of `samples` samples, as in Megatron's update_train_iters: first the ramp, then full
+/// batches; an incomplete last batch is dropped.
 int64_t steps_of(int64_t samples, int64_t batch, const std::optional<BatchRamp>& ramp) {
   Counted growing;
   if (ramp && ramp->start <= batch)
@@ -84,7 +86,7 @@ int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
 
 void TrainConfig::finish() {
   if (eval_only) {
-    epochs.reset();  // a length in epochs has no meaning in a run without steps
+    epochs.reset();  // a run that only evaluates has no training steps
     if (!iters && !samples) iters = 0;
   }
   if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());
@@ -117,8 +119,8 @@ double TrainConfig::warmup_in_samples() const {
   return static_cast<double>(warmup_samples) + static_cast<double>(warmup_iters) * global_batch;
 }
 
-// A fraction may have no exact binary form. If it means a whole number of steps, it must not be rounded up
-// for that reason.
+// `epochs` may be a fraction without an exact binary form. If it means a whole number of steps, the rounding
+// error must not add a step.
 int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch) {
   constexpr double kRounding = 1e-9;
   const double steps = epochs * static_cast<double>(steps_of_an_epoch);
@@ -145,7 +147,7 @@ void validate_length(const TrainConfig& t, Problems& problems) {
     problems.missing({"train-iters"}, " (or ", Opt{"train-samples"}, ", or ", Opt{"num-epochs"}, ")");
   if (t.epochs && (t.iters || t.samples))
     problems.add(Opt{"num-epochs"}, ' ', *t.epochs, " and ",
-                 // With samples, iters was not given but derived from them.
+                 // With --train-samples, iters is derived, so the message names --train-samples.
                  Opt{t.samples ? "train-samples" : "train-iters"}, ' ', t.samples ? *t.samples : *t.iters,
                  " contradict each other; give one of them");
   if (t.iters && t.samples && t.global_batch > 0 &&
@@ -236,7 +238,7 @@ void TrainConfig::validate(Problems& problems) const {
 }
 
 namespace {
-/// Each batch of the ramp must be divisible as the full batch is.
+/// Each batch of the ramp must be a multiple of `step`, like the full batch.
 void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
   if (t.rampup.empty()) return;
   const auto ramp = t.ramp();

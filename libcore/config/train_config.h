@@ -17,7 +17,7 @@ inline std::vector<EnumName<LrDecay>> enum_names(LrDecay) {
   return {{"constant", LrDecay::kConstant}, {"linear", LrDecay::kLinear}, {"cosine", LrDecay::kCosine}};
 }
 
-/// Whose log lines a run prints in addition to Megatron's.
+/// The program whose log lines a run prints in addition to Megatron's.
 enum class LogStyle { kMegatron, kDdpTutorial, kPaddle };
 inline std::vector<EnumName<LogStyle>> enum_names(LogStyle) {
   return {{"megatron", LogStyle::kMegatron},
@@ -30,12 +30,13 @@ inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
   return {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}};
 }
 
-/// A global batch that grows (Megatron's RampupBatchsizeNumMicroBatchesCalculator): from `start` in equal
-/// steps of `increment` while the first `samples` are read, then the full batch.
+/// A global batch that grows, as in Megatron's RampupBatchsizeNumMicroBatchesCalculator: while the first
+/// `samples` samples are read, it grows from `start` in equal steps of `increment`; then the batch is full.
 struct BatchRamp {
   int64_t start = 0, increment = 0, samples = 0;
   bool operator==(const BatchRamp&) const = default;
-  /// The batch after `consumed` samples, up to `whole`; whole - start must be a multiple of increment.
+  /// The batch after `consumed` samples; `whole` is the full batch. whole - start must be a multiple of
+  /// increment.
   int64_t at(int64_t consumed, int64_t whole) const;
 };
 
@@ -44,17 +45,18 @@ struct TrainConfig {
   int micro_batch = 0;   // samples of one forward pass, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
   std::optional<int> accumulation;        // micro-batches per step on one rank, instead of global_batch
-  std::optional<int64_t> iters, samples;  // these or epochs: one is given; iters is derived
-  std::optional<double> epochs;           // over the training data; set_epoch_steps() converts them to iters
-  std::vector<std::string> rampup;        // start, increment, samples: see ramp()
+  std::optional<int64_t> iters, samples;  // one of iters, samples and epochs is given; iters is derived
+  std::optional<double> epochs;  // passes through the training data; set_epoch_steps() converts them to iters
+  std::vector<std::string> rampup;  // three numbers: start, increment, samples; see ramp()
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
   std::optional<int64_t> decay_iters;  // derived: iters
   int64_t warmup_iters = 0;
-  double warmup_init = 0;                 // learning rate of the first step of the warm-up
-  std::optional<int64_t> decay_samples;   // used with `samples`; derived: samples
-  int64_t warmup_samples = 0;             // with samples
-  std::optional<double> warmup_fraction;  // of decay_iters or decay_samples
+  double warmup_init = 0;  // learning rate of the first step of the warm-up
+  /// The length of the decay if the run is counted in samples; derived: samples.
+  std::optional<int64_t> decay_samples;
+  int64_t warmup_samples = 0;             // length of the warm-up if the run is counted in samples
+  std::optional<double> warmup_fraction;  // length of the warm-up as a share of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
   double clip_grad = 1.0;  // 0: off
   bool clip_after_warmup = false;
@@ -68,14 +70,14 @@ struct TrainConfig {
   double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; not an option. 0: unknown
   double device_memory = 0;  // bytes that a rank may use on its device; not an option. 0: no limit
   std::string trace;
-  int64_t trace_begin = 10, trace_end = 12;  // steps done when the trace begins and ends
+  int64_t trace_begin = 10, trace_end = 12;  // numbers of completed steps at which the trace begins and ends
   LogStyle log_style = LogStyle::kMegatron;
   bool log_straggler = false;
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
-  std::optional<double> loss_scale;                            // fixed; 0: see fixed_loss_scale()
-  double initial_loss_scale = 4294967296, min_loss_scale = 1;  // of a dynamic scale with fp16
+  std::optional<double> loss_scale;  // a constant scale; 0: a dynamic one, see fixed_loss_scale()
+  double initial_loss_scale = 4294967296, min_loss_scale = 1;  // for a dynamic scale, with fp16
   int loss_scale_window = 1000, hysteresis = 2;
   std::string optimizer = "adam";
   bool recompute_all = false;          // PaddleNLP's --recompute
@@ -84,7 +86,7 @@ struct TrainConfig {
   std::optional<std::string> recompute_method;
   std::optional<int> recompute_layers;
   std::string device = "cpu";
-  int threads = 0;  // 0: all that the process may use
+  int threads = 0;  // threads of the CPU's ops; 0: all that the process may use
 
   template <class V>
   void fields(V&& v) {
@@ -197,14 +199,14 @@ struct TrainConfig {
   double warmup_in_samples() const;
   int64_t decay_in_samples() const;
 
-  /// The ramp of --rampup-batch-size, after validate(); nothing: the batch is constant.
+  /// The ramp of --rampup-batch-size; nothing if the batch is constant. Valid after validate().
   std::optional<BatchRamp> ramp() const;
   /// The global batch of the step that begins after `consumed` samples.
   int64_t batch_at(int64_t consumed) const;
   /// The number of samples in the next `steps` steps after `consumed` samples.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
-  /// Applies --num-epochs once the data are known: sets the total number of steps, and that of the decay
-  /// unless it was given. kUsage when an epoch has no full step or the schedule does not fit.
+  /// Applies --num-epochs once the data are known: sets the number of steps of the run and, unless it was
+  /// given, of the decay. kUsage when an epoch has no full step or the schedule does not fit.
   void set_epoch_steps(int64_t steps_of_an_epoch);
 };
 

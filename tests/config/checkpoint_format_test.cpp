@@ -10,7 +10,8 @@
 namespace megalith {
 namespace {
 
-// The stores' files register them in any order; --help lists them in this one.
+// The source files of the stores register the formats in any order; --help lists them in the order of their
+// places.
 TEST(CheckpointFormats, AreListedInTheOrderOfTheirPlaces) {
   std::vector<std::string> words;
   for (const auto& [word, format] : enum_names(CheckpointFormat{})) {
@@ -27,8 +28,8 @@ TEST(CheckpointFormats, HaveWordsAndPlacesOfTheirOwn) {
   EXPECT_THROW(checkpoint_format("another"), Error);
 }
 
-// --use-dist-ckpt asks for torch_dist, in place of which our own format is written. A --ckpt-format without
-// a distributed form contradicts the option.
+// With --use-dist-ckpt our own format and torch_dist are written as torch_dist. All other formats contradict
+// the option.
 TEST(CheckpointFormats, SayWhatUseDistCkptMakesOfThem) {
   for (const char* const word : {"megalith", "torch_dist"})
     EXPECT_EQ(std::string(traits_of(checkpoint_format(word)).with_dist), "torch_dist");

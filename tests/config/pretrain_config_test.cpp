@@ -23,7 +23,8 @@ std::vector<std::string> words(const std::string& line) {
   return list;
 }
 
-/// The checked configuration for the options on this line; what was logged is added to `logged`.
+/// The configuration for the options in `line`, after finish() and the checks. Log lines are added to
+/// `logged`.
 PretrainConfig given(const std::string& line, std::vector<std::string>* logged = nullptr) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -55,7 +56,8 @@ std::string small() {
   return kSmall;
 }
 
-// As with argparse: a script's line, and an option that a user adds to it.
+// If an option is given twice, in a script and by the user who adds to its line, the last one counts, as with
+// argparse.
 TEST(PretrainConfig, TakesTheLastRamp) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -131,7 +133,8 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
       "");
 }
 
-// Megatron-LM 0.7 to 0.9 selected torch_dist or zarr by these two, later versions by --ckpt-format.
+// Megatron-LM 0.7 to 0.9 selected torch_dist or zarr by --use-dist-ckpt and --dist-ckpt-format, later
+// versions by --ckpt-format.
 TEST(PretrainConfig, TakesBothNamesOfADistributedCheckpoint) {
   EXPECT_EQ(given(small() + "--use-dist-ckpt").checkpoint.format, checkpoint_format("torch_dist"));
   EXPECT_EQ(given(small() + "--no-use-dist-ckpt").checkpoint.format, checkpoint_format("megalith"));
@@ -235,7 +238,7 @@ TEST(PretrainConfig, ChecksTheLayout) {
   EXPECT_TRUE(c.parallel.sequence);
   EXPECT_EQ(c.train.global_batch, 12);
   EXPECT_FALSE(given(small() + "--sequence-parallel")
-                   .parallel.sequence);  // Megatron drops it without tensor parallelism
+                   .parallel.sequence);  // Megatron turns it off without tensor parallelism
 }
 
 TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
@@ -341,7 +344,8 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "that work: 4, 6");
 }
 
-// Two spans per context rank, each with whole rows for every sequence-parallel rank.
+// Each context rank has two spans of a sequence, and every sequence-parallel rank must get whole rows of each
+// span.
 TEST(PretrainConfig, CutsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
   EXPECT_EQ(
@@ -447,7 +451,8 @@ TEST(PretrainConfig, TakesTheCommandLinesLengthBeforeAFiles) {
   EXPECT_FALSE(epochs.iters || epochs.decay_iters);
 }
 
-// A file's value for the batch, the length or the precision that remained would contradict the command line.
+// Values of a --config file for the batch, the length or the precision are set aside if they contradict the
+// command line.
 TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
   const test::TempDir dir;
   const std::string rest =
@@ -469,7 +474,8 @@ TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
   EXPECT_TRUE(with("bf16: true\ntrain-iters: 5\n", "--fp16").fp16);
   const TrainConfig half = with("fp16: true\nhysteresis: 3\ntrain-iters: 5\n", "--bf16");
   EXPECT_TRUE(half.bf16 && !half.fp16);
-  const TrainConfig same = with("fp16: true\ntrain-iters: 5\n", "--no-bf16");  // contradicts nothing
+  // --no-bf16 does not contradict fp16.
+  const TrainConfig same = with("fp16: true\ntrain-iters: 5\n", "--no-bf16");
   EXPECT_TRUE(same.fp16);
   const TrainConfig epochs = with("train-samples: 80\nglobal-batch-size: 8\n", "--num-epochs 2");
   EXPECT_EQ(epochs.epochs, 2);
@@ -540,7 +546,7 @@ TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
 }
 
 TEST(PretrainConfig,
-     SurvivesExtremeNumbers) {  // under the sanitizers undefined arithmetic would end the test
+     SurvivesExtremeNumbers) {  // under the sanitizers, undefined arithmetic fails the test
   PretrainConfig any;
   std::vector<std::string> numbers;
   for (const Field& field : fields_of(any))
@@ -554,7 +560,7 @@ TEST(PretrainConfig,
     std::string line = kSmall;
     for (size_t i = random() % 5; i-- > 0;)
       line += " --" + numbers[random() % numbers.size()] + ' ' + extremes[random() % extremes.size()];
-    complaint(line);  // fails when the Error is not of kind usage
+    complaint(line);  // complaint() fails the test if the Error is not of kind kUsage
   }
 }
 

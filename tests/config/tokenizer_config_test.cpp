@@ -54,7 +54,7 @@ TEST(TokenizerConfig, TakesTypeAndFilesOfAFolder) {
   }
 }
 
-// --tokenizer-type with a folder that suits several types.
+// The files of the folder suit several types; --tokenizer-type selects one of them.
 TEST(TokenizerConfig, LeavesAFolderToTheTypeThatIsGiven) {
   const test::TempDir dir;
   fs::copy_file(test::test_data("text/goldens/pieces.model"), dir / "tokenizer.model");
