@@ -48,7 +48,7 @@ std::optional<Storage> storage_of(const ConvertConfig& config) {
   return {};
 }
 
-// "checkpoint-hf" for "checkpoint/" and for "checkpoint.pt".
+// The output's name if the user gives none: "checkpoint-hf" for both "checkpoint/" and "checkpoint.pt".
 std::string default_output(const ConvertConfig& config) {
   fs::path path = fs::path(config.path()).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();
@@ -56,7 +56,7 @@ std::string default_output(const ConvertConfig& config) {
   return path.string() + "-" + config.to;
 }
 
-// The width of a table on a terminal; 0 for a pipe, which gets unbroken lines.
+// The width of a table on a terminal. Returns 0 for a pipe, whose lines are not broken.
 size_t table_columns() {
   return ::isatty(STDOUT_FILENO) == 1 ? columns_of(STDOUT_FILENO) : 0;
 }
@@ -90,8 +90,8 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
-// Whether the result goes next to the input, a single weights file: this is how the CodeParrot tutorial calls
-// the conversion, without an output.
+// Whether the result goes into the folder of the input. It does if the input is a single weights file and no
+// output is given, as the CodeParrot tutorial calls the conversion.
 bool is_in_place(const ConvertConfig& config) {
   return config.output.empty() && config.to == "hf" && config.path().ends_with(".pt") &&
          !fs::is_directory(config.path());
@@ -101,8 +101,8 @@ bool same_contents(const fs::path& a, const fs::path& b) {
   return file_size(a.string()) == file_size(b.string()) && read_file(a.string()) == read_file(b.string());
 }
 
-// Never replaces a file. An existing file may have the contents that would be written, as the files of a
-// tokenizer do; any other file is refused (kUsage).
+// Throws kUsage if moving the files of `from` to `to` would replace a file by a different one. A file with
+// equal contents may be there: the files of a tokenizer often are.
 void refuse_other_files(const fs::path& from, const fs::path& to) {
   for (const auto& entry : fs::directory_iterator(from)) {
     const fs::path there = to / entry.path().filename();
@@ -112,7 +112,8 @@ void refuse_other_files(const fs::path& from, const fs::path& to) {
   }
 }
 
-// Moves config.json last: without it the folder is not a model, and nobody mistakes half a model for one.
+// Moves the files of `from` to `to`, config.json last: a folder without it is not a model, so nobody mistakes
+// half a model for one.
 void move_beside(const fs::path& from, const fs::path& to) {
   const auto move = [&](const fs::path& name) {
     std::error_code why;
@@ -132,7 +133,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
          " exists already; give --output DIR, or --overwrite to replace it");
   const StopSignal stop;
   const LockFile lock(folder.string());
-  const AtomicDirectory aside(folder / ".convert");  // never committed, so removed with its files
+  const AtomicDirectory aside(folder / ".convert");  // never committed: removed with its files at the end
   const fs::path written = aside.path() / folder.filename();
   target.write(written.string());
   if (!config.overwrite) refuse_other_files(written, folder);
@@ -141,7 +142,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
   return {};
 }
 
-/// kUsage if the output is an input or contains one.
+/// Throws kUsage if the output is an input or contains one.
 void check_files(const ConvertConfig& config, const std::string& output) {
   RunFiles files;
   files.reads("--config", config.options_file);
@@ -158,7 +159,7 @@ void check_files(const ConvertConfig& config, const std::string& output) {
   files.check();
 }
 
-/// kUsage if the conversion would replace an output that is there.
+/// Throws kUsage if the conversion would replace an existing output.
 void refuse_replacing(const ConvertConfig& config, const std::string& output) {
   if (config.overwrite) return;
   if (config.to != "gguf") return refuse_used(output, false);
@@ -230,7 +231,7 @@ TokenizerFolder folder_of(const Opt& option, const std::string& name) {
   }
 }
 
-/// The tokenizer that the options name; empty: they name none.
+/// The tokenizer that the options name; empty if they name none.
 TokenizerFolder named_tokenizer(const ConvertConfig& config) {
   if (!config.vocab_file.empty()) return gpt2_folder(config.vocab_file, config.merge_file);
   if (!config.tokenizer.empty()) return folder_of(Opt{"tokenizer"}, config.tokenizer);

@@ -87,7 +87,8 @@ struct ConvertConfig {
   const std::string& path() const { return input.back(); }
 };
 
-/// Bytes of "500MB" (10^6), "4GiB" (2^30), "12345"; nothing if it is not a size.
+/// The number of bytes that a size means: "500MB" (10^6), "4GiB" (2^30), "12345". Nothing if `text` is not a
+/// size.
 std::optional<uint64_t> parse_size(std::string_view text);
 
 }  // namespace megalith

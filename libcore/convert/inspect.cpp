@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kBroken = TextTable::Wide::kRowsBroken;  // a wide row continues below: its cells stay together
+// a row that is too wide continues on the next lines, with its cells together
+constexpr auto kBroken = TextTable::Wide::kRowsBroken;
 
 Json extents_of(const Shape& shape) {
   Json extents = Json::array();
@@ -48,8 +49,8 @@ Json summary(const std::string& kind, const std::string& path, const TensorFile&
   return Json::Object{{"kind", kind}, {"path", path}, {"elements", elements}, {"tensors", tensors}};
 }
 
-// Lists weights under the names in their own file. Every byte is read once and checked, unless --no-crc is
-// given.
+// Lists weights under the names that they have in their own file. Every byte is read once and checked, unless
+// --no-crc is given.
 Json inspect_weights(const std::string& path, CrcCheck crc) {
   if (fs::is_directory(path)) return summary("weights", path, WeightsFolder(path, crc));
   if (path.ends_with(".safetensors")) return summary("safetensors", path, SafetensorsFile(path));

@@ -43,7 +43,7 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind) {
   return {};
 }
 
-// Converts from Hugging Face to our format and back.
+// Converts a model from Hugging Face's format to ours and back.
 void there_and_back(const std::string& from, const std::string& checkpoint, const std::string& to,
                     uint64_t shard = kOneFile) {
   const ModelSource theirs(from);
@@ -52,7 +52,7 @@ void there_and_back(const std::string& from, const std::string& checkpoint, cons
   export_hf({.source = ours, .tokenizer_folder = ours.tokenizer_folder()}, to, shard);
 }
 
-// Logits [12, v] for twelve tokens.
+// The logits [12, v] of a model for twelve tokens.
 std::vector<float> logits(test::TinyModel& model, const std::vector<int32_t>& tokens) {
   KvCache cache(*model.backend, model.stage.config(), model.stage.layers(), {}, {.batch = 1, .capacity = 12});
   return model.read(model.stage.logits(model.ctx(false), {tokens.data(), DType::kI32, {12, 1}}, 12, cache));
@@ -78,8 +78,8 @@ TEST_P(ConvertTest, GivesBackTheWeightsFileOfTransformersByteForByte) {
   EXPECT_NO_THROW(CheckpointReader(dir_ / "ours").verify());
 }
 
-// A wrong order of rows, a missing transposition, a wrong epsilon or a wrong rotary base would change the
-// logits.
+// Compares the converted model's logits with transformers'. They would differ for a wrong order of rows, a
+// missing transposition, a wrong epsilon or a wrong rotary base.
 TEST_P(ConvertTest, ComputesTransformersLogits) {
   const SafetensorsFile file(from_ + ".logits.safetensors");
   std::vector<int64_t> ids(24);
@@ -104,8 +104,8 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   }
 }
 
-// transformers 5.23's AutoTokenizer gives other ids for the folder of a Qwen2 model than its tokenizer.json
-// does.
+// For the folder of a Qwen2 model, transformers 5.23's AutoTokenizer gives other ids than the folder's
+// tokenizer.json does.
 TEST(Convert, WarnsOfATokenizerThatTransformersReadsOtherwise) {
   const Json qwen2 = Json::load(test::test_data("text/goldens/hf/qwen2.json"));
   Json plain = Json::object();
@@ -143,7 +143,7 @@ TEST(Convert, DividesShardsAsTransformers) {
   EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
 }
 
-// A model in half precision stays unchanged, bit for bit, and its files state the type.
+// The weights of a 16-bit model must stay unchanged, bit for bit, and its files must state the type.
 TEST(Convert, KeepsTheStoredType) {
   for (const auto& [dtype, name] : {std::pair{DType::kBf16, "bfloat16"}, {DType::kF16, "float16"}}) {
     const TempDir dir;
@@ -168,7 +168,7 @@ TEST(Convert, KeepsTheStoredType) {
   }
 }
 
-// The tables name exactly the parameters that the model declares, with the same shapes.
+// The tables of names must list exactly the parameters that the model declares, with equal shapes.
 TEST(NameMap, NamesExactlyTheModelsParameters) {
   for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama()})
     for (const bool linear_bias : {false, true})
@@ -205,7 +205,8 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
 )";
   Json args = to_json(config);
   args.set("data_path", "corpus|text_\\document");
-  args.set("log_json", "/folder/of/another/machine/run.jsonl");  // found two folders above the checkpoint
+  // a file of this name is found two folders above the checkpoint
+  args.set("log_json", "/folder/of/another/machine/run.jsonl");
   writer.put_json(kArgsFile, args);
   writer.put_json(kStateFile, Json::object());
   writer.commit();
@@ -219,7 +220,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_EQ(folder.tensors().size(),
             SafetensorsFile(convert_golden("gpt2/model.safetensors")).tensors().size());
   const std::string card = read_file(dir / "theirs/README.md"), picture = read_file(dir / "theirs/loss.svg");
-  // 20 positions: a prompt of one byte is at most one token.
+  // The model has 20 positions, and a prompt of one byte is at most one token: 19 are left.
   for (const char* part :
        {"for 3 iterations", "(loss.svg)", "\"a\", max_new_tokens=19)", "Training 2.2500, validation 2.7500",
         "| data_path | corpus\\|text_\\\\document |", "| num_layers | 2 |"})
@@ -229,8 +230,8 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
 }
 
-// An evaluation made after the checkpoint was saved counts: of the log's validation losses for the
-// checkpoint's iteration, the last one is used.
+// An evaluation made after the checkpoint was saved must be used: the log has several validation losses for
+// the checkpoint's iteration, of which the last one counts.
 TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -256,7 +257,8 @@ TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
   EXPECT_NE(card.find("Training 1.5000, validation 2.3750 (nats"), std::string::npos) << card;
 }
 
-// The losses stored in the checkpoint take precedence; the chart is drawn even without a log of the run.
+// The losses stored in the checkpoint must take precedence, and the chart must be drawn even without a log of
+// the run.
 TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -284,8 +286,8 @@ class Changed {
       fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
   }
   std::string path() const { return dir_.path().string(); }
-  // Rewrites the weights file: each tensor gets the name that `named` returns for it ("": left out); the
-  // tensors of `more` are added, filled with zeros.
+  // Rewrites the weights file. Each tensor gets the name that `named` returns for it, or is left out if the
+  // name is empty. The tensors of `more` are added, filled with zeros.
   void rewrite(const std::function<std::string(const std::string&)>& named,
                const std::vector<TensorSpec>& more = {}) {
     const SafetensorsFile file(convert_golden("gpt2/model.safetensors"));
@@ -340,8 +342,8 @@ TEST(ModelSource, NamesTheTensorThatDoesNotFit) {
     EXPECT_NE(wider.refusal().find(file), std::string::npos) << wider.refusal();
 }
 
-// As in the first GPT-2 files: no "transformer." before the names, the causal masks among the tensors, the
-// tied head saved again.
+// Reads files like the first ones of GPT-2: no "transformer." before the names, the causal masks among the
+// tensors, and the tied head saved again.
 TEST(ModelSource, ReadsOldGpt2Files) {
   Changed folder("gpt2");
   folder.rewrite([](const std::string& name) { return name.substr(std::string("transformer.").size()); },
@@ -409,8 +411,7 @@ TEST(Convert, ReplacesOnlyEarlierExports) {
             std::string::npos);
 }
 
-// The golden tokenizer was made by Hugging Face tokenizers; each of its two forms can be derived from the
-// other.
+// Hugging Face tokenizers wrote both forms of the golden tokenizer. Each must be derived from the other.
 TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
   const ModelConfig config = ModelSource(convert_golden("gpt2")).config();
   const Json vocabulary = Json::load(convert_golden("gpt2/vocab.json"));
@@ -459,7 +460,8 @@ TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
             std::string::npos);
 }
 
-// transformers 5 writes "extra_special_tokens" as a list, on which transformers 4 fails.
+// transformers 5 writes "extra_special_tokens" as a list, on which transformers 4 fails. The export must use
+// the older name.
 TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
   const TempDir dir;
   std::ofstream(dir / "tokenizer.json")

@@ -1,4 +1,5 @@
-// kill -9 and a full disk at every call of a conversion: the output is the old one, the new one or absent.
+// Converts with kill -9 or a full disk at every call in turn. The output must be the old one, the new one or
+// absent.
 #include <cerrno>
 #include <filesystem>
 
@@ -28,7 +29,8 @@ using test::TempDir;
 
 class ConvertCrash : public testing::Test {
  protected:
-  // Calls `start`, then `convert` with a fault, for each system call in turn, and then `check` on the result.
+  // For each system call in turn: calls `start`, then `convert` with a fault at that call, then `check` with
+  // the outcome.
   void at_every_call(Fault fault, const std::function<void()>& start, const std::function<void()>& convert,
                      const std::function<void(const FaultRun&)>& check) {
     for (fault.at = 1;; ++fault.at) {
@@ -70,7 +72,7 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
       {.mode = Fault::kKill},
       [&] {
         if (!fs::exists(out_)) fs::copy(convert_golden("gpt2"), out_);
-        fs::remove(out_ + "/README.md");  // tells the old folder from a new one
+        fs::remove(out_ + "/README.md");  // its absence tells the old folder from a new one
       },
       [&] { export_hf(conversion_, out_); },
       [&](const FaultRun&) {
@@ -89,7 +91,7 @@ TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
       });
 }
 
-// After a kill or a full disk at any call the output is either absent or complete.
+// After a kill or a full disk at any call, the output must be either absent or complete.
 TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
   const Adapter adapter(convert_golden("lora_gpt2"));
   struct Target {
@@ -97,7 +99,7 @@ TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
   };
   const std::string gguf = out_ + ".gguf";
   Conversion checked = conversion_;
-  checked.check = true;  // the check runs on other threads and waits for written tensors
+  checked.check = true;  // the check runs on threads of its own, which wait for written tensors
   const auto expect_megatron = [&] {
     if (!fs::exists(out_)) return;
     const ModelSource written(out_, {.vocab_size = 300});

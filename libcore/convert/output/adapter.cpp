@@ -27,7 +27,7 @@ constexpr std::string_view kModelPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes and must therefore be off.
+// Settings of peft that change what an adapter computes. They are not supported, so they must be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",
@@ -73,8 +73,8 @@ class Settings {
     if (!value) refuse(quote(key), " is not a number");
     return finite(*value, key);
   }
-  // The value that a pattern gives to a module. As in peft, a pattern fits a module whose whole name or last
-  // components it equals.
+  // The value that a pattern gives to a module. As in peft, a pattern fits a module if it equals the module's
+  // whole name or its last components.
   std::optional<double> pattern(const char* key, const std::string& module) const {
     const Json* patterns = json_.find(key);
     if (!patterns || !patterns->is_object()) return {};
@@ -117,7 +117,7 @@ AdapterKind adapter_kind(const std::string& path) {
     if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
       out.positions = positions->as_int();
   } catch (const Error&) {
-    // The constructor of Adapter reports what is wrong.
+    // here, an error is not reported: the constructor of Adapter reports it
   }
   return out;
 }
@@ -198,7 +198,7 @@ void Adapter::check_prefix() const {
 
 namespace {
 
-// What is added to some rows of one of our tensors.
+// What an adapter adds to some rows of one of our tensors.
 struct Delta {
   const Adapter::Module* module;
   std::vector<RowRun> runs;
@@ -242,7 +242,7 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
          family_of(config).architecture, " of ", base.path());
 }
 
-// to [rows, columns] += scale * (B A), for the rows and columns of the block.
+// Adds scale * (B A) to `to` [rows, columns], for the rows and columns of the block.
 void MergedTensors::add(const Delta& delta, MatrixBlock block, float* to) const {
   const Adapter::Module& module = *delta.module;
   const TensorFile& file = adapter_.tensors();

@@ -20,12 +20,13 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kTokens = 8;
-// elements of a weight that are used at a time, so that they stay in the nearest cache
+// number of elements of a weight that are used at a time, so that they stay in the nearest cache
 constexpr int64_t kCheckedElements = int64_t{1} << 17;
 
 using Floats = std::vector<float>;
 
-// [rows, columns], padded with rows of zeros, so that the kernels see whole groups of tokens.
+// A matrix [rows, columns]. Rows of zeros are added at its end, so that the kernels see whole groups of
+// tokens.
 struct Matrix {
   int64_t rows, columns;
   Floats values;
@@ -42,7 +43,7 @@ struct Weights {
   int64_t rows, columns;
 };
 
-// y += (columns of x from `first` on) times w.
+// Adds to y the product of w and the columns of x from `first` on.
 void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
                   void (*kernel)(const Products&)) {
   for (int64_t t = 0; t < x.rows; t += kProductTokens)
@@ -63,7 +64,7 @@ class Forward {
  public:
   Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
 
-  // Empty if stopped.
+  // Returns the logits; empty if the run was stopped.
   Floats logits(std::span<const int32_t> tokens);
 
  private:
@@ -126,8 +127,8 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// Copies the columns of `part`, the results of stored rows [first, first + part.columns) of the weight, to
-// their places in y.
+// Copies the columns of `part` to their places in y. Column i of `part` is the result of the weight's stored
+// row first + i.
 void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const {
   for (const RowRun& run : product.runs) {
     const int64_t begin = std::max(run.ours, first),
@@ -137,8 +138,9 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
   }
 }
 
-// Multiplies x by a block of stored rows of the weight. Each row of a transposed weight contributes to every
-// result, so the sums go into `all`; a row of another weight gives one result, which goes into y.
+// Multiplies x by a block of stored rows of the weight. If the weight is transposed, each stored row
+// contributes to every result, so the sums go into `all`. Otherwise each stored row gives one result, which
+// goes into y.
 void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
                             const MatrixBlock& block) {
   const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
@@ -201,7 +203,7 @@ void Forward::rotate(float* head, int64_t position) const {
   }
 }
 
-// qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal, within the window.
+// Attention: qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal and within the window.
 Matrix Forward::attention(Matrix qkv) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;

@@ -9,21 +9,22 @@
 
 namespace megalith {
 
-/// What a target writes, and from what.
+/// What is converted, and how.
 struct Conversion {
   const ModelSource& source;
-  TokenizerFolder tokenizer_folder = {};  // empty: none
-  std::optional<DType> dtype = {};        // of all parameters; empty: each as it is stored
-  const TensorFile* tensors = nullptr;    // under our names; null: the source's own
-  Json generation = {};                   // generation_config.json; null: the source's
-  std::string eod = {};                   // the token that ends a document; empty: the source's
-  bool overwrite = false;                 // replace what an earlier conversion wrote
-  bool check = false;                     // run the model on both sides before the output appears
+  TokenizerFolder tokenizer_folder = {};  // empty if there is no tokenizer
+  std::optional<DType> dtype = {};        // type to write; empty: each parameter keeps its type
+  const TensorFile* tensors = nullptr;    // the tensors, under our names; null: those of the source
+  Json generation = {};                   // generation_config.json; null: that of the source
+  std::string eod = {};                   // the token that ends a document; empty: that of the source
+  bool overwrite = false;                 // allows replacing what an earlier conversion wrote
+  bool check = false;  // run source and output on a few tokens and compare them before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
-  /// Whether parameters lose bits in the conversion.
+  /// Whether parameters lose bits when they are converted.
   bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
-  /// The model to convert, in the row order of the source's files; in our order if `tensors` is set.
+  /// The model to convert. Its rows are in the order of the source's files; if `tensors` is set, in our
+  /// order.
   ModelView view() const { return tensors ? our_view(*tensors, source.config()) : source.view(); }
   const std::string& end_token() const { return eod.empty() ? source.tokenizer().eod : eod; }
   DType main_dtype() const { return dtype.value_or(source.dtype()); }

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kLanes = 4;  // floats in a vector of every x86-64 processor
+constexpr int64_t kLanes = 4;  // number of floats in a vector that every x86-64 processor has
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
 Lanes load(const float* from) {

@@ -19,7 +19,7 @@ namespace megalith {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // bytes of a tensor read at a time
+constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // number of bytes of a tensor that are read at a time
 
 }  // namespace
 
@@ -104,9 +104,9 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
   return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
 }
 
-// How many rows of a result are read together. For a transposed result it is as many as fit, since each part
-// of the result needs a part of every row of the source. Values to be quantized count with their larger size
-// before.
+// The number of rows of a result that are read together. For a transposed result, these are as many as fit,
+// since each part of the result needs a part of every row of the source. Values that will be quantized count
+// with the size that they have before.
 int64_t rows_at_once(const OutputTensor& tensor, size_t max_bytes) {
   const auto limit = static_cast<int64_t>(max_bytes),
              width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
@@ -158,13 +158,14 @@ size_t memory_for(const OutputPlan& plan) {
 
 namespace {
 
-/// Finds the numbers of a damaged model that are not finite: the first of them and how many there are.
-/// Numbers that several ranks hold, and rows that are repeated as padding, are counted once.
+/// Finds the numbers of a damaged model that are not finite: how many there are, and the first of them. A
+/// number that several ranks hold is counted once. Rows that are repeated as padding are not counted again.
 class SickNumbers {
  public:
-  /// Examines rows of a tensor as they are written; they begin at element `begin` of the tensor.
+  /// Examines rows of a tensor as they are written. The rows begin at element `begin` of the tensor.
   void look_at(const OutputTensor& tensor, int64_t begin, std::span<const std::byte> bytes) {
-    if (tensor.storage == Storage::kQ8) return;  // Q8_0 cannot hold such numbers: converting them has failed
+    // Q8_0 cannot hold such numbers; quantizing them has already failed
+    if (tensor.storage == Storage::kQ8) return;
     const DType type = plain_type(tensor.storage);
     const auto width = static_cast<int64_t>(size_of(type));
     const Recipe& recipe = tensor.recipe;
@@ -181,7 +182,8 @@ class SickNumbers {
                               : Place{tensor.name, element, value});
     count_ += found.count;
   }
-  /// The numbers are counted for all formats, even if the models are compared: a few tokens may not use them.
+  /// Warns of the numbers that were found. They are counted for all formats, even if the models are compared:
+  /// the few tokens of that comparison may not use them.
   void warn_of(const std::string& source) const {
     if (count_ == 0) return;
     const std::string which = count_ == 1
@@ -200,7 +202,7 @@ class SickNumbers {
     float value = 0;
   };
 
-  /// Identifies the part of the source that a rank holds.
+  /// A text that identifies the part of the source that a rank holds.
   static std::string region_of(const Recipe& recipe) {
     std::string region = recipe.source;
     for (const MatrixBlock& block : recipe.blocks)
@@ -208,14 +210,14 @@ class SickNumbers {
     return region;
   }
 
-  // Ranks that share the columns of a tensor are written one after the other, so a later one may hold an
-  // earlier element.
+  // Keeps the place if it is the first one so far. If ranks share the columns of a tensor, they are written
+  // one after the other, so a later rank may hold an earlier element.
   void take_first(const Place& place) {
     if (count_ == 0 || (place.tensor == first_.tensor && place.element < first_.element)) first_ = place;
   }
 
   std::set<std::string> known_;
-  bool counts_ = true;  // whether numbers of the tensor being written are counted
+  bool counts_ = true;  // whether numbers of the tensor that is being written are counted
   int64_t count_ = 0;
   Place first_;
 };
@@ -251,7 +253,7 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
 
 namespace {
 
-/// Whether the target megalith or megatron, or an adapter's conversion, writes this name into its output.
+/// Whether a conversion to megalith or megatron, or of an adapter, writes a file or folder of this name.
 bool is_converted(const std::string& name) {
   constexpr std::string_view kNames[] = {
       kTrackerFile, "release", kTokenizerFolder, "adapter_config.json", "adapter_model.safetensors",

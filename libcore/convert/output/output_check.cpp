@@ -15,7 +15,7 @@ OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion)
 }
 
 OutputCheck::~OutputCheck() {
-  stop_ = true;  // the destructors of the members wait for the threads
+  stop_ = true;  // the members' destructors then wait for the threads
   if (files_) files_->abandon();
 }
 
@@ -25,7 +25,7 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   source_run_->wait();
-  // write_tensors() has already reported weights that are not finite.
+  // If a weight is not finite, write_tensors() has already warned of it.
   if (!source_side_.finite && first_not_finite(*conversion_.view().file).empty())
     warn(conversion_.source.path(),
          ": the model computes numbers that are not finite; its weights are too large for their type: it is "
@@ -40,14 +40,15 @@ void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
 void OutputCheck::follow(PlacedFiles& files, Follow side) {
   if (!wanted()) return;
   files_ = &files;
-  // The reader is made here, since the thread may start later: buffers are kept for the reader from now on.
+  // The reader is created here, not on the thread, which may start later: from now on, buffers are kept for
+  // it.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
   written_run_.emplace(
       [this, side = std::move(side), reader]() mutable {
         const auto ended = std::move(reader);
         written_side_ = side({.stop = &stop_});
       },
-      Beside::Alone::kFail);  // it waits for tensors that are being written
+      Beside::Alone::kFail);  // without a thread it would wait forever for tensors that are not written yet
 }
 
 void OutputCheck::compare_followed(bool rounded) {

@@ -12,8 +12,8 @@
 namespace megalith {
 
 /// The check of a conversion: the source and the output run on a few tokens, and their logits are compared.
-/// The source runs from the start, on its own thread, while the output is written. The output runs meanwhile,
-/// too, if its tensors can be read while they are being written: follow().
+/// The source runs from the start, on its own thread, while the output is written. The output can also run
+/// while it is written, if tensors can be read from its unfinished files; see follow().
 class OutputCheck {
  public:
   explicit OutputCheck(const Conversion& conversion);  // `conversion` must outlive this object
@@ -22,14 +22,14 @@ class OutputCheck {
   OutputCheck& operator=(const OutputCheck&) = delete;
 
   bool wanted() const { return conversion_.check; }
-  /// Runs the written model and logs by how much the logits differ. kInternal if they differ by more than
-  /// rounding errors, unless the user asked for a narrower type (`rounded`).
+  /// Runs the written model and logs by how much the logits differ. Throws kInternal if they differ by more
+  /// than rounding errors, unless the user asked for a narrower type (`rounded`).
   void compare(const ModelView& written, bool rounded);
 
-  /// Runs the written model. The model may be opened before its tensors are written: reading a tensor waits
-  /// until it is.
+  /// A function that runs the written model. It may open the model before the tensors are written: reading a
+  /// tensor then waits until it is written.
   using Follow = std::function<CheckedSide(const CheckRun&)>;
-  /// Starts `side` on a separate thread if the check is wanted. `files` must outlive this object.
+  /// If the check is wanted, starts `side` on a separate thread. `files` must outlive this object.
   void follow(PlacedFiles& files, Follow side);
   /// As compare(), with the run that follow() started.
   void compare_followed(bool rounded);
@@ -41,7 +41,7 @@ class OutputCheck {
   std::atomic<bool> stop_ = false;
   PlacedFiles* files_ = nullptr;
   CheckedSide source_side_, written_side_;
-  std::optional<Beside> source_run_, written_run_;  // they fill the sides
+  std::optional<Beside> source_run_, written_run_;  // these runs fill source_side_ and written_side_
 };
 
 }  // namespace megalith

@@ -9,9 +9,9 @@
 namespace megalith {
 namespace {
 
-// Reads a block of the result as it is before the transposition.
+// Reads a block of the result as it is before it is transposed.
 void read_straight(const TensorFile& file, const Recipe& recipe, const MatrixBlock& wanted, View out) {
-  int64_t at = 0;  // the row of the result at which a block begins
+  int64_t at = 0;  // the row of the result at which the current block of the recipe begins
   const View rows = out.as_shape({wanted.rows, wanted.columns});
   const auto read = [&](int64_t row, int64_t n, View to) {
     read_matrix(file, recipe.source, recipe.form,
@@ -31,8 +31,8 @@ void read_straight(const TensorFile& file, const Recipe& recipe, const MatrixBlo
     std::memcpy(rows.rows(row - wanted.row, row - wanted.row + 1).data, repeated.data, repeated.bytes());
 }
 
-// Reads whole heads and reorders the rows of each: 0, head / 2, 1, head / 2 + 1, … A part of a head may need
-// rows from all of it.
+// Reads whole heads and puts the rows of each in the order 0, head / 2, 1, head / 2 + 1, … All rows of a head
+// are read, since even a part of the result may need rows from all of it.
 void read_interleaved(const TensorFile& file, const Recipe& recipe, int64_t begin, int64_t end, View out) {
   const int64_t head = recipe.head, columns = recipe.columns(), first = begin / head * head,
                 last = (end + head - 1) / head * head;

@@ -58,8 +58,7 @@ ModelConfig gpt2_config(const Settings& s) {
   return c;
 }
 
-// The type of rotary scaling: "default" unless the object says otherwise, under the new or the old name of
-// the member.
+// The type of rotary scaling. The member has a new and an old name; without either, the type is "default".
 std::string rope_type(const Settings& rope) {
   return rope.text("rope_type", rope.text("type", "default"));
 }
@@ -84,8 +83,9 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// transformers 4 has "rope_theta" at the top and the rest in "rope_scaling"; transformers 5 has everything in
-// "rope_parameters", which is read last, so that it takes precedence over the other two.
+// Sets the rotary base and scaling. transformers 4 has "rope_theta" at the top and the rest in
+// "rope_scaling". transformers 5 has everything in "rope_parameters", which is read last, so that it takes
+// precedence.
 void set_rope(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -108,9 +108,9 @@ void check_layer_types(const Settings& s, bool window) {
                window ? "a sliding window" : "full attention");
 }
 
-// How many tokens a token sees; 0: all.
+// The number of tokens that a token sees; 0 if it sees all.
 int mistral_window(const Settings& s, const Json& json) {
-  constexpr int kDefault = 4096;  // if the file lacks the member; null means no window
+  constexpr int kDefault = 4096;  // used if the file lacks the member; null means no window
   const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;
   check_layer_types(s, window > 0);
   return window;
@@ -128,7 +128,7 @@ int qwen2_window(const Settings& s, int layers) {
   return window;
 }
 
-// What LLaMA, Qwen2 and Mistral have in common.
+// The settings that LLaMA, Qwen2 and Mistral have in common.
 ModelConfig rope_config(const Settings& s, int max_position) {
   ModelConfig c;
   c.layers = s.count("num_hidden_layers");
@@ -196,7 +196,7 @@ std::string gpt2_misfits(const ModelConfig& c) {
   return join(list, ", ");
 }
 
-// The options that fit none of LLaMA, Qwen2 and Mistral.
+// The options of a model that none of LLaMA, Qwen2 and Mistral supports.
 std::vector<std::string> rope_misfits(const ModelConfig& c) {
   std::vector<std::string> list;
   if (c.position != PositionEmbedding::kRope)
@@ -276,11 +276,11 @@ Json::Object rope_members(const ModelConfig& c) {
                        {"max_position_embeddings", c.max_positions},
                        {"hidden_act", "silu"},
                        {"rms_norm_eps", c.norm_epsilon},
-                       {"rope_theta", c.rotary_base},  // transformers 4
-                       {"rope_parameters", rope},      // transformers 5
+                       {"rope_theta", c.rotary_base},  // for transformers 4
+                       {"rope_parameters", rope},      // for transformers 5
                        {"attention_dropout", c.attention_dropout}};
   if (rope.front().second.as_string() != "default")
-    members.push_back({"rope_scaling", rope});  // transformers 4
+    members.push_back({"rope_scaling", rope});  // for transformers 4
   const NameMap& family = rope_family(c);
   if (&family == &llama_names())
     members.insert(members.end(), {{"attention_bias", c.linear_bias}, {"mlp_bias", c.linear_bias}});
@@ -336,8 +336,8 @@ Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids) {
                            {"bos_token_id", id_or_null(ids.bos)},
                            {"eos_token_id", id_or_null(ids.eos)},
                            {"use_cache", true},
-                           {"dtype", torch_name(dtype)},          // transformers 5
-                           {"torch_dtype", torch_name(dtype)}});  // transformers 4
+                           {"dtype", torch_name(dtype)},          // for transformers 5
+                           {"torch_dtype", torch_name(dtype)}});  // for transformers 4
   return json;
 }
 

@@ -13,7 +13,7 @@ namespace megalith {
 /// What a Hugging Face config.json says about a model.
 struct HfModel {
   const NameMap* names;
-  ModelConfig config;  // after finish()
+  ModelConfig config;  // finish() has been called
 };
 
 /// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that may be
@@ -21,16 +21,16 @@ struct HfModel {
 /// change the result and is not supported; the message names it.
 HfModel parse_hf_config(const Json& json, const std::string& where);
 
-/// The Hugging Face family that can express this configuration. kData if there is none: the message lists,
-/// for each family, the options that do not fit.
+/// The Hugging Face family that can express this configuration. If there is none, throws kData; the message
+/// lists, for each family, the options that do not fit.
 const NameMap& family_of(const ModelConfig& config);
 
 /// The ids of the tokens that begin and end a text, if the tokenizer has them.
 struct SpecialIds {
   std::optional<int64_t> bos, eos;
 };
-/// config.json and generation_config.json, for transformers 4 as well as 5: these name the rotary base and
-/// the type differently, so both names are written.
+/// config.json and generation_config.json, for both transformers 4 and 5. The two versions have different
+/// names for the rotary base and for the type, so the files have both names.
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids);
 Json hf_generation_config(const SpecialIds& ids);
 

@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr size_t kLongestList = 1000;  // elements of an argument
+constexpr size_t kLongestList = 1000;  // greatest number of elements of an argument that is a list
 
 Json scalar_json(const PickleTree& tree, PickleRef ref) {
   const PickleValue& value = tree[ref];
@@ -34,8 +34,8 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
   }
 }
 
-// Settings of Megatron with which the model computes another function than ours, so a checkpoint that uses
-// one is rejected.
+// Megatron's settings with which a model computes another function than our models do. A checkpoint that uses
+// one of them is refused.
 constexpr std::array kForeign = {"squared_relu",
                                  "num_experts",
                                  "multi_latent_attention",
@@ -56,8 +56,8 @@ constexpr std::array kForeign = {"squared_relu",
                                  "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
-// Whether a setting is used. "None", False, 0 and an empty list mean that it is not, and so does 1, for a
-// factor or size.
+// Whether a setting is used. It is not if it is "None", False, 0 or an empty list, nor if it is 1, the
+// neutral value of a factor or size.
 bool is_used(const Json& value) {
   if (value.is_bool()) return value.as_bool();
   if (value.is_number()) return value.as_double() != 0 && value.as_double() != 1;
@@ -83,7 +83,7 @@ void refuse_foreign(const Settings& s) {
     s.refuse("the model was trained with settings that are not supported: ", join(found, ", "));
 }
 
-// --window-size (l, r): a token sees itself, l tokens before it and r after it; r has no effect, since
+// Reads --window-size (l, r): a token sees itself, l tokens before it and r after it. r has no effect, since
 // attention is causal.
 int window_of(const Settings& s) {
   const Json* window = s.find("window_size");

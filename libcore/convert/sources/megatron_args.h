@@ -12,9 +12,8 @@ namespace megalith {
 /// Classes and objects become their names ("torch.bfloat16"). Other values are left out.
 Json args_json(const PickleTree& tree, PickleRef args);
 
-/// The model that Megatron's args describe; `where` begins every message (kData). The vocabulary's size is
-/// not set. Settings that change the result and are not supported are rejected with their names, all in one
-/// message.
+/// The model that Megatron's args describe. The vocabulary's size is not set. Throws kData, with `where` in
+/// front, for settings that change the result and are not supported; one message names them all.
 ModelConfig megatron_config(const Json& args, const std::string& where);
 
 }  // namespace megalith

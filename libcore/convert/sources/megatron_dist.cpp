@@ -14,8 +14,9 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
 
-// A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
-// which bytes of which .distcp file each one is, as a small separate file of torch.save.
+// Reads a distributed checkpoint (torch_dist). Its file .metadata, a pickle, lists the chunks of each tensor.
+// For each chunk, it says in which bytes of which .distcp file the chunk is. These bytes are a small
+// torch.save file of their own.
 namespace megalith {
 namespace {
 
@@ -34,7 +35,7 @@ bool is_foreign(std::string_view key) {
                      [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
-// Where a chunk is.
+// The bytes of a .distcp file that hold a chunk.
 struct Stored {
   std::string file;
   uint64_t offset = 0, length = 0;
@@ -49,7 +50,7 @@ bool is_within(const Chunk& chunk, const Extents& size) {
   return within;
 }
 
-// An entry of .metadata: a tensor; without chunks, some other object.
+// An entry of .metadata: a tensor, or some other object, which has no chunks.
 struct Entry {
   std::string key;
   Extents size;
@@ -123,7 +124,7 @@ class Metadata {
     for (const PickleRef item : tuple.items()) out.push_back(whole(item, name));
     return out;
   }
-  /// The state of TensorProperties: (dtype, layout, …).
+  /// The element type of a tensor, from its TensorProperties, whose state is (dtype, layout, …).
   std::string_view type_of(PickleRef properties, const std::string& key) const {
     const PickleValue& record = tree_[properties];
     const PickleValue* state =
@@ -152,7 +153,7 @@ class Metadata {
   Shape shape_of(const Extents& extents, const Entry& entry) const {
     return StoredTensor{.name = entry.key, .dtype_name = {}, .dtype = {}, .extents = extents}.shape();
   }
-  /// The chunks must be the whole of the declared tensor, each element once.
+  /// Throws kData unless the chunks cover the declared tensor, each element once.
   void check_declared(const Entry& entry) const {
     IndexedTensor cover{.name = entry.key, .dtype = {}, .shape = shape_of(entry.size, entry), .blocks = {}};
     for (const Chunk& chunk : entry.chunks)
@@ -166,7 +167,7 @@ class Metadata {
       std::string key(text(member(members[i], "fqn"), "the name of a chunk"));
       if (is_foreign(key) || is_skipped(key)) continue;
       const auto offset = tree_.find_ref(members[i], "offset");
-      if (!offset || tree_[*offset].kind != Kind::kTuple) continue;  // bytes, not a tensor
+      if (!offset || tree_[*offset].kind != Kind::kTuple) continue;  // the chunk is plain bytes, not a tensor
       const PickleRef info = members[i + 1];
       if (const PickleValue* transform = tree_.find(info, "transform_descriptors");
           transform && transform->kind != Kind::kNone)
@@ -222,7 +223,8 @@ class ChunkFiles {
   std::map<std::string, std::shared_ptr<TorchBytes>> files_;
 };
 
-// Our name for a key. If `stacked`, the tensor holds all layers along its first axis, and `layer` is -1.
+// Our name for a key. If `stacked`, the key's tensor holds all layers along its first axis, and `layer` is
+// -1.
 struct DistName {
   std::string ours;  // '#' stands for the layer
   int layer = -1;
@@ -275,7 +277,7 @@ class DistReader {
            entry.size.empty() ? 0 : entry.size[0], " layers, but its args say num_layers ", config.layers);
     for (const Chunk& chunk : entry.chunks) {
       JoinedPart part{.from = files_.open(entry, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
-      const size_t axis = name.stacked ? 1 : 0;  // the axis of the rows
+      const size_t axis = name.stacked ? 1 : 0;  // the axis that counts the rows
       part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
       part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
       part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
@@ -299,7 +301,8 @@ class DistReader {
   std::vector<Entry> entries_;
 };
 
-// kData if metadata.json names a format that cannot be read. The oldest checkpoints have no such file.
+// Throws kData if metadata.json names a format that cannot be read. The oldest checkpoints have no such file
+// and are accepted.
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;

@@ -10,7 +10,7 @@ namespace megalith {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr double kGreatestCount = 0x1p53;  // up to which every integer is a double
+constexpr double kGreatestCount = 0x1p53;  // up to this number, a double can hold every integer
 
 /// One of the optimizer's groups of parameters: those with weight decay or those without.
 struct Group {
@@ -67,7 +67,8 @@ class Reader {
     return one;
   }
 
-  /// A count of something, such as steps; with `least`, one that may fall below 0.
+  /// A count, such as a number of steps. Throws kData unless it is at least `least`, which is below 0 for a
+  /// counter that can be negative.
   std::optional<int64_t> whole(PickleRef ref, const char* what, double least = 0) const {
     const auto found = number(ref);
     if (!found) return {};
@@ -156,7 +157,7 @@ class Reader {
     for (const char* key : {"scale", "growth_tracker", "hysteresis_tracker"}) {
       const auto value = tree_.find_ref(ref, key);
       const auto found = value ? number(*value) : std::nullopt;
-      if (!found) return;  // a constant scaler's state is empty
+      if (!found) return;  // a constant loss scale has an empty state
       if (std::string_view(key) != "scale")
         scaler.emplace_back(key, *whole(*value, key, -kGreatestCount));
       else if (*found > 0 && std::isfinite(*found))

@@ -10,14 +10,14 @@
 #include "libcore/checkpoint/views/joined_file.h"
 #include "libcore/convert/sources/megatron_source.h"
 
-/// What the two forms of Megatron checkpoints (one file per rank, or distributed) have in common.
+/// Code that the readers of both forms of Megatron checkpoints share: one file per rank, and distributed.
 namespace megalith {
 
 inline constexpr const char* kEmbeddingName = "embedding.word_embeddings.weight";
 inline constexpr const char* kPositionsName = "embedding.position_embeddings.weight";
 inline constexpr const char* kHeadName = "output_layer.weight";
 
-/// Where a parameter's elements are.
+/// The parts from which a parameter is joined, and second copies of some of them.
 struct FoundParts {
   std::vector<JoinedPart> parts = {}, copies = {};
 };
@@ -28,22 +28,23 @@ struct MegatronState {
   Json args = Json::object();
   std::optional<double> version = {};  // checkpoint_version
   int64_t iteration = kRelease;
-  Json scheduler = {};  // opt_param_scheduler; null: none
+  Json scheduler = {};  // opt_param_scheduler; null if there is none
 };
 MegatronState megatron_state(const PickleTree& tree);
-bool args_flag(const Json& args, const char* key);  // false if it is absent
+bool args_flag(const Json& args, const char* key);  // returns false if the flag is absent
 
-/// config.finish() with the vocabulary's size; kData if the options contradict each other.
+/// Sets the vocabulary's size and calls config.finish(). Throws kData if the options contradict each other.
 void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where);
 
-/// The row order of the parts of a packed QKV; kData for a version that is unknown or does not fit.
+/// The order of the rows in the parts of a packed QKV. Throws kData if the checkpoint's version is unknown or
+/// does not fit.
 RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
                        const std::string& where);
-/// Sets the row order of a part; kData unless it holds whole groups.
+/// Sets the row order of a part. Throws kData unless the part holds whole groups.
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config);
 
-/// Joins all parameters of the configuration from their parts; `prefix` is put before their names. kData
-/// lists those that are missing and those that do not belong to the model.
+/// join_parts() joins all parameters of the configuration from their parts and puts `prefix` before their
+/// names. Throws kData, with a list, if parameters are missing or do not belong to the model.
 struct PartsOf {
   const ModelConfig& config;
   bool norms_less_one;  // norm weights are stored minus one
@@ -51,14 +52,14 @@ struct PartsOf {
 };
 std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, const std::string& prefix = {});
 
-/// `"a", "b", …`: some of the names, for an error message.
+/// Lists some of the names for an error message: `"a", "b", …`.
 std::string some_of(const std::set<std::string>& names);
 /// Replaces the '#' of "decoder.layers.#.…" by the number of a layer.
 std::string with_layer(std::string name, int layer);
 
-/// Open a checkpoint of one file per rank, or a distributed one.
+/// open_megatron_ranks() opens a checkpoint of one file per rank, open_megatron_dist() a distributed one.
 MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& options);
 MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions& options);
-bool is_megatron_rank_folder(const std::string& path);  // mp_rank_*
+bool is_megatron_rank_folder(const std::string& path);  // its name begins with mp_rank_
 
 }  // namespace megalith

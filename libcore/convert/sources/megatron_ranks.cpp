@@ -26,7 +26,7 @@ using Kind = PickleValue::Kind;
   fail(ErrorKind::kData, where, ": ", what);
 }
 
-// The file of one rank of a checkpoint.
+// The file of one rank.
 struct RankFile {
   int tensor = 0, pipeline = 0;
   std::string path;
@@ -37,7 +37,8 @@ struct Grid {
   int tensor = 1, pipeline = 1;  // the parallel sizes
 };
 
-// "mp_rank_TT" or "mp_rank_TT_PPP" and, with experts, another "_EEE".
+// The numbers in the name of a rank's folder: "mp_rank_TT", "mp_rank_TT_PPP" or, with experts, one of these
+// and "_EEE". Nothing for other names.
 std::optional<std::vector<int>> rank_numbers(const std::string& folder) {
   constexpr std::string_view kPrefix = "mp_rank_";
   if (!folder.starts_with(kPrefix)) return {};
@@ -89,8 +90,8 @@ Grid locate(const std::string& path) {
   if (fs::is_directory(given) && !is_rank_folder(given) &&
       !file_exists((given / "model_optim_rng.pt").string()))
     return grid_of(path);
-  // If the other ranks' folders are next to the given file or folder, the whole checkpoint is meant: a rank
-  // alone is only a part.
+  // If folders of other ranks are next to the given file or folder, the whole checkpoint is meant, since one
+  // rank is only a part of it.
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (is_rank_folder(folder)) {
     Grid grid = grid_of(folder.parent_path().string());
@@ -104,7 +105,7 @@ Grid locate(const std::string& path) {
 struct Share {
   int tensor, pipeline, chunk;
   std::string path;
-  /// By our name, with the file's layer number.
+  /// The tensors by our name, with the file's layer number.
   std::map<std::string, TorchTensor> tensors = {};
   std::vector<RankParam> order = {};  // `tensors` in the order of the file
   RankOptimizer optimizer = {};
@@ -114,7 +115,7 @@ struct Contents {
   MegatronState state = {};
   bool mcore = false;
   std::vector<Share> shares = {};
-  std::set<std::string> unknown = {};  // keys that do not belong to a model here
+  std::set<std::string> unknown = {};  // keys that our models have no place for
 };
 
 void add_leaf(Contents& contents, Share& share, const TorchFile& file, const TorchLeaf& leaf) {
@@ -132,7 +133,8 @@ void add_leaf(Contents& contents, Share& share, const TorchFile& file, const Tor
   share.order.push_back({leaf.name, place->first, &place->second});
 }
 
-// The values of the key "model" or, with a virtual pipeline, "model0", "model1", …
+// The models in a rank's file: the value of the key "model" or, with a virtual pipeline, those of "model0",
+// "model1", …
 std::vector<PickleRef> chunks_of(const TorchFile& file) {
   const PickleTree& tree = file.tree;
   if (const auto model = tree.find_ref(tree.root(), "model")) return {*model};
@@ -160,7 +162,7 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
-// kData if the file of this rank contradicts the first rank's file about the model or its iteration. Args
+// Throws kData if this rank's file contradicts the first rank's file about the model or its iteration. Args
 // about the rank itself (its number, paths, times) may differ.
 void check_same_state(const MegatronState& first, const MegatronState& own, const RankFile& rank,
                       const Grid& grid) {
@@ -186,9 +188,9 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
 // For each file, the number of the rank that wrote it, if the args say it.
 using WriterRanks = std::vector<std::optional<int64_t>>;
 
-// Detects exchanged folders by the numbers of the ranks that wrote them. In a run, the first data-parallel
-// rank writes; in both of Megatron's rank orders, the numbers of these ranks increase with the tensor rank
-// and with the stage. A tool that writes several files in one process gives them equal numbers.
+// Detects exchanged folders by the numbers of the ranks that wrote the files. In a run, the first
+// data-parallel rank writes. In both of Megatron's rank orders, the numbers of these ranks increase with the
+// tensor rank and with the stage. A tool that writes several files in one process gives them equal numbers.
 void check_writers(const Grid& grid, const WriterRanks& writers) {
   if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
   for (size_t i = 1; i < writers.size(); ++i)
@@ -234,16 +236,16 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   return contents;
 }
 
-// One rank's tensor of a parameter. HeldByName has, for each parameter, sets of one tensor per
-// tensor-parallel rank; more than one set if several stages hold copies.
+// One rank's tensor of a parameter. HeldByName maps each parameter to sets of such tensors, with one tensor
+// per tensor-parallel rank in a set. There are several sets if several stages hold copies of the parameter.
 struct Held {
   std::string path;
   TorchTensor tensor;
 };
 using HeldByName = std::map<std::string, std::vector<std::vector<Held>>>;
 
-// Only the first stage may hold the position table, and only the last stage the last norm. Otherwise folders
-// were exchanged: kData.
+// Throws kData if folders were exchanged: only the first stage may hold the position table, and only the last
+// stage the last norm.
 void check_ends(const Share& share, bool first, bool last) {
   for (const auto& [name, tensor] : share.tensors) {
     const bool norm = name.starts_with("decoder.final_layernorm.");
@@ -255,8 +257,8 @@ void check_ends(const Share& share, bool first, bool last) {
     refuse(share.path, concat("has no ", quote(kEmbeddingName), ", which belongs to the first stage"));
 }
 
-// Numbers the layers through the model: layer 0 of a share becomes layer `base`. Chunk c of every stage comes
-// before chunk c + 1 of any stage.
+// Numbers the layers through the whole model: layer 0 of a share becomes layer `base`. With a virtual
+// pipeline, chunk c of every stage comes before chunk c + 1 of any stage.
 HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& layers) {
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
     return std::tuple(a.chunk, a.pipeline, a.tensor) < std::tuple(b.chunk, b.pipeline, b.tensor);
@@ -288,7 +290,7 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
 }
 
 // The configuration of a release that was saved without args, derived from the shapes of its tensors. The
-// model is taken to be of the kind of GPT-2.
+// model is assumed to be like GPT-2.
 ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& grid,
                              const SourceOptions& options) {
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
@@ -333,8 +335,8 @@ int64_t rows_of(const std::vector<Held>& ranks) {
   return rows;
 }
 
-// Adds the gates and the ups of a rank as separate parts. A rank's file has rows [gates; ups]; in our tensor
-// the gates of all ranks come first.
+// Adds the gates and the ups of a rank as two parts. A rank's file has the rows [gates; ups]; in our tensor,
+// the gates of all ranks come before all ups.
 void append_halves(std::vector<JoinedPart>& parts, const JoinedPart& whole, int64_t ups, int64_t at) {
   const int64_t half = whole.ours.rows / 2;
   for (const int64_t which : {0, 1}) {
@@ -350,7 +352,7 @@ class Joiner {
  public:
   Joiner(const ModelConfig& config, RowOrder order) : config_(config), order_(order) {}
 
-  // `sets`: the parameter itself, then its copies on other stages.
+  // `sets`: the parameter's tensors, then the copies of them on other stages.
   FoundParts join(const std::string& name, const std::vector<std::vector<Held>>& sets) const {
     FoundParts found;
     append(found, name, sets[0], found.parts);
@@ -395,7 +397,7 @@ class Joiner {
   RowOrder order_;
 };
 
-// The optimizer's tensors of a rank, and the prefix of their names.
+// The optimizer's tensors of a rank, and the prefixes of their names.
 using StateTensors = std::map<std::string, TorchTensor> RankOptimizer::*;
 constexpr std::pair<StateTensors, const char*> kStates[] = {{&RankOptimizer::m, "optim.m."},
                                                             {&RankOptimizer::v, "optim.v."},
@@ -406,7 +408,8 @@ std::vector<Share> with_state(std::vector<Share> shares, StateTensors part) {
   return shares;
 }
 
-// Adds the optimizer's state, which counts only if all ranks have it. kData if it differs between ranks.
+// Adds the optimizer's steps and loss scale, but only if all ranks have the optimizer's state. Throws kData
+// if its step or type differs between ranks.
 SourceTraining training_of(const Contents& contents, SourceTraining training) {
   const RankOptimizer& first = contents.shares.front().optimizer;
   for (const Share& share : contents.shares) {
@@ -426,8 +429,8 @@ const std::vector<Held>& embedding_of(const HeldByName& held, const std::string&
   return found->second[0];
 }
 
-// Makes the head of a tied model, which the last stage holds, a second copy of the embedding. The copies must
-// be equal.
+// In a tied model, turns the head, which the last stage holds, into a second copy of the embedding. Copies
+// are later checked to be equal.
 void tie_head(HeldByName& held) {
   auto head = held.extract(kHeadName);
   if (head.empty()) return;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = PickleValue::Kind;
-constexpr size_t kMaxNamed = 5;  // names listed in one error message
+constexpr size_t kMaxNamed = 5;  // number of names listed in one error message
 constexpr double kGreatestIteration = 9e15;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
@@ -144,8 +144,8 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
 
 namespace {
 
-/// The vocabulary's size: the number of the tokenizer's ids, or --vocab-size or the args' vocab_size if that
-/// is larger.
+/// The vocabulary's size. It is --vocab-size or, without that, the args' vocab_size, but at least the number
+/// of the tokenizer's ids.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
   TokenizerFiles files = find_tokenizer(options.tokenizer).value_or(TokenizerFiles{});
@@ -159,7 +159,8 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   return std::max(known ? said->as_int() : given, ids);
 }
 
-// The vocab_size of the args; 0: none. Megatron's args have it if --vocab-size was given; ours always do.
+// The vocab_size of the args; 0 if they have none. Megatron's args have one only if --vocab-size was given;
+// the args that we write always do.
 int64_t vocabulary_of_args(const Json& args) {
   const Json* said = args.find("vocab_size");
   return said && said->is_int() && said->as_int() > 0 ? said->as_int() : 0;

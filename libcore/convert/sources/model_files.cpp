@@ -7,7 +7,7 @@ namespace megalith {
 
 void keeps_checkpoints(RunFiles& files, std::string_view option, const std::string& folder) {
   constexpr std::string_view kCheckpoints[] = {kTrackerFile, "iter_*", "release", "*.pth",
-                                               // in ROOT/iter_NNNNNNN itself
+                                               // these are in ROOT/iter_NNNNNNN itself
                                                "tokenizer", "mp_rank_*"};
   files.keeps(option, folder, kCheckpoints);
 }

@@ -55,8 +55,8 @@ constexpr const char* kGgufRemedy =
                 folder, " --to hf --output FOLDER"));
 }
 
-// Recognizes other tools' checkpoints, so that the message says what the folder is, not only that it cannot
-// be read.
+// Refuses a folder that is not a model. Other tools' checkpoints are recognized, so that the message says
+// what the folder is, not only that it cannot be read.
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -105,7 +105,8 @@ std::string tokenizer_type(const Json& args) {
   return type && type->is_string() ? type->as_string() : std::string();
 }
 
-// The folder tokenizer/ next to the tracker, which is in `path` or above it; empty: there is none.
+// The folder tokenizer/ next to the tracker, which is in `path` or in a folder above it. Empty if there is
+// none.
 std::string tokenizer_beside(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
@@ -116,14 +117,15 @@ std::string tokenizer_beside(const std::string& path) {
   return {};
 }
 
-// The tokenizer's files next to a weights file, where users put them, or else in the folder where training
-// put them.
+// The folder with the tokenizer's files: the one with the weights, where users put them, or else the one
+// where training put them.
 std::string tokenizer_near(const std::string& path) {
   const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
   return find_tokenizer(folder) ? folder : tokenizer_beside(path);
 }
 
-// A NullTokenizer for a model: the vocabulary is the tokenizer's ids and one more, the end of a document.
+// A NullTokenizer for a model. Its ids are the model's vocabulary without the last id, which is the end of a
+// document.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
   files.type = "NullTokenizer";
@@ -137,7 +139,7 @@ void refuse_adapter_alone(const Json& args, const std::string& folder) {
   const Json* const adapter = args.find("adapter");
   if (!adapter || !adapter->is_object()) return;
   const std::string& base = (*adapter)["base"].as_string();
-  const std::string wrote = parent_or_here(folder).string();  // the --output-dir of megalith-finetune
+  const std::string wrote = parent_or_here(folder).string();  // it is the --output-dir of megalith-finetune
   const std::string found = concat("holds only an adapter, of the model ", quote(base), "; ");
   if (!holds(wrote, kAdapterFile))
     refuse(folder, concat(found, "let megalith-finetune finish, which then writes it to ", wrote,
@@ -168,7 +170,7 @@ ModelSource::ModelSource(const std::string& name, const SourceOptions& options) 
   if (found && !ours && is_megatron(folder))
     open_megatron(folder, options);
   else if (ours || folder != path)
-    open_checkpoint(path);  // reports what is wrong if the checkpoint is damaged
+    open_checkpoint(path);  // if the checkpoint is damaged, this reports what is wrong
   else if (!fs::is_directory(path))
     refuse_file(path);
   else if (holds(path, "config.json"))
@@ -203,7 +205,8 @@ void ModelSource::open_checkpoint(const std::string& path) {
   auto reader = std::make_unique<CheckpointReader>(path);
   path_ = reader->path();
   args_ = reader->json(kArgsFile);
-  refuse_adapter_alone(args_, path_);  // before the adapter's tensors are taken for a model's
+  // must come before the adapter's tensors are taken for those of a model
+  refuse_adapter_alone(args_, path_);
   config_ = config_of(*reader);
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);

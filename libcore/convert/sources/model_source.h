@@ -14,13 +14,13 @@
 
 namespace megalith {
 
-/// kData if `args`, the args of our checkpoint in `folder`, say that the checkpoint holds only what
-/// megalith-finetune trained on top of a model. The message names that model and the command that takes the
-/// model and the adapter.
+/// Throws kData if our checkpoint in `folder` holds only what megalith-finetune trained on top of a model,
+/// which its args (`args`) say. The message names that model and the command that accepts both the model and
+/// the adapter.
 void refuse_adapter_alone(const Json& args, const std::string& folder);
 
-/// Whether another tool left a model here that cannot be read directly: a peft adapter, a GGUF file, weights
-/// without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
+/// Whether another tool left something in the folder that cannot be read directly: a peft adapter, a GGUF
+/// file, weights without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
 bool holds_foreign_model(const std::string& folder);
 
 /// A trained model on disk, whichever tool wrote it.
@@ -33,24 +33,26 @@ class ModelSource {
   /// kinds, which the message names.
   explicit ModelSource(const std::string& name, const SourceOptions& options = {});
 
-  const std::string& path() const { return path_; }      // of the folder that is read
-  const ModelConfig& config() const { return config_; }  // after finish(); vocab_size is the true vocabulary
-  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
-  /// The folder of the tokenizer's files; empty: none.
+  const std::string& path() const { return path_; }  // path of the folder that is read
+  // finish() has been called; vocab_size is the true vocabulary
+  const ModelConfig& config() const { return config_; }
+  // its type is empty if the model came without a tokenizer
+  const TokenizerFiles& tokenizer() const { return tokenizer_; }
+  /// The folder of the tokenizer's files; empty if there is none.
   const TokenizerFolder& tokenizer_folder() const { return tokenizer_folder_; }
-  DType dtype() const { return dtype_; }  // of the stored parameters
+  DType dtype() const { return dtype_; }  // type of the stored parameters
 
   /// The model with the names and the row order of its own files.
   ModelView view() const;
 
   /// Every option of the run that trained it, if the checkpoint keeps them; otherwise null.
   const Json& args() const { return args_; }
-  int64_t iteration() const { return iteration_; }  // kRelease: not known
-  /// The losses of the training up to this checkpoint, if it keeps them.
+  int64_t iteration() const { return iteration_; }  // kRelease if it is not known
+  /// The losses of the training up to this checkpoint; empty if the checkpoint does not keep them.
   const LossHistory& losses() const { return losses_; }
 
-  /// The state of training of a Megatron checkpoint. With SourceOptions::optimizer, Adam's state is among the
-  /// tensors.
+  /// The state of training in a Megatron checkpoint. With SourceOptions::optimizer, tensors() includes Adam's
+  /// state.
   const SourceTraining& training() const { return training_; }
 
   /// All tensors under our names and shapes.
@@ -71,7 +73,7 @@ class ModelSource {
   LossHistory losses_;
   SourceTraining training_;
   std::unique_ptr<TensorFile> tensors_;
-  const TensorFile* theirs_ = nullptr;  // belongs to tensors_: the tensors under Hugging Face's names
+  const TensorFile* theirs_ = nullptr;  // owned by tensors_: the tensors under Hugging Face's names
 };
 
 }  // namespace megalith

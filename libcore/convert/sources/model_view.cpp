@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-// Extents of the layers; they do not depend on the format.
+// Extents of the layers, which do not depend on the file's format.
 struct Sizes {
   explicit Sizes(const ModelConfig& c)
       : hidden(c.hidden),
@@ -27,7 +27,7 @@ class Finder {
   std::array<std::string, 2> norm(const std::string& stem) const {
     return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
   }
-  // A layer whose stored rows are, in this order, rows [at, at + rows) of the result.
+  // A layer whose stored rows, in their order, are the rows of its result from row `at` on.
   Product straight(const std::string& stem, int64_t at, bool transposed = false) const {
     const StoredTensor& weight = file_.at(stem + ".weight");
     const Shape shape = weight.shape();
@@ -39,7 +39,8 @@ class Finder {
   const TensorFile& file_;
 };
 
-// The row order of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
+// The rows of our packed QKV, [groups, heads of a group + 2, head, hidden], which holds for each group its
+// queries, its key, its value.
 std::vector<RowRun> packed_rows(const ModelConfig& c) {
   const Sizes sizes(c);
   const int64_t groups = c.kv_heads(), head = c.kv_channels, queries = c.heads / groups * head;
@@ -73,7 +74,7 @@ ModelView gpt2_view(const TensorFile& file, const ModelConfig& config) {
   return view;
 }
 
-// LLaMA and similar models.
+// The view of LLaMA and of models with its tensor names.
 ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
   const Finder find(file);
   const Sizes sizes(config);

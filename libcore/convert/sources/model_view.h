@@ -14,9 +14,9 @@ namespace megalith {
 
 /// A part of a linear layer as a file holds it.
 struct Product {
-  std::string weight, bias = {};  // bias empty: none
+  std::string weight, bias = {};  // `bias` is empty if there is none
   Shape shape;                    // of the weight, as stored
-  bool transposed = false;        // [in, out]; else [..., in]
+  bool transposed = false;        // true: the weight is [in, out]; false: it is [..., in]
   /// Maps stored rows of the weight (columns, if transposed) to rows of the layer's result: RowRun::ours is
   /// the stored row, RowRun::theirs the row of the result. The result of QKV is all queries, all keys, all
   /// values; that of a gated layer is all gates, then all ups.
@@ -25,28 +25,29 @@ struct Product {
 
 /// The names of a layer's tensors.
 struct LayerView {
-  std::array<std::string, 2> norm1, norm2;  // weight and bias; bias empty: none
+  std::array<std::string, 2> norm1, norm2;  // names of weight and bias; the bias is empty if there is none
   std::vector<Product> qkv, proj, fc1, fc2;
 };
 
-/// A model in a file, in that file's own order of rows. The view alone defines what the model computes: the
-/// check of a conversion must not use the tables by which the conversion moved the rows, or it would repeat
+/// A model in a file, in that file's own order of rows. It alone tells the check of a conversion what the
+/// model computes. The check must not use the tables by which the conversion moves rows, or it would repeat
 /// their errors.
 struct ModelView {
   const TensorFile* file;
   ModelConfig config;
-  bool neighbours = false;  // rotary angles apply to neighbours in a head (llama.cpp), not to its halves
-  std::string words, positions = {};  // names of the embedding tables; positions empty: none
+  // rotary angles apply to neighbours in a head (llama.cpp) instead of to its halves
+  bool neighbours = false;
+  std::string words, positions = {};  // names of the embedding tables; `positions` is empty if there is none
   std::vector<LayerView> layers = {};
   std::array<std::string, 2> final_norm = {};
-  std::string head = {};  // the name of the words' table if the head is tied to it
+  std::string head = {};  // name of the head's weight; equal to `words` if the head is tied
 };
 
-/// A model with our names and packed rows.
+/// The view of a model with our names and packed rows.
 ModelView our_view(const TensorFile& file, const ModelConfig& config);
-/// The folder of a Hugging Face model.
+/// The view of a Hugging Face model.
 ModelView hugging_face_view(const TensorFile& file, const ModelConfig& config);
-/// A file of llama.cpp; `config` is that of the model that it was made from.
+/// The view of a llama.cpp file. `config` is the configuration of the model that was converted.
 ModelView gguf_view(const GgufFile& file, const ModelConfig& config);
 
 }  // namespace megalith

@@ -48,7 +48,7 @@ void Settings::only(const char* key, bool supported, bool otherwise) const {
 
 namespace {
 
-/// The file's keys of an option, the likeliest last.
+/// The keys under which a file may have an option, the most likely one last.
 std::vector<std::string> keys_of(const Field& field, std::span<const OptionKeys> keys) {
   for (const OptionKeys& row : keys)
     if (field.name == row.option) return {row.keys.begin(), row.keys.end()};

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// The files of a tokenizer's folder: name to contents, and the parsed JSON ones. Messages give the paths of
-// the files.
+// The files of a tokenizer's folder: their contents by name, and the JSON files parsed. name() gives a file's
+// path for messages.
 struct Folder {
   TokenizerFolder from;
   std::map<std::string, std::string> files;
@@ -50,7 +50,8 @@ bool is_byte_level(const Json& tokenizer) {
 using Ids = std::map<std::string, int64_t>;
 
 void add_members(Ids& ids, const Json& vocabulary) {
-  if (vocabulary.is_array()) return;  // Unigram: pairs [token, score]; its special tokens are added tokens
+  // Unigram has a list of pairs [token, score]; its special tokens are among the added tokens
+  if (vocabulary.is_array()) return;
   for (const auto& [token, id] : vocabulary.as_object()) ids[token] = id.as_int();
 }
 
@@ -60,7 +61,7 @@ const Json::Array& added_tokens(const Json& tokenizer) {
   return added ? added->as_array() : kNone;
 }
 
-// The file that defines the ids; empty: there is none.
+// The name of the file that defines the ids; empty if there is none.
 std::string file_of_ids(const Folder& folder) {
   for (const char* const name : {"tokenizer.json", "vocab.json"})
     if (folder.has(name)) return name;
@@ -82,8 +83,8 @@ Ids ids_of(const Folder& folder) {
   return ids;
 }
 
-// kData unless each id is in the model's vocabulary and belongs to a single token. There may be ids without a
-// token.
+// Throws kData unless each id is in the model's vocabulary and belongs to a single token. Ids without a token
+// are allowed.
 void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
   std::map<int64_t, const std::string*> tokens;
   for (const auto& [token, id] : ids) {
@@ -98,7 +99,7 @@ void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
   }
 }
 
-// Tokens by id; kData unless the ids are 0, 1, 2, …
+// The tokens in the order of their ids. Throws kData unless the ids are 0, 1, 2, …
 std::vector<std::string> tokens_of(const Ids& ids, const std::string& where) {
   std::vector<std::string> tokens(ids.size());
   for (const auto& [token, id] : ids) {
@@ -135,7 +136,7 @@ std::vector<BytePairEncoder::Merge> merges_of(const Json& tokenizer, const Ids& 
                                               const std::string& where) {
   std::vector<BytePairEncoder::Merge> merges;
   for (const Json& merge : tokenizer["model"]["merges"].as_array()) {
-    if (merge.is_string())  // as tokenizers before 0.20 wrote it
+    if (merge.is_string())  // the form that tokenizers before 0.20 wrote
       merges.push_back(merge_of(ids, merge.as_string(), where));
     else if (const Json::Array& pair = merge.as_array(); pair.size() == 2)
       merges.push_back(merge_of(ids, pair[0].as_string(), pair[1].as_string(), where));
@@ -164,7 +165,7 @@ TrainedBpe from_tokenizer_json(const Folder& folder, const Ids& ids) {
   return bpe;
 }
 
-// How merges.txt differs from the model in a tokenizer.json; empty: it does not.
+// Says how merges.txt differs from the model in a tokenizer.json; empty if it does not differ.
 std::string merges_differ(const std::string& text, const Json& model) {
   const Json* const list = model.find("merges");
   if (!list || !list->is_array()) return "has merges";
@@ -183,7 +184,7 @@ std::string merges_differ(const std::string& text, const Json& model) {
   return count == list->as_array().size() ? "" : concat("has ", count, " merges");
 }
 
-// All five files of a byte-level BPE, as this library writes them.
+// All five files of a byte-level BPE, with the contents that this library writes.
 std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const ModelConfig& config) {
   auto files = tokenizer_texts(bpe);
   Json settings = Json::parse(files.at("tokenizer_config.json"), "tokenizer_config.json");
@@ -192,8 +193,8 @@ std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const Mo
   return files;
 }
 
-// The token that tokenizer_config.json gives for a role such as "eos_token", as a text or as an object that
-// holds the text.
+// The token that tokenizer_config.json gives for a role such as "eos_token". It may be a text or an object
+// that holds the text.
 std::string role(const Json& settings, const char* name) {
   const Json* value = settings.find(name);
   if (value && value->is_object()) value = value->find("content");
@@ -217,8 +218,9 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
-// transformers 5 writes "extra_special_tokens" as a list, on which transformers 4 fails. Gives the list its
-// older name, which both versions understand.
+// Makes tokenizer_config.json readable for both versions of transformers. Version 5 writes
+// "extra_special_tokens" as a list, on which version 4 fails. The list gets its older name, which both
+// versions understand.
 void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   const auto file = files.find("tokenizer_config.json");
   if (file == files.end()) return;
@@ -232,7 +234,7 @@ void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   file->second = out.dump(2) + "\n";
 }
 
-// Writes the token that ends a document where transformers looks for it.
+// Writes the token that ends a document into the files in which transformers looks for it.
 void name_end(std::map<std::string, std::string>& files, const std::string& eod) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const auto file = files.find(name);
@@ -242,8 +244,8 @@ void name_end(std::map<std::string, std::string>& files, const std::string& eod)
   }
 }
 
-// A tokenizer's files are copied to the output, which may be published, so none may be a link to a file
-// elsewhere. (Links to ../../blobs are allowed: Hugging Face's cache has them.)
+// Throws kData if a tokenizer's file is a link to a file elsewhere: the files are copied to the output, which
+// may be published. Links to ../../blobs are allowed, since Hugging Face's cache has them.
 void check_link(const std::string& folder, const std::string& path) {
   if (!fs::is_symlink(path)) return;
   const fs::path home = fs::canonical(folder), target = fs::canonical(path);
@@ -253,8 +255,8 @@ void check_link(const std::string& folder, const std::string& path) {
          ", outside of the model; put a copy of that file there");
 }
 
-// vocab.json and merges.txt next to a tokenizer.json must agree with it, since some programs read these two
-// files and others tokenizer.json. Tokens that were added later may be missing from vocab.json.
+// Throws kData if vocab.json or merges.txt contradicts a tokenizer.json in the same folder: some programs
+// read the first two, others tokenizer.json. Tokens that were added later may be missing from vocab.json.
 void check_agreement(const Folder& folder, const Ids& all) {
   if (!folder.has("tokenizer.json")) return;
   const Json& json = folder.parsed.at("tokenizer.json");
@@ -283,11 +285,11 @@ void check_agreement(const Folder& folder, const Ids& all) {
       differ("merges.txt", how);
 }
 
-// Whether this model of a tokenizer.json has merges of the plain kind: the result of each is its two sides
-// joined. kData for a type of model that Hugging Face does not know.
+// Whether this model of a tokenizer.json has plain merges, whose result is their two sides joined. Throws
+// kData for a type of model that Hugging Face does not have.
 bool has_plain_merges(const Json& model) {
   constexpr std::array kTypes = {"BPE", "Unigram", "WordLevel", "WordPiece"};
-  const Json* const type = model.find("type");  // tokenizers before 0.5 wrote none
+  const Json* const type = model.find("type");  // tokenizers before 0.5 did not write it
   if (type && std::find(kTypes.begin(), kTypes.end(), type->as_string()) == kTypes.end())
     fail(ErrorKind::kData, JsonNames::of(*type), " is ", quote(shortened(type->as_string(), 60)),
          ", wanted BPE, Unigram, WordLevel or WordPiece");
@@ -296,8 +298,8 @@ bool has_plain_merges(const Json& model) {
   return !prefix || prefix->is_null() || *prefix == Json("");
 }
 
-// Files are read before a target copies them. Otherwise a damaged tokenizer would get into the output, and
-// only the reader of the output would notice. This library can read GPT-2's files and a tokenizer.model
+// Reads the files before a target copies them. Otherwise a damaged tokenizer would get into the output, and
+// only the output's reader would notice. This library can read GPT-2's files and a tokenizer.model
 // completely. A tokenizer.json is copied even if this library does not support its model, so only its ids and
 // merges are checked.
 void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
@@ -307,7 +309,8 @@ void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
     const JsonNames names(json, folder.name("tokenizer.json"));
     if (has_plain_merges(json["model"])) merges_of(json, ids, folder.name("tokenizer.json"));
   }
-  if (folder.is_gpt2())  // any token will do as the end of a document here: the real one may be named later
+  // any token may stand in for the end of a document here: the real one may be named later
+  if (folder.is_gpt2())
     read_gpt2_files(folder.name("vocab.json"), folder.name("merges.txt"),
                     {.eod = ids.empty() || ids.contains(kEndOfText) ? "" : ids.begin()->first});
   if (!folder.has("tokenizer.model")) return;
@@ -320,7 +323,8 @@ Folder read_folder(const TokenizerFolder& from) {
   for (const char* const name : tokenizer_file_names()) {
     const std::string file = folder.name(name);
     if (!from.has(name)) continue;
-    if (from.named.empty()) check_link(from.path, file);  // a link that the user named is intended: no check
+    // if the user named the file, a link is intended and not checked
+    if (from.named.empty()) check_link(from.path, file);
     const std::string& text = folder.files[name] = read_own_file(file);
     if (!std::string_view(name).ends_with(".json")) continue;
     if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
@@ -329,7 +333,7 @@ Folder read_folder(const TokenizerFolder& from) {
   return folder;
 }
 
-// The folder's files, checked, and their ids: tokenizer_files_of() and hf_tokenizer_files() need both.
+// The folder's files after all checks, and their ids.
 struct Checked {
   Folder folder;
   Ids ids;

@@ -19,9 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// llama.cpp's names for the parts of our tensors, in the order of the family's NameRow::theirs.
+// llama.cpp's names for our tensors. One of our tensors may have several parts there, in the order of the
+// family's NameRow::theirs.
 struct GgufName {
-  std::string_view ours;  // without ".weight" or ".bias"; '#' stands for the layer
+  std::string_view ours;  // our name without ".weight" or ".bias"; '#' stands for the layer
   std::array<const char*, 3> gpt2, llama;
 };
 constexpr GgufName kNames[] = {
@@ -39,8 +40,7 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// llama.cpp's families. Of these, only "llama" rotates neighbouring rows, so only its rows must be
-// interleaved.
+// A family of llama.cpp. Only "llama" rotates neighbouring rows, so only for it must rows be interleaved.
 struct Family {
   const NameMap* names;
   std::string arch;
@@ -85,7 +85,7 @@ OutputTensor output_of(const Family& family, const RenamedTensor& renamed, size_
                        const Conversion& conversion, std::optional<Storage> type) {
   Recipe recipe = part_recipe(renamed, part);
   const bool matrix = recipe.columns() > 1;
-  recipe.transposed = false;  // as in Megatron: [out, in]
+  recipe.transposed = false;  // matrices are [out, in], as in Megatron
   const bool rotated = renamed.row->transform == Transform::kSplitQkv && part < 2;
   if (family.interleaved && rotated) {
     recipe.head = conversion.source.config().kv_channels;
@@ -99,7 +99,7 @@ OutputTensor output_of(const Family& family, const RenamedTensor& renamed, size_
   if (matrix && !is_positions(renamed))
     storage = type.value_or(renamed.absent ? storage_of(conversion.main_dtype())
                                            : storage_of(*conversion.file().at(renamed.ours).dtype));
-  if (storage == Storage::kQ8 && recipe.columns() % kQ8Block != 0)  // llama.cpp's rule
+  if (storage == Storage::kQ8 && recipe.columns() % kQ8Block != 0)  // llama.cpp has this rule, too
     storage = Storage::kF16;
   const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns()} : Shape{recipe.rows()};
   return {gguf_name(family, renamed, part), storage, shape, std::move(recipe)};

@@ -9,9 +9,10 @@
 
 namespace megalith {
 
-/// Writes a .gguf file for llama.cpp: GPT-2, LLaMA and Qwen2. Matrices have the type `type` (empty: as
-/// stored); what llama.cpp needs in fp32 (norms, biases, positions) is fp32. The file contains the tokenizer.
-/// `output`: a file name that ends in .gguf, or else a folder, in which model.gguf is written.
+/// Writes a .gguf file for llama.cpp: GPT-2, LLaMA and Qwen2. Matrices are written as `type`; if it is empty,
+/// as they are stored. Norms, biases and positions, which llama.cpp needs in fp32, are fp32. The file
+/// contains the tokenizer. `output` is a file name that ends in .gguf, or else a folder, in which model.gguf
+/// is written.
 OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type);
 void export_gguf(const Conversion& conversion, const std::string& output, std::optional<Storage> type);
 /// The file to write: `output` if it ends in .gguf, otherwise model.gguf in the folder `output`.

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-// llama.cpp's token types are SentencePiece's.
+// llama.cpp's token types have the numbers of SentencePiece's.
 using Table = SentencePieceTable;
 
 struct Tokens {
@@ -33,7 +33,7 @@ struct Tokens {
   }
 };
 
-// Patterns of "Split" pre-tokenizers, and llama.cpp's names for them.
+// The pattern of a "Split" pre-tokenizer, and llama.cpp's name for it.
 struct KnownPattern {
   std::string_view name, pattern;
 };
@@ -118,7 +118,7 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
                         const TokenizerFolder& from, int64_t vocabulary) {
   const auto& files = tokenizer.files;
   const bool sentencepiece = files.contains("tokenizer.model");
-  bool adds_bos = sentencepiece;  // LLaMA's default, if tokenizer_config.json does not say otherwise
+  bool adds_bos = sentencepiece;  // LLaMA's default, which tokenizer_config.json may change
   if (sentencepiece) {
     const std::string name = from.file("tokenizer.model");
     add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), from.path,

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
 
-// From the bottom of the model to the top.
+// The tensors to write, from the bottom of the model to the top.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
@@ -89,8 +89,8 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
            ", which is not part of an exported model; give a new folder");
 }
 
-// Warns that transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files
-// say.
+// Warns if transformers 5 will not follow the tokenizer's files: it reads the tokenizer of every Qwen2 folder
+// by Qwen2's own rules.
 void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
   const auto file = tokenizer.files.find("tokenizer.json");
   if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
@@ -102,8 +102,8 @@ void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& toke
       "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
 }
 
-// generation_config.json as save_pretrained() writes it. Members that the model does not give follow from the
-// tokenizer.
+// generation_config.json as save_pretrained() writes it. Members that the model's settings lack are derived
+// from the tokenizer.
 Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
   const Json made = hf_generation_config(ids);
@@ -119,8 +119,8 @@ HfTokenizerFiles tokenizer_of(const Conversion& conversion) {
 
 }  // namespace
 
-// Fills the files from the bottom of the model to the top, each with as many tensors as fit (transformers'
-// rule).
+// Fills the files with the tensors from the bottom of the model to the top. Each file gets as many as fit,
+// which is transformers' rule.
 OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   OutputPlan plan(1);
   uint64_t bytes = 0;

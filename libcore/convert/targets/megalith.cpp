@@ -28,7 +28,7 @@ OutputPlan plan_checkpoint(const Conversion& conversion) {
 
 namespace {
 
-// Writes the parameters into the checkpoint's data file; returns their index entries, sorted by name.
+// Writes the parameters into the checkpoint's data file. Returns their index entries, sorted by name.
 std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::string& folder) {
   OutputPlan plan = plan_checkpoint(conversion);
   OutputFile& file = plan.front();

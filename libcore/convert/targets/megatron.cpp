@@ -29,12 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kLayerPrefix = "decoder.layers.";
 
-// The rank of the layout that writes a file.
+// The position in the layout of the rank that writes a file.
 struct FileRank {
   int tensor, pipeline;
 };
 
-// mp_rank_01, or mp_rank_01_002 with a pipeline.
+// The name of a rank's folder: mp_rank_01 or, with a pipeline, mp_rank_01_002.
 std::string rank_folder(FileRank writer, const MegatronLayout& layout) {
   char name[64];
   if (layout.pipeline == 1)
@@ -72,7 +72,8 @@ Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pi
           .head = pipeline == layout.pipeline - 1};
 }
 
-// Renames a norm's parameters: in Transformer Engine they belong to the linear layer that follows the norm.
+// Gives a norm's parameters their names in Transformer Engine, where they belong to the linear layer that
+// follows the norm.
 std::string engine_name(std::string name) {
   for (const auto& [norm, linear] : {std::pair{"input_layernorm.", "self_attention.linear_qkv.layer_norm_"},
                                      {"pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_"}})
@@ -81,7 +82,7 @@ std::string engine_name(std::string name) {
   return name;
 }
 
-// The name of our parameter in a rank's file, where layers are numbered within the stage.
+// The name that our parameter has in a rank's file. There, layers are numbered within the stage.
 std::string rank_name(const std::string& ours, int first_layer, const MegatronLayout& layout) {
   std::string name = ours;
   if (const std::string_view prefix = kLayerPrefix; name.starts_with(prefix)) {
@@ -96,7 +97,7 @@ bool is_qkv_bias(const std::string& name) {
   return name.ends_with("linear_qkv.bias");
 }
 
-// The recipe for the rows and columns that a rank holds of the whole tensor.
+// The recipe for the part of a tensor that a rank holds.
 Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
@@ -116,7 +117,8 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   return recipe;
 }
 
-// The rows of a parameter in a rank's file: Megatron pads the vocabulary even on a single rank.
+// The number of rows that a parameter has in a rank's file. Megatron pads the vocabulary even on a single
+// rank.
 int64_t rows_on_a_rank(const Param& param, bool vector, const Conversion& conversion,
                        const MegatronLayout& layout) {
   const std::string name = share_of(param).box.name;
@@ -132,7 +134,7 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   const Shape shape = vector ? Shape{recipe.rows()} : Shape{recipe.rows(), recipe.columns()};
   const StoredTensor* stored = conversion.file().find(recipe.source);
   if (!stored && !is_qkv_bias(param.name))
-    stored = &conversion.file().at(recipe.source);  // reports what exists
+    stored = &conversion.file().at(recipe.source);  // throws an error that names the most similar tensor
   if (!stored) {
     recipe.source.clear();
     recipe.how = "zeros";
@@ -140,9 +142,9 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   return {name, storage_of(stored ? conversion.dtype_of(*stored) : conversion.main_dtype()), shape, recipe};
 }
 
-// OutputTensor::depth. Parameters of a stage come after those of earlier stages; the parts of one parameter
-// on different ranks come next to each other. A tied head's copy of the embedding comes with the embedding: a
-// reader first compares the two.
+// Computes OutputTensor::depth. Parameters of a stage come after those of earlier stages. The parts of one
+// parameter on different ranks follow each other. A tied head's copy of the embedding follows the embedding,
+// since a reader first compares these two.
 size_t depth_of(const Param& param, size_t number, FileRank writer, const MegatronLayout& layout) {
   constexpr size_t kMaxParams = size_t{1} << 20;
   const size_t at = param.tie.empty() ? static_cast<size_t>(writer.pipeline) * kMaxParams + number : 0;
@@ -150,7 +152,7 @@ size_t depth_of(const Param& param, size_t number, FileRank writer, const Megatr
 }
 
 // The place of a parameter among those of its layer. Megatron's modules register the output projection of
-// attention before its QKV, and the optimizer numbers parameters in that order.
+// attention before its QKV, and the optimizer numbers the parameters in that order.
 int module_of(const std::string& name) {
   constexpr const char* kModules[] = {"input_layernorm.", "self_attention.linear_proj.",
                                       "self_attention.linear_qkv."};
@@ -178,8 +180,8 @@ void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
   }
 }
 
-// Adds the moments and masters, cut as the parameters are: a rank updates the parameters that it holds. For a
-// bias that our model does not have, the moments are zeros.
+// Adds the moments and the masters. They are cut among the ranks as the parameters are, since a rank updates
+// the parameters that it holds. If our model does not have a bias that the file needs, its moments are zeros.
 void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
   for (const char* kind : {"m.", "v.", "master."})
     for (size_t i = 0; i < rank.params; ++i) {
@@ -189,7 +191,7 @@ void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
       tensor.storage = Storage::kF32;
       if (!tensor.recipe.source.empty()) {
         tensor.recipe.source = concat(kOptimizerPrefix, kind, tensor.recipe.source);
-        conversion.file().at(tensor.recipe.source);  // reports what exists
+        conversion.file().at(tensor.recipe.source);  // throws an error that names the most similar tensor
       }
       rank.file.tensors.push_back(std::move(tensor));
     }
@@ -229,7 +231,7 @@ OutputPlan files_of(const std::vector<MegatronRankFile>& ranks, const std::strin
   return plan;
 }
 
-// The bytes of the loss scale, one number after the tensors; empty: there is none.
+// The bytes of the loss scale, one number, which follows the tensors. Empty if there is none.
 std::string scale_bytes(const MegatronRun& run) {
   if (!run.loss_scale) return {};
   const auto scale = static_cast<float>((*run.loss_scale)["scale"].as_double());
@@ -243,16 +245,16 @@ TorchLayout layout_of(const OutputFile& file, const std::string& pickle, const M
   return {fs::path(file.name).stem().string(), pickle, storages};
 }
 
-// The state of writing a checkpoint.
+// A checkpoint that is being written.
 struct Writing {
   OutputPlan plan;
-  std::vector<std::string> pickles;  // parallel to `plan`, as are all members below
+  std::vector<std::string> pickles;  // parallel to `plan`, as are all members below it
   std::vector<TorchLayout> layouts = {};
   std::vector<PlacedFile> placed = {};
-  std::vector<std::vector<uint32_t>> sums = {};  // of each file's storages
+  std::vector<std::vector<uint32_t>> sums = {};  // for each file, the checksums of its storages
 };
 
-// Creates all files below `folder`, without the tensors and their sums.
+// Creates all files below `folder`, without the tensors and their checksums.
 void create_files(Writing& w, const MegatronRun& run, const fs::path& folder, PlacedFiles& files) {
   for (size_t i = 0; i < w.plan.size(); ++i) {
     const OutputFile& file = w.plan[i];
@@ -319,10 +321,11 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
   write_file((folder.path() / kTrackerFile).string(), "release");
   create_files(writing, {}, folder.path(), files);
   const SourceOptions options{.vocab_size = conversion.source.config().vocab_size,
-                              .crc = CrcCheck::kNo,  // the checksums are written last
+                              .crc = CrcCheck::kNo,  // since the checksums are written last
                               .writing = &files};
   if (check.wanted()) {
-    // Opened here, before the checksums are written: otherwise it would see them change.
+    // The model is opened now, before the checksums are written. If it were opened later, the files might
+    // change while they are read.
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }

@@ -25,13 +25,15 @@ Json text_or_none(const std::string& text) {
   return text;
 }
 
-// (left, right): how many tokens a token sees on either side.
+// Megatron's window_size (left, right): how many tokens a token sees on either side. null if there is no
+// window.
 Json window_size(const ModelConfig& c) {
   if (c.sliding_window == 0) return {};
   return Json::Array{c.sliding_window - 1, 0};
 }
 
-// kData for a scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's values built in.
+// Throws kData for a rotary scaling that Megatron cannot express: its --use-rope-scaling has LLaMA 3.1's
+// values built in.
 void check_rope_scaling(const ModelConfig& c) {
   if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
     fail(ErrorKind::kData,
@@ -40,8 +42,8 @@ void check_rope_scaling(const ModelConfig& c) {
          c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
 }
 
-// The args that Megatron compares or adopts when it loads (training/checkpointing.py: check_checkpoint_args,
-// load_args_from_checkpoint).
+// The args that Megatron compares or adopts when it loads a checkpoint (training/checkpointing.py:
+// check_checkpoint_args, load_args_from_checkpoint).
 Json::Object model_args(const Conversion& conversion, const MegatronLayout& layout, const MegatronRun& run) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
   check_rope_scaling(c);
@@ -114,8 +116,8 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"data_parallel_random_init", false}};
 }
 
-// The run's options come first, so that the args of the model, which Megatron needs, and the state of the run
-// override them.
+// Pickles the args. The run's options are set first, so that the model's args, which Megatron needs, and the
+// run's progress override them.
 void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, const MegatronLayout& layout,
                  const MegatronRun& run) {
   Json args(run.options);
@@ -138,7 +140,8 @@ void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, c
   pickle.build();
 }
 
-// Transformer Engine's linear layers need the key "_extra_state"; without fp8 its value must be None.
+// Pickles the "_extra_state" keys that Transformer Engine's linear layers need. Without fp8, their value must
+// be None.
 void pickle_extra_states(PickleWriter& pickle, int layers) {
   for (int layer = 0; layer < layers; ++layer)
     for (const char* linear :
@@ -170,8 +173,8 @@ void pickle_members(PickleWriter& pickle, const Json::Object& members) {
   }
 }
 
-// Megatron's groups of parameters (core/optimizer: _get_param_groups): one with weight decay and one without,
-// in the order of their first parameters.
+// One of Megatron's groups of parameters (core/optimizer: _get_param_groups). There is one with weight decay
+// and one without, in the order of their first parameters.
 struct Group {
   bool decays;
   std::vector<size_t> params = {};
@@ -188,7 +191,7 @@ std::vector<Group> groups_of(const MegatronRankFile& rank) {
   return groups;
 }
 
-// The state_dict() of torch.optim's Adam; the numbers of parameters run on through all groups.
+// Pickles the state_dict() of torch.optim's Adam. Parameters are numbered through all groups.
 void pickle_adam(PickleWriter& pickle, const MegatronRankFile& rank, const std::vector<Group>& groups,
                  const MegatronRun& run) {
   pickle.begin_dict();
@@ -239,8 +242,8 @@ void pickle_loss_scale(PickleWriter& pickle, const MegatronRankFile& rank, const
   pickle.end_dict();
 }
 
-// The state of Megatron's FP32Optimizer or, with masters, of its Float16OptimizerWithFloat16Params
-// (core/optimizer/optimizer).
+// Pickles the state of Megatron's FP32Optimizer or, if there are masters, of its
+// Float16OptimizerWithFloat16Params (core/optimizer/optimizer).
 void pickle_optimizer(PickleWriter& pickle, const MegatronRankFile& rank, const MegatronRun& run) {
   const std::vector<Group> groups = groups_of(rank);
   const bool masters = rank.file.tensors.size() == 4 * rank.params;

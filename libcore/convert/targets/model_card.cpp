@@ -34,8 +34,8 @@ std::string text_arg(const Json& args, const char* name) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
-// The run's log of JSON lines (train/log/metrics.h): the file that its options name, or a file of that name
-// next to the checkpoint; empty: there is none.
+// The path of the run's log of JSON lines (train/log/metrics.h): the file that the run's options name, or a
+// file of that name next to the checkpoint. Empty if there is none.
 std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   std::string path = text_arg(args, "log_json");
   if (const std::string report = text_arg(args, "report"); path.empty() && !report.empty())
@@ -48,7 +48,8 @@ std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   return {};
 }
 
-// Skips lines that are not JSON objects: a run that was killed may have left its last line incomplete.
+// Reads the losses from a log. Lines that are not JSON objects are skipped, since a run that was killed may
+// have left its last line incomplete.
 LossHistory losses_in(const std::string& path) {
   LossHistory losses;
   for (const std::string& text : split(read_own_file(path), '\n')) {
@@ -67,8 +68,8 @@ LossHistory losses_in(const std::string& path) {
   return losses;
 }
 
-// The losses of a checkpoint. The evaluation at the end of the run comes from the run's log, since it was
-// made after the save. An older checkpoint keeps no losses: all come from the log.
+// The losses of a checkpoint. The evaluation at the end of the run is read from the run's log, since it came
+// after the save. An older checkpoint keeps no losses, so all are read from the log.
 LossHistory losses_of(const ModelSource& source) {
   const std::string metrics = metrics_file(source.args(), source.path());
   LossHistory lines = metrics.empty() ? LossHistory{} : losses_in(metrics);
@@ -85,8 +86,8 @@ int64_t log_interval(const Json& args) {
   return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
 }
 
-// Example code with a prompt and a number of new tokens that together fit in the positions: a prompt has at
-// most one token per byte.
+// Example code that runs the model. Its prompt and its new tokens together fit in the model's positions: a
+// prompt has at most one token per byte.
 std::string snippet(int64_t positions) {
   constexpr int64_t kEnough = 50;
   const std::string prompt = positions >= 64 ? "def hello_world():" : "a";

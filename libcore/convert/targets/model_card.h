@@ -7,11 +7,11 @@
 
 namespace megalith {
 
-/// README.md of an exported model, by Hugging Face's rules: what it is and how to run it. For a checkpoint
-/// that was trained here, also its data, every option and a picture of the loss (loss.svg). The picture is
-/// drawn from the losses that the checkpoint keeps; if it keeps none, from the run's log of JSON lines,
-/// provided that the run's options name this file and that it exists there or next to the checkpoint. Returns
-/// file names and contents.
+/// README.md of an exported model, by Hugging Face's rules: what the model is and how to run it. For a
+/// checkpoint that was trained here, also its data, every option and a picture of the loss (loss.svg). The
+/// picture shows the losses that the checkpoint keeps. If the checkpoint keeps none, they are read from the
+/// run's log of JSON lines, which must be named in the run's options and exist there or next to the
+/// checkpoint. Returns the files' contents by name.
 std::map<std::string, std::string> model_card(const Conversion& conversion, const std::string& title,
                                               int64_t parameters);
 

@@ -42,8 +42,8 @@ class AdapterTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, AdapterTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// The adapter for gpt2 has Conv1D and fused QKV; that for llama is rank-stabilised, has rank and alpha
-// patterns, and leaves out one part of QKV.
+// Compares the merged weights with those of peft. The adapter for gpt2 has Conv1D and fused QKV. The adapter
+// for llama is rank-stabilised, has rank and alpha patterns, and leaves out one part of QKV.
 TEST_P(AdapterTest, MergesToTheWeightsOfPeft) {
   const auto merged = merge_adapter(source_.tensors(), source_.config(), adapter_);
   export_hf({.source = source_, .tensors = merged.get()}, dir_ / "merged");

@@ -55,7 +55,8 @@ class CheckTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, CheckTest, testing::Values("gpt2", "llama"),
                          [](const auto& family) { return std::string(family.param); });
 
-// Compares the check's forward pass, on a Hugging Face file and on our tensors, with transformers.
+// Compares the logits of the check's forward pass with those of transformers, for a Hugging Face file and for
+// our tensors.
 TEST_P(CheckTest, ComputesTransformersLogits) {
   const SafetensorsFile file(folder_ + ".logits.safetensors");
   const int64_t v = source_.config().vocab_size;
@@ -109,7 +110,8 @@ TEST(Check, TellsModelsWithNumbersThatAreNotFiniteFromOthers) {
   EXPECT_EQ(first_not_finite(source.tensors()), "");
 }
 
-// Weights that are not finite are converted unchanged, with a warning that names the input and the tensor.
+// Weights that are not finite must be converted unchanged, with a warning that names the input and the
+// tensor.
 TEST(Check, LetsWeightsThatAreNotFinitePass) {
   const TempDir dir;
   std::filesystem::copy(convert_golden("gpt2"), dir / "model");
@@ -131,14 +133,14 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
   EXPECT_TRUE(read_file(dir / "out/model.safetensors").ends_with(bytes.substr(bytes.size() - 64)));
 }
 
-// Damaged weights are reported although the check's few tokens do not use every weight, and even without a
-// check.
+// Damaged weights must be reported even if the check's few tokens do not use them, and even without a check.
 TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
   const TempDir dir;
   const ModelSource sound(convert_golden("gpt2"));
   export_hf({.source = sound}, dir / "model");
   const SafetensorsFile file(dir / "model/model.safetensors");
-  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // the check does not reach its last position
+  // the last position, which the check's tokens do not reach
+  const StoredTensor& wpe = file.at("transformer.wpe.weight");
   const int64_t elements = wpe.shape().elements();
   std::vector<float> values(static_cast<size_t>(elements));
   file.read(Box::whole(wpe.name, wpe.shape()), {values.data(), DType::kF32, wpe.shape()});
@@ -167,7 +169,8 @@ TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
     }
 }
 
-// Ranks hold parts of some tensors, copies of others, and padding rows that repeat the last row.
+// Ranks hold parts of some tensors and copies of others, and padding rows repeat the last row. Each number
+// must be counted only once.
 TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
   using Places = std::vector<std::pair<const char*, int64_t>>;
   const auto said = [](const ModelSource& source, const MegatronLayout& layout, const Places& places) {
@@ -200,8 +203,8 @@ TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
         said(source, layout, {{"decoder.layers.1.input_layernorm.weight", 5}}),
         "tensor \"decoder.layers.1.input_layernorm.weight\" holds nan at element 5, the only number that "
         "is");
-    // The columns are cut: the last rank holds the end of the first row, the first rank the start of the
-    // second.
+    // The columns are divided among the ranks: the last rank holds the end of the first row, the first rank
+    // the beginning of the second row.
     EXPECT_EQ(said(source, layout,
                    {{"decoder.layers.1.mlp.linear_fc2.weight", row - 1},
                     {"decoder.layers.1.mlp.linear_fc2.weight", row}}),
@@ -223,7 +226,7 @@ TEST(Check, SaysThatNothingWasCompared) {
   EXPECT_EQ(text_of(compare(sound, sound)).find("check: max difference of the logits"), 0U);
 }
 
-// 70,000 fits fp32 but is too large for fp16.
+// Converts the number 70,000, which fits fp32 but is too large for fp16.
 TEST(Check, TellsOfATypeThatIsTooNarrow) {
   const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
@@ -243,7 +246,7 @@ TEST(Check, TellsOfATypeThatIsTooNarrow) {
   EXPECT_EQ(warnings(DType::kF16), 1);
 }
 
-// A wrong output never appears under the name of the output.
+// A wrong output must never appear under the name of the output.
 TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
@@ -262,8 +265,7 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
       << log.lines.back();
 }
 
-// The check reads each tensor at the offset in the header of its file, not at the offset that the writer
-// used.
+// The check must read each tensor at the offset in its file's header, not at the offset that the writer used.
 TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
   const ModelSource source(convert_golden("gpt2"));
   const Conversion conversion{.source = source, .check = true};
@@ -296,7 +298,7 @@ TEST(Check, SeesEveryTargetAsTheSameModel) {
     const TempDir dir;
     const LogLines log;
     const ModelSource source(convert_golden(model));
-    const Conversion conversion{.source = source, .check = true};  // throws when the logits differ
+    const Conversion conversion{.source = source, .check = true};  // throws if the logits differ
     export_hf(conversion, dir / "hf", 20'000);
     export_checkpoint(conversion, dir / "ours");
     export_megatron(conversion, dir / "megatron", {.tensor = 1, .pipeline = 1});
@@ -305,7 +307,7 @@ TEST(Check, SeesEveryTargetAsTheSameModel) {
     EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(),
                             [](const std::string& line) { return line.starts_with("check: "); }),
               5);
-    // The check found no difference, so the stored numbers must be equal too.
+    // The check has found no difference, so the stored numbers must be equal, too.
     const auto wanted = values_of(source.tensors());
     for (const char* folder : {"hf", "ours", "megatron"}) {
       const ModelSource written(dir / folder, {.vocab_size = source.config().vocab_size});

@@ -13,7 +13,7 @@ TEST(WriteTensors, TakesThoseWithoutBytes) {
       {{"full", {{2, 3}, {1, 2, 3, 4, 5, 6}}}, {"no columns", {{4, 0}, {}}}, {"no rows", {{0, 4}, {}}}});
   OutputPlan plan(1);
   plan[0].name = "x.safetensors";
-  for (const char* name : {"full", "no columns", "no rows"})  // in the format's order
+  for (const char* name : {"full", "no columns", "no rows"})  // in the order of the format
     for (const StoredTensor& tensor : source.tensors())
       if (tensor.name == name) {
         const Shape shape{tensor.extents[0], tensor.extents[1]};

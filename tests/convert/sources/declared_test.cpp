@@ -1,5 +1,6 @@
-// Declared shapes and numbers of every format: a declaration that contradicts what is stored, or the model's
-// configuration, is refused; one that is taken gives the same tensors as before.
+// Changes the shapes and numbers that a file of each format declares. If the changed declaration contradicts
+// the stored bytes or the model's configuration, it must be refused. If it is accepted, the tensors must be
+// the same as before.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -50,7 +51,7 @@ Tensors tensors_of(const TensorFile& file) {
   return all;
 }
 
-/// One model or file whose declarations are changed.
+/// A model or a file whose declarations are changed.
 class Declared {
  public:
   Declared(const std::string& from, std::function<Tensors(const std::string&)> read)
@@ -59,7 +60,8 @@ class Declared {
     sound_ = read_(path());
   }
   std::string path() const { return dir_ / "model"; }
-  /// Writes the file so, reads all, and expects a refusal or the sound tensors. Puts the file back.
+  /// Writes `bytes` as the file and reads everything. Expects an error, or the tensors of the unchanged file.
+  /// Then restores the file.
   void expect_seen(const std::string& file, const std::string& bytes, const std::string& what) {
     const std::string full = path() + "/" + file, before = read_file(full);
     std::ofstream(full, std::ios::binary) << bytes;
@@ -84,7 +86,7 @@ class Declared {
   int refused_ = 0, same_ = 0;
 };
 
-/// As a conversion reads them: in the shapes that the model's configuration gives.
+/// The parameters as a conversion reads them: in the shapes that the model's configuration gives.
 Tensors parameters_of(const ModelSource& source) {
   Tensors all;
   for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()), source.config())) {
@@ -99,7 +101,7 @@ Tensors model_tensors(const std::string& path) {
   return tensors_of(ModelSource(path, {.vocab_size = 6, .heads = 4, .crc = CrcCheck::kNo}).tensors());
 }
 
-/// Other extents that somebody could declare for a tensor.
+/// Other shapes that a file could declare for a tensor.
 std::vector<std::vector<int64_t>> other_shapes(const std::vector<int64_t>& shape) {
   std::vector<std::vector<int64_t>> all;
   for (size_t axis = 0; axis < shape.size(); ++axis)
@@ -119,7 +121,7 @@ std::vector<std::vector<int64_t>> other_shapes(const std::vector<int64_t>& shape
   return all;
 }
 
-/// The parts of a pickle where a small number (opcode K) is an extent.
+/// Changes each extent in the parts of a pickle that match `pattern`. An extent is a small number (opcode K).
 void expect_extents_seen(Declared& declared, const std::string& file, const std::string& pattern) {
   const std::string bytes = read_file(declared.path() + "/" + file);
   const std::regex extents(pattern);
@@ -134,7 +136,7 @@ void expect_extents_seen(Declared& declared, const std::string& file, const std:
       }
 }
 
-// torch writes a tensor as (storage, offset, extents, strides).
+// In a torch file, a tensor is the tuple (storage, offset, extents, strides).
 TEST(Declared, ExtentsOfMegatronsRanksAreCompared) {
   for (const char* name : {"v1", "v2_pp", "mcore_te", "mcore_local", "qwen2"}) {
     const std::string from = convert_golden(concat("megatron/", name));
@@ -162,7 +164,7 @@ TEST(Declared, ExtentsOfDistributedCheckpointsAreCompared) {
     const std::string file = "iter_0000005/.metadata";
     expect_extents_seen(declared, file, "((?:K[^]){1,4})[\x85\x86\x87t]");
     EXPECT_GT(declared.refused(), 100) << name;
-    // [2^40, 4]: a number of six bytes in place of the first extent of the first size.
+    // Declares the size [2^40, 4]: a number of six bytes replaces the first extent of the first "size".
     std::string bytes = read_file(declared.path() + "/" + file);
     const size_t size = bytes.find("size"), at = bytes.find('K', size);
     ASSERT_NE(at, std::string::npos);
@@ -257,7 +259,7 @@ TEST(Declared, ShapesOfOurCheckpointsAreCompared) {
   EXPECT_EQ(declared.same(), 0);
 }
 
-// The extents follow a tensor's name and their number, least significant first.
+// In a GGUF file, the number of extents and the extents follow a tensor's name, least significant byte first.
 TEST(Declared, ExtentsOfGgufFilesAreCompared) {
   const TempDir dir;
   fs::create_directory(dir / "from");
@@ -290,7 +292,8 @@ const double kNotFinite[] = {std::numeric_limits<double>::quiet_NaN(),
                              std::numeric_limits<double>::infinity(),
                              -std::numeric_limits<double>::infinity()};
 
-/// Sets each number of `sound` to what is not finite and expects kData that names it.
+/// Sets each number in `sound` to one that is not finite, and expects kData that names it. There must be at
+/// least `wanted` numbers.
 void expect_numbers_seen(const Json& sound, const std::function<void(const Json&)>& read, size_t wanted) {
   ASSERT_NO_THROW(read(sound));
   size_t numbers = 0;

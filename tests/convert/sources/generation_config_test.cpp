@@ -45,7 +45,7 @@ TEST_F(GenerationConfig, IsTheFilesAndGoesIntoAnExport) {
   EXPECT_NE(out.find("bos_token_id"), nullptr);
 }
 
-// For members that are null, the export writes the same values as for a file without these members.
+// Members that are null must be written with the same values as if the file did not have them.
 TEST_F(GenerationConfig, SaysNothingWhereItIsNull) {
   write_file(dir_ / "model/generation_config.json", R"({"top_k": 5})");
   const Json wanted = exported();

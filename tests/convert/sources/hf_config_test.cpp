@@ -22,7 +22,7 @@ std::string refusal(const Json& json) {
   return {};
 }
 
-// The configurations of tools/golden/make_convert_goldens.py.
+// Reads the configurations that tools/golden/make_convert_goldens.py wrote.
 TEST(HfConfig, ReadsGpt2) {
   const auto [names, c] = parse_hf_config(golden("gpt2"), "config.json");
   EXPECT_EQ(names, &gpt2_names());
@@ -61,7 +61,7 @@ TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
   EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 555);
 }
 
-// transformers' own defaults for members that a file leaves out.
+// Members that a file leaves out must get transformers' own defaults.
 TEST(HfConfig, FillsInWhatTransformersFillsIn) {
   const Json gpt2 =
       Json::Object{{"model_type", "gpt2"}, {"n_layer", 1}, {"n_embd", 12}, {"n_head", 3}, {"vocab_size", 5}};
@@ -120,7 +120,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   }
 }
 
-// The config.json that we write is read back as the same model and matches transformers' own file.
+// The config.json that we write must be read back as the same model, and must match transformers' own file.
 TEST(HfConfig, WritesWhatItReads) {
   for (const char* name :
        {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
@@ -133,11 +133,11 @@ TEST(HfConfig, WritesWhatItReads) {
       const Json* said = theirs.find(key);
       if (!said) {
         EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta" || key == "rope_scaling" || key == "head_dim")
-            << key;  // transformers 4's names
+            << key;  // members for transformers 4, which that file does not have
         continue;
       }
-      // The members of rope_parameters have another order; max_window_layers is left out if there is no
-      // window.
+      // Two members are not compared: rope_parameters has its members in another order, and max_window_layers
+      // is left out if there is no window.
       if (key == "rope_parameters" || key == "max_window_layers") continue;
       if (value.is_number() && said->is_number())
         EXPECT_EQ(value.as_double(), said->as_double()) << key;
@@ -160,7 +160,8 @@ TEST(HfConfig, ReadsSlidingWindows) {
   Json qwen2 = golden("families/qwen2");
   qwen2.set("sliding_window", 8);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
-  qwen2.set("use_sliding_window", true);  // but max_window_layers excludes all layers
+  // there is still no window, since max_window_layers excludes all layers
+  qwen2.set("use_sliding_window", true);
   EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
   qwen2.set("max_window_layers", 0);
   EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);

@@ -1,4 +1,4 @@
-// Reads checkpoints made by tools/golden/make_megatron.py. value_at() computes the same weights.
+// Reads checkpoints that tools/golden/make_megatron.py wrote. value_at() computes the weights in them.
 #include "libcore/convert/sources/megatron_source.h"
 
 #include <cstring>
@@ -27,7 +27,7 @@ std::string golden(const std::string& name) {
   return test::test_data("convert/goldens/megatron/" + name);
 }
 
-// Element i of a parameter, computed as value() of that script does.
+// Element i of a parameter, computed as value() in tools/golden/make_megatron.py does.
 float value_at(const std::string& name, int64_t i) {
   int64_t start = 0;
   for (const char c : name) start += c;
@@ -36,7 +36,7 @@ float value_at(const std::string& name, int64_t i) {
 
 const SourceOptions kOptions{.vocab_size = 6, .heads = 4};
 
-// Compares the block of shape `extent` at `box` with value_at(), element by element.
+// Compares a block of a tensor with value_at(), element by element.
 void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   std::vector<float> values(static_cast<size_t>(extent.elements()));
   file.read(box, {values.data(), DType::kF32, extent});
@@ -52,7 +52,8 @@ void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
   }
 }
 
-// Compares blocks of every kind: the whole tensor, and for each pair of axes a block that is a part of both.
+// Compares the whole tensor with value_at(), and for each pair of axes a block that covers only a part of
+// both.
 void expect_values(const TensorFile& file, const std::string& name, const Shape& shape) {
   expect_block(file, Box::whole(name, shape), shape);
   for (int a = 0; a < shape.rank; ++a)
@@ -110,7 +111,7 @@ TEST(Megatron, KeepsTypeAndIteration) {
   EXPECT_EQ(ModelSource(golden("dist"), kOptions).iteration(), 5);
 }
 
-// Any of these paths identifies the checkpoint.
+// Each of these paths must lead to the checkpoint.
 TEST(Megatron, IsFoundByItsRootItsIterationARankOrAFile) {
   for (const char* path : {"", "/", "/iter_0000005", "/iter_0000005/mp_rank_00", "/iter_0000005/mp_rank_01/",
                            "/iter_0000005/mp_rank_01/model_optim_rng.pt"})
@@ -141,7 +142,7 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A copy of a golden, to be damaged.
+// A copy of a golden folder, to be damaged.
 class Spoiled {
  public:
   explicit Spoiled(const std::string& name) { fs::copy(golden(name), path(), fs::copy_options::recursive); }
@@ -189,9 +190,9 @@ TEST(Megatron, WantsEveryRank) {
 }
 
 TEST(Megatron, RefusesCopiesThatDiffer) {
-  const Spoiled tied("v2_pp");  // the last stage's copy of the embedding
+  const Spoiled tied("v2_pp");  // to damage the last stage's copy of the embedding
   std::string bytes = read_file(tied / "mp_rank_00_001/model_optim_rng.pt");
-  const uint16_t first = 0xC1A0;  // -20 in bf16
+  const uint16_t first = 0xC1A0;  // the bits of -20 in bf16
   std::string row;
   for (int64_t i = 0; i < 4; ++i) {
     const float value = value_at("embedding.word_embeddings.weight", i);
@@ -200,7 +201,7 @@ TEST(Megatron, RefusesCopiesThatDiffer) {
     row += static_cast<char>(word >> 16);
     row += static_cast<char>(word >> 24);
   }
-  const size_t at = bytes.rfind(row);  // the copy comes last
+  const size_t at = bytes.rfind(row);  // the copy is the last one in the file
   ASSERT_NE(at, std::string::npos);
   std::memcpy(bytes.data() + at, &first, sizeof first);
   write_file(tied / "mp_rank_00_001/model_optim_rng.pt", bytes);

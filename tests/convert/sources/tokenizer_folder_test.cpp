@@ -1,4 +1,4 @@
-// Which files of a tokenizer are copied unchanged; the files derived from them are tested in
+// Tests which files of a tokenizer are copied unchanged. Files that are derived from others are tested in
 // convert/convert_test.cpp.
 #include "libcore/convert/sources/tokenizer_folder.h"
 
@@ -32,7 +32,7 @@ std::string refusal(const Body& body) {
   return {};
 }
 
-constexpr int64_t kVocabulary = 300;  // ids of the golden model
+constexpr int64_t kVocabulary = 300;  // number of ids of the golden model
 
 class TokenizerFolderTest : public testing::Test {
  protected:
@@ -43,7 +43,7 @@ class TokenizerFolderTest : public testing::Test {
   std::string refused() const {
     return refusal([&] { tokenizer_files_of(dir_.path().string(), kVocabulary); });
   }
-  // Replaces `from` with `to` in tokenizer.json and expects a refusal whose message has the path and `words`.
+  // Replaces `from` by `to` in tokenizer.json, and expects an error whose message has the path and `words`.
   void expect_refusal(const std::string& from, const std::string& to, const std::string& words) const {
     const std::string path = dir_ / "tokenizer.json", good = read_file(path);
     const size_t at = good.find(from);
@@ -80,8 +80,8 @@ TEST_F(TokenizerFolderTest, RefusesFilesThatSayOtherThanTokenizerJson) {
   EXPECT_EQ(refused(), "");
 }
 
-// Hugging Face's tokenizers (0.23) refuse the same damage, except ids that are too large or shared by two
-// tokens.
+// The same damage is refused by Hugging Face's tokenizers (0.23), except ids that are too large or shared by
+// two tokens.
 TEST_F(TokenizerFolderTest, RefusesDamagedTokenizerJsonWithItsMember) {
   fs::remove(dir_ / "vocab.json");
   fs::remove(dir_ / "merges.txt");
@@ -116,7 +116,8 @@ TEST_F(TokenizerFolderTest, RefusesGpt2FilesThatAreNoTokenizer) {
   };
   expect("vocab.json", R"({"a": 1.5})", "vocab.json: a is not an integer");
   expect("vocab.json", R"({"a": 99999})", "\"a\" has id 99999, but the model's vocabulary ends at 299");
-  expect("vocab.json", R"({"a": 0})", "");  // accepted, although the tokens of the other bytes are missing
+  // must be accepted although the tokens of the other bytes are missing
+  expect("vocab.json", R"({"a": 0})", "");
   expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have the same id, 1");
   expect("merges.txt", vocab, "merges.txt:1");
   expect("merges.txt", "#version: 0.2\n! never-heard\n", "merges.txt:2");
@@ -170,7 +171,7 @@ TEST_F(TokenizerFolderTest, TakesNoFileFromOutsideByALink) {
   fs::remove(dir_ / "merges.txt");
   fs::create_symlink(elsewhere / "secret", dir_ / "merges.txt");
   EXPECT_NE(refused().find("merges.txt: is a link to "), std::string::npos) << refused();
-  fs::create_directories(elsewhere / "snapshots/one");  // Hugging Face's cache
+  fs::create_directories(elsewhere / "snapshots/one");  // as in Hugging Face's cache
   fs::create_directory(elsewhere / "blobs");
   for (const char* const name : {"tokenizer.json", "vocab.json", "merges.txt"}) {
     fs::copy_file(convert_golden("gpt2/") + name, elsewhere / ("blobs/" + std::string(name)));

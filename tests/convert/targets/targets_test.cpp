@@ -35,7 +35,8 @@ std::vector<float> values_of(const TensorFile& file, const std::string& name) {
   return values;
 }
 
-// gpt2 has 5 heads, llama 2 groups and 3 layers, so the cuts differ.
+// A model and a layout. gpt2 has 5 heads, llama has 2 groups and 3 layers, so different layouts can divide
+// them.
 struct Cut {
   const char* model;
   int tensor, pipeline;
@@ -66,10 +67,11 @@ TEST_P(MegatronTarget, GivesBackEveryByteOfTheModelThatItWasMadeOf) {
             read_file(convert_golden(std::string(GetParam().model) + "/model.safetensors")));
 }
 
-// Megatron gives its embedding padded_vocab_size rows for any number of ranks, and loads strictly.
+// Megatron gives its embedding padded_vocab_size rows for any number of ranks, and refuses a file with
+// another number of rows.
 TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   const TempDir dir;
-  const ModelSource source(convert_golden("llama"));  // with an untied head
+  const ModelSource source(convert_golden("llama"));  // this model has an untied head
   const int64_t rows = source.config().vocab_size, hidden = source.config().hidden;
   const int64_t padded = (rows + 127) / 128 * 128;
   ASSERT_LT(rows, padded);
@@ -87,7 +89,7 @@ TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   }
 }
 
-// Files of the ranks of one stage have the same names and shapes: only the recorded rank tells them apart.
+// The files of the ranks of one stage have equal names and shapes. Only the recorded rank tells them apart.
 TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   const TempDir dir;
   export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
@@ -107,14 +109,15 @@ TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   }
 }
 
-// Files may record the same rank: a tool that splits one rank's file into two keeps the args, or one process
-// writes all files.
+// Several files may record the same rank: a tool that splits one rank's file into two keeps the args, or one
+// process writes all files. They must be accepted.
 TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
   for (const int files_each : {2, 6}) {
     const TempDir dir;
     export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
                     {.tensor = 2, .pipeline = 3});
-    const std::string key("X\x04\0\0\0rankJ", 10);  // a string of 4 bytes, then 32 bits
+    // the pickled string "rank" of 4 bytes; a 32-bit number follows
+    const std::string key("X\x04\0\0\0rankJ", 10);
     for (int rank = 0; rank < 6; ++rank) {
       const std::string path =
           dir / concat("megatron/release/mp_rank_0", rank % 2, "_00", rank / 2, "/model_optim_rng.pt");
@@ -144,7 +147,7 @@ TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   }
 }
 
-// Checks, for each type of GGUF file, which tensors it holds and that their values are the model's.
+// Checks for each type of GGUF file which tensors it holds, and that their values are the model's.
 TEST(GgufTarget, HoldsTheModelInEveryType) {
   const TempDir dir;
   const ModelSource source(convert_golden("llama"));
@@ -171,7 +174,7 @@ TEST(GgufTarget, HoldsTheModelInEveryType) {
   }
 }
 
-// ggml rotates neighbouring rows: row 2j + i of a head is transformers' row i * head / 2 + j.
+// llama.cpp rotates neighbouring rows, so row 2j + i of a head must be transformers' row i * head / 2 + j.
 TEST(GgufTarget, DealsTheRowsOfEachHeadToNeighbours) {
   const TempDir dir;
   const ModelSource source(convert_golden("llama"));
