@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// A part of a file: its number of bytes, and their hash when they were written.
+/// A part of a file: its length in bytes, and the hash that these bytes had when they were written.
 struct ContentPart {
   uint64_t bytes = 0;
   std::string xxh64;  // 16 hexadecimal digits
@@ -27,18 +27,18 @@ bool cover(const std::vector<ContentPart>& parts, uint64_t file_size);
 /// Checks the bytes of a file against the hashes of its parts while the file is read.
 class ContentChecker {
  public:
-  /// `path` is for messages; `parts` must outlive this object. kData unless their sizes add up to
-  /// `file_size`.
+  /// `path` appears in messages. `parts` must outlive this object. Throws kData unless the sizes of the parts
+  /// add up to `file_size`.
   ContentChecker(std::string path, const std::vector<ContentPart>& parts, uint64_t file_size);
 
-  /// Takes the next bytes of the file. kData at the end of a part whose hash differs.
+  /// Hashes the next bytes of the file. Throws kData at the end of a part whose hash differs.
   void update(const void* data, size_t bytes);
 
  private:
   std::string path_;
   const std::vector<ContentPart>& parts_;
   size_t part_ = 0;
-  uint64_t done_ = 0, begin_ = 0;  // bytes of the current part so far; where that part begins in the file
+  uint64_t done_ = 0, begin_ = 0;  // bytes hashed of the current part; offset in the file at which it begins
   Xxh64 hash_;
 };
 

@@ -27,8 +27,8 @@ bool remove_idx(const std::string& path) {
   return false;
 }
 
-/// Returns the .bin's path. If AtomicFile will take away the .bin's name, the .idx is removed first: there
-/// must never be an .idx without its .bin.
+/// Returns the .bin's path. To continue a .bin that already has its final name, AtomicFile renames it back;
+/// in that case the .idx is removed first, since an .idx must never exist without its .bin.
 std::string bin_path(const std::string& prefix, uint64_t kept) {
   std::string path = prefix + ".bin";
   if (AtomicFile::takes_back(path, kept) && remove_idx(prefix + ".idx"))
@@ -69,7 +69,7 @@ void commit(std::span<DatasetPair* const> pairs) {
     pair->idx.start_sync();
   }
   for (DatasetPair* pair : pairs) {
-    // The .idx first: meanwhile the .bin's thread writes the end of the .bin to the disk.
+    // Waits for the .idx first: meanwhile the .bin's own thread goes on writing to the disk.
     pair->idx.finish_sync();
     if (pair->sidecar) pair->sidecar->finish_sync();
     pair->bin.finish_sync();

@@ -13,17 +13,18 @@ namespace megalith {
 struct Sidecar;
 
 /// PREFIX.bin and PREFIX.idx while they are being written. A lock keeps other processes from writing them. If
-/// the object is destroyed without commit(), nothing is left.
+/// the object is destroyed without commit(), no file is left, except an interrupted .bin that the second
+/// constructor continued.
 struct DatasetPair {
   /// `name` is the prefix; its folder is created if it does not exist. kIo; kComm if another process is
   /// writing the pair.
   explicit DatasetPair(std::string name);
-  /// Continues an interrupted .bin after its first `kept` bytes; see AtomicFile. If that .bin already had its
-  /// final name, which it then loses, the .idx is removed first, so that there is never an .idx without its
-  /// .bin.
+  /// Continues an interrupted .bin after its first `kept` bytes (see AtomicFile). If that .bin already had
+  /// its final name, the .idx is removed and the .bin is renamed back, in this order, so that there is never
+  /// an .idx without its .bin.
   DatasetPair(std::string name, uint64_t kept);
 
-  /// Adds PREFIX.json, which commit() then puts in place with the pair; see make_sidecar().
+  /// Adds PREFIX.json (see make_sidecar()). commit() puts it in place together with the pair.
   void add_sidecar(const Sidecar& described);
   void commit();
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kCut = "; it was probably cut: run preprocess again, or restore the file";
 constexpr const char* kDamaged = "; the file is damaged: run preprocess again, or restore the file";
-/// The number of sequences between two comparisons with the .bin's size.
+/// The number of sequences that are checked before their end is compared with the .bin's size.
 constexpr int64_t kStep = int64_t{1} << 20;
 
 /// Compares the file's size with the counts in the header. If the file is too short, the message names the
@@ -46,8 +46,8 @@ void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
 }  // namespace
 
 namespace {
-/// Lists datasets whose prefixes begin with `prefix`, for a message: preprocess appends the key and
-/// "_document" to --output-prefix, so that a user who gives "codeparrot" may mean
+/// Returns "; did you mean …?" with the datasets whose prefixes begin with `prefix`, or an empty text.
+/// preprocess appends the key and "_document" to --output-prefix, so a user who gives "codeparrot" may mean
 /// codeparrot_content_document.
 std::string datasets_that_begin_so(const std::string& prefix) {
   namespace fs = std::filesystem;
@@ -97,7 +97,7 @@ IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_siz
     fail(ErrorKind::kData, path, ": token type code ", static_cast<int>(code), ", wanted 1 to 8", kDamaged);
   const auto sequences = load_unaligned<uint64_t>(head.data() + 18, 0),
              entries = load_unaligned<uint64_t>(head.data() + 26, 0);
-  // With counts up to this bound, products below fit in 64 bits.
+  // With counts up to this bound, the sizes computed below fit in 64 bits.
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);
   if (sequences > kMax || entries > kMax)
     fail(ErrorKind::kData, path, ": ", sequences, " sequences and ", entries,
@@ -120,7 +120,8 @@ void IndexChecker::sequences(const std::byte* lengths, const std::byte* pointers
   for (int64_t done = 0; done < n; done += kStep) {
     const int64_t step = std::min(kStep, n - done);
     const std::byte *const step_lengths = lengths + 4 * done, *const step_pointers = pointers + 8 * done;
-    int64_t end = end_;  // before a step at most the .bin's size, after it at most 2^54 more: cannot overflow
+    // Cannot overflow: `end` is at most the .bin's size before a step and grows by at most 2^54 in it.
+    int64_t end = end_;
     int32_t longest = longest_;
     bool good = true;
     for (int64_t i = 0; i < step; ++i) {

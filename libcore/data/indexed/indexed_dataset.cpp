@@ -121,7 +121,8 @@ std::string IndexedDataset::file_key() const {
 }
 
 int64_t IndexedDataset::document_of(int64_t sequence) const {
-  int64_t low = 0, high = documents();  // searches the last document that begins at or before `sequence`
+  // binary search for the last document that begins at or before `sequence`
+  int64_t low = 0, high = documents();
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     (document_begin(middle) <= sequence ? low : high) = middle;

@@ -15,23 +15,24 @@ namespace megalith {
 struct DatasetPair;
 struct Sidecar;
 
-/// How much an interrupted IndexedDatasetWriter has written, so that a later one can continue.
+/// The point up to which an IndexedDatasetWriter has written, so that a later writer can continue there.
 struct WriterMark {
   int64_t sequences = 0, documents = 0, tokens = 0;
   uint64_t bin_hash = 0, lengths_hash = 0, documents_hash = 0;  // XXH64 of the writer's three .partial files
 };
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
-/// (docs/formats/indexed.md). Both files appear under their names only in finish(); if the writer is
-/// destroyed before, nothing is left. Memory is constant: until then, lengths and document boundaries are
-/// kept in nameless files next to the output.
+/// (docs/formats/indexed.md). Both files get their names only in finish(). If the writer is destroyed before
+/// finish(), no file is left. Memory is constant: before finish(), lengths and document boundaries are kept
+/// in nameless files next to the output.
 class IndexedDatasetWriter {
  public:
   /// Creates the folder of `prefix` if it does not exist. kIo.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
-  /// A writer that can be interrupted: it writes PREFIX.{bin,lengths,documents}.partial, which stay if it is
-  /// destroyed before finish(). It continues at `from`, the result of an earlier writer's save(); with all
-  /// members zero it starts anew. kData if the files hold less than `from` says, or something else.
+  /// A writer that can be interrupted. It writes PREFIX.{bin,lengths,documents}.partial, which stay if it is
+  /// destroyed before finish(). It continues at `from`, the result of an earlier writer's save(); if all
+  /// members of `from` are zero, it starts anew. Throws kData if the files are shorter than `from` says, or
+  /// if their hashes differ.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from);
   ~IndexedDatasetWriter();
   IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
@@ -42,24 +43,25 @@ class IndexedDatasetWriter {
   /// not fit the dtype; kInternal if the lengths do not add up or the dtype is a floating-point type.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
-  /// Only for a writer that can be interrupted, between documents: writes everything so far to its files and
-  /// returns the mark at which a later writer can continue.
+  /// Writes everything added so far to the .partial files and returns the mark at which a later writer can
+  /// continue. Only for a writer that can be interrupted, and only between documents.
   WriterMark save();
-  /// Removes the .partial files that finish() left. To be called only when the last saved mark is no longer
-  /// needed: a writer that continues there needs these files.
+  /// Removes the .partial files that finish() left. Call it only when the last saved mark is no longer
+  /// needed, since a writer that continues at the mark needs these files.
   void remove_partial_files();
 
-  /// Adds documents in parts: any number of calls of add_ids(), with ids in the dataset's type (see
-  /// narrow_ids), then one of end_documents(). `sequences` holds the number of sequences of each document,
-  /// `lengths` the number of tokens of each sequence. kInternal if these do not add up to the added ids.
+  /// Adds documents in parts: first any number of calls of add_ids(), with ids in the dataset's type (see
+  /// narrow_ids()), then one call of end_documents(). `sequences` holds the number of sequences of each
+  /// document, `lengths` the number of tokens of each sequence. Throws kInternal if these do not add up to
+  /// the added ids.
   void add_ids(std::span<const char> bytes);
   void end_documents(std::span<const int32_t> lengths, std::span<const int32_t> sequences);
 
   /// Completes both files and puts them in place; see DatasetPair::commit().
   void finish();
-  /// finish() in steps, so that the disk works while the .idx is made. begin_finish(), which is optional,
-  /// starts to sync the .bin; nothing may be added after it. complete() writes the .idx, starts to sync it,
-  /// and returns the pair, on which the caller must call commit().
+  /// finish() in steps, so that the .bin goes to the disk while the .idx is written. begin_finish() is
+  /// optional: it starts to sync the .bin, and nothing may be added after it. complete() writes the .idx,
+  /// starts to sync it, and returns the pair. The caller must then call commit() on the pair.
   void begin_finish();
   DatasetPair& complete();
 
@@ -79,8 +81,8 @@ class IndexedDatasetWriter {
 /// first such id and leaves `out` unchanged.
 std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out);
 
-/// Tokens of one sequence. They are converted to 64-bit integers on reading (floating-point values are
-/// truncated). The bytes stay in the mapped file, which must outlive the span.
+/// Tokens of one sequence, or of the whole dataset. They are converted to 64-bit integers on reading
+/// (floating-point values are truncated). The bytes stay in the mapped file, which must outlive the span.
 class TokenSpan {
  public:
   TokenSpan(const std::byte* data, int64_t size, IndexedDType dtype)
@@ -112,17 +114,17 @@ class IndexedDataset {
   int64_t tokens() const;
   int32_t sequence_length(int64_t sequence) const;
   int32_t longest_sequence() const;  // 0 if there is none
-  /// Number of the document's first sequence; document == documents() gives sequences().
+  /// Number of the document's first sequence. For `document` == documents(), returns sequences().
   int64_t document_begin(int64_t document) const;
   int64_t document_of(int64_t sequence) const;  // the document that holds the sequence
-  /// `n` tokens of a sequence, from token `from` on; n = -1: up to the sequence's end. kInternal if out of
-  /// range.
+  /// `n` tokens of a sequence, beginning with token `from`. If `n` is -1, the span reaches to the sequence's
+  /// end. Throws kInternal if the range is outside the sequence.
   TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
   TokenSpan all_tokens() const;
   const MappedFile& bin() const;
   const MappedFile& idx() const;
-  /// A key for results that are cached for this dataset: the absolute prefix and the current inode, size and
-  /// modification time of both files. The bytes themselves are not part of it. kIo.
+  /// A key for results that are cached for this dataset. It consists of the absolute prefix and of both
+  /// files' current inodes, sizes and modification times, but does not depend on their contents. kIo.
   std::string file_key() const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// The .idx layout, for writer and reader; docs/formats/indexed.md has a table of it. All integers are
-/// little-endian and unaligned. IndexedDType is the code of the token type.
+/// The layout of an .idx, shared by writer and reader; docs/formats/indexed.md has a table of it. All
+/// integers are little-endian and unaligned. IndexedDType is the layout's code for the token type.
 enum class IndexedDType : uint8_t {
   kU8 = 1,
   kI8 = 2,

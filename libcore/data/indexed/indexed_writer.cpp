@@ -21,7 +21,7 @@ namespace megalith {
 namespace {
 
 constexpr uint64_t kLargeIndex = uint64_t{4} << 20;
-constexpr size_t kPointers = 4096;  // pointers of the .idx that are computed at a time: 32 KiB
+constexpr size_t kPointers = 4096;  // number of .idx pointers that are computed at a time: 32 KiB
 
 /// A file of the pair and the hash of the bytes written to it.
 struct HashedFile {
@@ -49,7 +49,7 @@ void copy_scratch(const ScratchFile& from, HashedFile& to) {
   from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
 }
 
-/// Writes the offset in the .bin at which each sequence begins.
+/// Writes the pointers of the .idx: for each sequence, the offset in the .bin at which it begins.
 void write_pointers(const ScratchFile& lengths, int64_t token_bytes, HashedFile& to) {
   std::vector<int64_t> pointers;
   pointers.reserve(kPointers);
@@ -112,7 +112,8 @@ struct IndexedDatasetWriter::State {
   const std::string& prefix;
   IndexedDType dtype;
   HashedFile bin{files.bin}, idx{files.idx};
-  ScratchFile lengths, boundaries;  // an int32 per sequence; 0, then an int64 per document
+  // `lengths`: an int32 per sequence. `boundaries`: a 0 and one entry per document, all int64.
+  ScratchFile lengths, boundaries;
   int64_t sequences = 0, documents = 0, tokens = 0;
   uint64_t open_bytes = 0;  // bytes added since the last end_documents()
   ByteBuffer narrowed;      // tokens converted to the file's type

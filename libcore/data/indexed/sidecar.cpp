@@ -19,7 +19,7 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kFormat = "megalith-dataset";
-// Every sidecar begins with this text, so that a corpus of many GiB is recognized without reading it.
+// Every sidecar begins with this text. A corpus of many GiB is thus told apart without reading it all.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
 /// Throws kData if the checksum is wrong. A missing one is accepted: sidecars of an earlier version have

@@ -16,13 +16,13 @@ namespace megalith {
 /// as Megatron writes them and have no room for it. It is optional: a dataset is complete without a sidecar.
 /// docs/formats/indexed.md lists the members.
 struct Sidecar {
-  std::string tokenizer = {};  // the --tokenizer-type that made the ids
-  // The hash of the tokenizer's vocabulary and rules: tokenizers with equal hashes give equal ids. Empty: not
-  // known.
+  std::string tokenizer = {};  // the --tokenizer-type that gave the ids
+  // The hash of the tokenizer's vocabulary and rules: tokenizers with equal hashes give equal ids. Empty if
+  // it is not known.
   std::string tokenizer_hash = {};
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
-  int64_t max_token_id = -1;  // -1: the dataset has no token
+  int64_t max_token_id = -1;  // -1 if the dataset has no token
   // XXH64 of the .idx, in 16 hexadecimal digits, and of the .bin, part by part. A preprocessed dataset has
   // one part. A merged dataset has the parts of its sources in order, so that a merge need not hash their
   // bytes again. If idx_hash is empty, no hash is known.
@@ -46,19 +46,19 @@ struct Sidecar {
 };
 
 std::string sidecar_path(const std::string& prefix);
-/// Whether `path` is a file that make_sidecar() made. False if it does not exist.
+/// Whether `path` is a file that make_sidecar() wrote. False if the file does not exist.
 bool is_sidecar(const std::string& path);
 
-/// Reads the sidecar of a dataset. Nothing if PREFIX.json does not exist or is no sidecar: a corpus may have
-/// that name. kData if it is a damaged sidecar, kNoInput if PREFIX.json is not a file.
+/// Reads the sidecar of a dataset. Returns nothing if PREFIX.json does not exist or is not a sidecar, since a
+/// corpus may have that name. Throws kData if the sidecar is damaged, kNoInput if PREFIX.json is not a file.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
-/// Writes PREFIX.json, except for AtomicFile::commit(), which is left to the caller. If a file of that name
-/// exists and is not a sidecar, leaves it unchanged, warns and returns null.
+/// Writes PREFIX.json; the caller must call AtomicFile::commit() on the result. If a file of that name exists
+/// and is not a sidecar, warns, leaves the file unchanged and returns null.
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar);
 
-/// Removes PREFIX.json if it is a sidecar. For a dataset that is being replaced, which the sidecar would no
-/// longer describe.
+/// Removes PREFIX.json if it is a sidecar. Called when a dataset is being replaced, since the sidecar would
+/// no longer describe it.
 void remove_sidecar(const std::string& prefix);
 
 }  // namespace megalith

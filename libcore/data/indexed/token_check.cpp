@@ -45,8 +45,9 @@ TokenRange joined(TokenRange a, TokenRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-/// The range of ids according to the sidecar; nothing if there is none or its counts do not match the
-/// dataset, to which it then does not belong. The minimum is taken to be 0: tokenizers give no negative ids.
+/// The range of ids according to the sidecar. Returns nothing if there is no sidecar, or if its counts differ
+/// from the dataset's, so that it must belong to another one. The minimum is taken to be 0, since tokenizers
+/// give no negative ids.
 std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
   const auto sidecar = read_sidecar(data.prefix());
   if (!sidecar) return std::nullopt;
@@ -93,8 +94,8 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
       "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
 }
 
-/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)". The beginning of the hash distinguishes tokenizers of the same
-/// name.
+/// Describes a tokenizer: "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)". The beginning of the hash tells
+/// tokenizers of equal name apart.
 std::string described(const std::string& name, int64_t ids, const std::string& hash) {
   constexpr size_t kDigits = 8;
   return concat(name, ids > 0 ? concat(" of ", format_count(ids), " ids") : "", " (", hash.substr(0, kDigits),

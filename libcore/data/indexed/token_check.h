@@ -15,37 +15,37 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-/// A function that long work calls from time to time, on any of its threads; it may throw to end the work.
-/// May be empty.
+/// A function that a long computation calls from time to time, on any of its threads. It may throw to end the
+/// computation. It may be empty.
 using WorkCheck = std::function<void()>;
 
 /// Finds the range of token ids: reads every token, on all cores, and shows progress.
 TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check = {});
 
 /// Throws kData if an id of the dataset is outside [0, vocab_size); the message names the first document with
-/// such an id. The range of ids comes from the sidecar if it matches the dataset, otherwise from a scan. The
-/// result of a scan is kept in `cache_folder` (created if needed; empty: not kept) and reused while the
-/// files' sizes and times stay the same.
+/// such an id. The range of ids comes from the sidecar if that matches the dataset, otherwise from a scan of
+/// all tokens. `cache_folder` (created if needed) keeps the result of a scan, which is reused while the
+/// files' sizes and times stay the same. If `cache_folder` is empty, nothing is kept.
 void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder = {},
                      const WorkCheck& check = {});
 
-/// The tokenizer of a run; without one, `hash` is empty.
+/// The tokenizer of a run; `hash` is empty if the run has no tokenizer.
 struct RunTokenizer {
   std::string name, hash;  // Tokenizer::name() and hash()
 };
 
-/// Refuses datasets whose sidecars name a different tokenizer than the run's: the same ids would mean
-/// different texts. If the run has no tokenizer, the one of the model that it resumes counts; without a
-/// model, that of the first dataset, in this or an earlier call. A dataset without a sidecar is always
-/// accepted.
+/// Refuses a dataset whose sidecar names another tokenizer than the expected one, since the same ids would
+/// mean different texts. The expected tokenizer is the run's. If the run has none, it is that of the model
+/// that the run resumes; if there is no model either, it is that of the first dataset of the first check()
+/// call. A dataset without a sidecar is always accepted.
 class TokenizerCheck {
  public:
   TokenizerCheck(const RunTokenizer& run, bool allowed);
-  /// Checks the tokenizer that the model in `checkpoint` was trained with. To be called before check().
-  /// kUsage if the run has another tokenizer; with `allowed`, a warning.
+  /// Compares the run's tokenizer with the one that the model in `checkpoint` was trained with. If they
+  /// differ, throws kUsage or, if `allowed`, warns. To be called before check().
   void check_model(const std::string& checkpoint, const RunTokenizer& model);
-  /// Throws kUsage, naming the dataset and both tokenizers, if a dataset has another tokenizer; with
-  /// `allowed`, a warning.
+  /// If a dataset was made with another tokenizer, throws kUsage or, if `allowed`, warns. The message names
+  /// the dataset and both tokenizers.
   void check(std::span<const IndexedDataset> datasets);
 
  private:

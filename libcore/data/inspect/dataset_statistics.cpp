@@ -13,7 +13,7 @@ constexpr int64_t kShort = int64_t{1} << 20;
 constexpr int64_t kGreatestId = int64_t{1} << 24;
 constexpr int64_t kPiece = int64_t{1} << 20;  // tokens or documents between two progress updates
 
-/// The bin of a length: 0 for 0, 1 for 1, 2 for 2 and 3, …
+/// The number of the bin that a length falls in: 0 for length 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7, …
 size_t bin_of(int64_t length) {
   return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(length)));
 }

@@ -36,7 +36,7 @@ class LengthCounts {
   int64_t at(int64_t place) const;
 
   std::vector<int64_t> short_;         // how often each length below 2^20 occurs
-  mutable std::vector<int64_t> long_;  // every other length, once for each occurrence; sorted if sorted_
+  mutable std::vector<int64_t> long_;  // each length from 2^20 on, once per occurrence; in order if sorted_
   mutable bool sorted_ = true;
   int64_t size_ = 0, sum_ = 0;
 };
@@ -48,7 +48,7 @@ LengthCounts document_lengths(const IndexedDataset& data);
 /// How often ids occur. Only ids below 2^24 are counted separately, so that memory is bounded.
 struct IdCounts {
   std::vector<int64_t> of_id;  // how often each id occurs, up to the largest id
-  int64_t outside = 0;         // tokens with a negative id or one from 2^24 on
+  int64_t outside = 0;         // number of tokens whose id is negative or at least 2^24
 
   int64_t different() const;
   /// The n most frequent ids, most frequent first; of equally frequent ids, the smaller one comes first.

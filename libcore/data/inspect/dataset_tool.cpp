@@ -30,7 +30,7 @@ void verify_content(const std::string& path, const std::vector<ContentPart>& par
   });
 }
 
-/// The first tokens of a document, whose sequences are joined end to end; at most `max_ids`.
+/// The first tokens of a document, at most `max_ids`. The document's sequences are joined end to end.
 std::vector<int32_t> document_ids(const IndexedDataset& data, int64_t document, int64_t max_ids) {
   std::vector<int32_t> ids;
   for (int64_t s = data.document_begin(document); s < data.document_begin(document + 1); ++s) {
@@ -200,7 +200,7 @@ void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer,
 
 void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
                       Terminal terminal, std::ostream& out) {
-  constexpr int64_t kMax = 256;  // tokens of one document: more than fit on a line
+  constexpr int64_t kMax = 256;  // number of tokens read from each document: more than fit on a line
   for (int64_t i = 0; i < std::min(count, data.documents()); ++i) {
     const std::vector<int32_t> ids = document_ids(data, i, kMax);
     const std::string text = tokenizer ? json_quote(tokenizer->decode(ids)) : ids_text(ids);

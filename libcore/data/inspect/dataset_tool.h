@@ -38,11 +38,11 @@ void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer,
 void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
                       Terminal terminal, std::ostream& out);
 
-/// What verify_dataset() was able to check: without hashes in a sidecar, only the structure.
+/// What verify_dataset() could check: the content if the sidecar has hashes, otherwise only the structure.
 enum class Verified { kContent, kStructure };
 
 /// Checks the structure as IndexedDataset does. If the sidecar has hashes, also checks the content of both
-/// files against them. Shows progress. kData with the file that was changed.
+/// files against them. Shows progress. Throws kData, naming the file, if a file is damaged or was changed.
 Verified verify_dataset(const std::string& prefix);
 
 /// Prints documents [from, from + count), as far as they exist, one JSON object a line: {"document": 3,

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-/// The number of elements in memory at a time: 64 KiB of int64.
+/// The number of array elements that are in memory at a time: 64 KiB of int64.
 constexpr int64_t kAtOnce = 8192;
 
 template <class T>
@@ -31,8 +31,8 @@ class IndexJoiner {
  public:
   IndexJoiner(AtomicFile& out, const IndexHeader& header) : out_(out), header_(header) { write_header(); }
 
-  /// Checks a source's arrays and appends them to those of the earlier sources. Returns the number of bytes
-  /// read.
+  /// Checks a source's arrays and appends them to those of the earlier sources. Calls `progress` with the
+  /// number of bytes that were read since its last call.
   void add(const MergeSource& source, const std::function<void(uint64_t)>& progress) {
     const ReadableFile idx(source.prefix + ".idx");
     IndexChecker checker(source.prefix, source.header, source.bin_size);
@@ -90,8 +90,8 @@ class IndexJoiner {
     idx.read_at(from.documents_at() + 8 * first, numbers_.data(), 8 * n);
     checker.documents(bytes_of(numbers_), range.n);
     for (size_t i = 0; i < n; ++i) numbers_[i] += first_sequence_;
-    // Also writes the source's entry 0: it equals the last entry of the previous source, so that the same
-    // number is written again.
+    // Entry 0 of the source is written, too: it overwrites the last entry of the previous source with the
+    // same number.
     out_.write_at(header_.documents_at() + 8 * (static_cast<uint64_t>(first_entry_) + first), numbers_.data(),
                   8 * n);
   }
@@ -103,7 +103,7 @@ class IndexJoiner {
   int64_t first_sequence_ = 0, first_entry_ = 0, tokens_ = 0;  // where the next source begins
 };
 
-/// Appends a source's ids in another type and computes their hash.
+/// Converts a source's ids to another type, appends them to the .bin, and computes their hash.
 class Widener {
  public:
   Widener(AtomicFile& out, IndexedDType from, IndexedDType to) : out_(out), from_(from), to_(to) {}
@@ -207,8 +207,8 @@ class Merge {
     keep_parts(source);
   }
 
-  /// Copies a source's tokens through memory and hashes the bytes that are written, so that a source that
-  /// changes during the merge is detected.
+  /// Copies a source's tokens through memory, to widen them or to verify their hashes. The bytes that are
+  /// verified are the ones that are written, so a source that changes during the merge is detected.
   void add_tokens_through_memory(const MergeSource& source, const ReadableFile& bin, bool widened) {
     std::optional<ContentChecker> checker;
     std::optional<Widener> widener;
@@ -234,8 +234,8 @@ class Merge {
     sidecar_->bin_parts.insert(sidecar_->bin_parts.end(), parts.begin(), parts.end());
   }
 
-  /// Fills in the sidecar's counts and hashes. The .idx is read back for its hash, since its arrays were not
-  /// written in order. If a source's sidecar has no hashes, the joined one gets none.
+  /// Fills in the counts and hashes of the joined sidecar. The arrays of the .idx were not written in order,
+  /// so the .idx is read back for its hash. If a source's sidecar has no hashes, the joined one gets none.
   void describe(int64_t tokens) {
     sidecar_->documents = header_.entries - 1;
     sidecar_->sequences = header_.sequences;

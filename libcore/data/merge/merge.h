@@ -37,26 +37,27 @@ struct MergeConfig {
   }
 };
 
-/// How find_datasets() orders prefixes.
+/// The order in which find_datasets() returns prefixes.
 enum class PrefixOrder {
   kCodePoint,  // by code points, as Python sorts: p10 before p2
   kNatural,    // runs of digits as numbers: p2 before p10
 };
 
-/// The prefixes of the datasets in a folder. Every file in it must belong to a .bin/.idx pair or be the .json
-/// of one; otherwise kData with the file's name. kNoInput if there is no pair.
+/// The prefixes of the datasets in a folder. Throws kData, naming the file, if a file in the folder neither
+/// belongs to a .bin/.idx pair nor is the .json of one; kNoInput if there is no pair.
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order);
 
-/// How much was joined.
+/// The counts of the joined dataset.
 struct MergeSummary {
   int64_t datasets = 0, documents = 0, sequences = 0, tokens = 0;
 };
 
 /// Joins the datasets of config.inputs, atomically and in constant memory. The arrays of each source's .idx
-/// are checked while they are read, as IndexedDataset does. The kernel copies the .bin bytes unless they are
-/// widened or verified. A sidecar is written if every source has one and they name the same tokenizer. It
-/// takes over the hashes of content that is copied unchanged, so that damage to a source can be found later,
-/// too. kUsage if the output is one of the sources; kData if token types or tokenizers differ.
+/// are checked while they are read, as IndexedDataset does. The bytes of a .bin are copied inside the
+/// operating system's kernel, unless they are widened or verified. A sidecar is written if every source has
+/// one and they name the same tokenizer. It takes over the hashes of content that is copied unchanged, so
+/// that damage to a source can still be found later. kUsage if the output is one of the sources; kData if
+/// token types or tokenizers differ.
 MergeSummary merge_datasets(const MergeConfig& config);
 
 }  // namespace megalith

@@ -36,8 +36,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Removes the digits at the front of `text` and returns them without leading zeros. Two such numbers of
-/// equal length compare as texts do.
+/// Removes the digits at the front of `text` and returns them without leading zeros. Two numbers in this form
+/// that have equal length compare as texts do.
 std::string_view take_number(std::string_view& text) {
   size_t zeros = 0, end = 0;
   while (zeros < text.size() && text[zeros] == '0') ++zeros;
@@ -67,7 +67,8 @@ bool natural_less(const std::string& first, const std::string& second) {
   return first < second;
 }
 
-/// The prefixes of all datasets in order, with a folder replaced by its datasets.
+/// The prefixes of all datasets that config.inputs names, in order. A folder is replaced by the datasets in
+/// it.
 std::vector<std::string> prefixes_of(const MergeConfig& config) {
   if (config.inputs.empty()) fail(ErrorKind::kUsage, "--input names no dataset");
   std::vector<std::string> prefixes;
@@ -91,7 +92,7 @@ void check_output(const MergeConfig& config, const std::vector<std::string>& pre
            quote(prefix), "); write to another folder, or move it away first");
 }
 
-/// The sidecar of a source; nothing if there is none or it does not match the dataset's files.
+/// The sidecar of a source. Returns nothing if there is none, or if its counts do not match the dataset.
 std::optional<Sidecar> sidecar_of(const MergeSource& source) {
   auto sidecar = read_sidecar(source.prefix);
   if (!sidecar) return std::nullopt;
@@ -145,7 +146,7 @@ IndexedDType wider(IndexedDType a, IndexedDType b) {
 
 void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
   const Sidecar &x = *a.sidecar, &y = *b.sidecar;
-  // Equal hashes mean equal ids, whatever names the options gave the tokenizers.
+  // Equal hashes mean equal ids, even if the two tokenizers have different names.
   const bool hashed = !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty();
   if (hashed ? x.tokenizer_hash == y.tokenizer_hash
              : x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size)
@@ -158,7 +159,7 @@ void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
 }  // namespace
 
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order) {
-  /// std::set orders by unsigned bytes, which for UTF-8 is the order of code points.
+  /// std::set orders by unsigned bytes, which is the order of code points in UTF-8.
   std::set<std::string> prefixes;
   for (const fs::path& file : files_of(folder, recursive)) {
     const std::string ending = file.extension().string(), path = (folder / file).string();

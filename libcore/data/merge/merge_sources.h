@@ -8,7 +8,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/merge/merge.h"
 
-/// Which datasets are joined. Only for merge.cpp.
+/// Finds and checks the datasets that a merge joins. Only for merge.cpp.
 namespace megalith {
 
 /// A dataset to be joined; its arrays are not read yet.
@@ -16,7 +16,7 @@ struct MergeSource {
   std::string prefix;
   IndexHeader header = {};
   uint64_t bin_size = 0;
-  std::optional<Sidecar> sidecar = {};  // empty if there is none or its counts do not match
+  std::optional<Sidecar> sidecar = {};  // nothing if there is none, or if its counts do not match the dataset
 };
 
 /// The datasets that --input names, in the order in which they are joined. All headers, sizes and sidecars
@@ -24,9 +24,9 @@ struct MergeSource {
 /// kUsage, kData, kNoInput.
 std::vector<MergeSource> look_at_sources(const MergeConfig& config);
 
-/// The token type of the joined dataset. All sources must have the same type; with `widen` they may have
-/// different integer types, and the result is the smallest integer type that holds all of their ids.
-/// Otherwise kData.
+/// The token type of the joined dataset. Throws kData unless all sources have the same type. With `widen`,
+/// they may have different integer types; the result is then the smallest integer type that holds all of
+/// their ids.
 IndexedDType joined_dtype(const std::vector<MergeSource>& sources, bool widen);
 
 /// The sidecar of the joined dataset, without counts and hashes; nothing if a source has no sidecar. kData if

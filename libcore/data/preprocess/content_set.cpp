@@ -8,7 +8,7 @@ namespace {
 constexpr uint64_t kSecondSeed = 0x9E3779B97F4A7C15;
 constexpr size_t kFirstSlots = 64;
 
-/// Replaces the hash 0, which marks a free slot.
+/// Replaces the hash 0, which marks a free slot, by another hash.
 ContentHash not_zero(ContentHash hash) {
   if (hash == ContentHash{}) hash.low = 1;
   return hash;
@@ -48,8 +48,8 @@ bool ContentSet::has(ContentHash hash) const {
   return !slots.empty() && slots[find(slots, hash)] == hash;
 }
 
-/// The index of the slot that holds the hash, or of the free slot where it belongs. Linear probing starts at
-/// a place given by the low half: the high half chose the table.
+/// The index of the slot that holds the hash, or of the free slot where it belongs. Linear probing begins at
+/// a slot that depends on the low half of the hash, since the high half chose the table.
 size_t ContentSet::find(const std::vector<ContentHash>& slots, ContentHash hash) {
   size_t at = static_cast<size_t>((static_cast<unsigned __int128>(hash.low) * slots.size()) >> 64);
   while (slots[at] != ContentHash{} && slots[at] != hash)

@@ -15,8 +15,8 @@ struct ContentHash {
   bool operator==(const ContentHash&) const = default;
 };
 
-/// The hash of a sequence of texts, continued from `before`. The same characters, split into texts
-/// differently, have a different hash.
+/// The hash of a list of texts. `before` is the hash of the texts before them, which the result also depends
+/// on. The same characters, split into texts differently, have a different hash.
 ContentHash content_hash(std::span<const std::string_view> texts, ContentHash before = {});
 
 /// A set of the hashes seen so far: 16 bytes each, in 256 open-addressing tables. Each table grows by a

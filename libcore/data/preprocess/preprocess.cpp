@@ -29,14 +29,16 @@
 namespace megalith {
 namespace {
 
-// The maximum number of input bytes between reader and writer. A longer line goes through the pipeline alone.
+// The maximum number of input bytes that are in the pipeline at a time. A longer line passes through it
+// alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
 constexpr size_t kBatchBytes = size_t{1} << 18;  // fits in the second-level cache together with its tokens
-// Blank lines of any length are no documents. One so long is taken for a bad line without being looked at.
+// Blank lines of any length are not errors. But a line that exceeds --max-document-bytes by this much is
+// taken for a bad line, without a check whether it is blank.
 constexpr size_t kSurelyNoBlanks = size_t{1} << 24;
 constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
-// The number of batches between reader and writer. The writer keeps their order, so that with fewer, one
-// batch of unusual text or a slow disk would stop the other workers.
+// The number of batches that may be in the pipeline in addition to two per thread. The writer keeps the
+// batches' order, so with fewer, one batch of unusual text or a slow disk would stop the other workers.
 constexpr size_t kBatchesAhead = 6;
 static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 
@@ -46,7 +48,7 @@ struct Job {
   const TextTools& tools;
   const Interrupt& interrupt;
 
-  /// A run that stops at a bad line need not look for the end of one that is too long.
+  /// Whether a line that is too long ends the run. If so, the end of the line need not be found.
   bool ends_at_long_lines() const {
     return config.max_document_bytes > 0 && config.on_error == OnError::kStrict;
   }
@@ -59,8 +61,8 @@ struct Job {
   }
 };
 
-/// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers:
-/// decompressing is as much work as tokenizing.
+/// The limits of the pipeline. If the input is compressed, there is one thread more than config.workers,
+/// since decompressing is as much work as tokenizing.
 PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
   const bool compressed =
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
@@ -89,8 +91,8 @@ class DocumentPipeline {
   DocumentPipeline(const DocumentPipeline&) = delete;
   DocumentPipeline& operator=(const DocumentPipeline&) = delete;
 
-  /// If a stop was requested, throws Stopped even if an error occurred: the stop ends an input pipe early,
-  /// which looks like an error in the data.
+  /// Runs the pipeline. If a stop was requested, throws Stopped, even if an error occurred: the stop ends an
+  /// input pipe early, which looks like an error in the data.
   void run() {
     try {
       pipeline_.run();
@@ -144,7 +146,7 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
-/// Adds the files that a run that can be interrupted keeps until its end.
+/// Adds the files that a run with --resume keeps until its end.
 void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
   const auto keeps = [&](const char* option, const std::string& path) {
     files.writes(option, AtomicFile::partial_name(path));
@@ -168,7 +170,7 @@ void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenize
     const std::string prefix = config.prefix_of(key), sidecar = sidecar_path(prefix);
     files.writes_dataset("--output-prefix", prefix);
     if (!file_exists(sidecar) || is_sidecar(sidecar))
-      files.writes("--output-prefix", sidecar);  // a file that is not a sidecar is not written: it stays
+      files.writes("--output-prefix", sidecar);  // a file of that name that is not a sidecar stays unchanged
   }
   if (config.resume) add_kept_files(config, files);
   files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
@@ -191,11 +193,13 @@ std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const 
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   tokenizer->expect(text_size(inputs));
-  ::malloc_trim(0);  // returns what reading a tokenizer.json took: then 68, not 94 MiB for 150 MB of text
+  // gives back the memory that reading a tokenizer.json took: for 150 MB of text, the program then uses 68
+  // instead of 94 MiB
+  ::malloc_trim(0);
   return tokenizer;
 }
 
-/// Logs the lines that Megatron logs.
+/// Logs the vocabulary and the output prefix in the lines that Megatron's tool prints.
 void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));

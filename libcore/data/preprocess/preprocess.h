@@ -31,20 +31,20 @@ struct PreprocessConfig {
   bool append_eod = false;
   OnError on_error = OnError::kStrict;
   std::string rejects;
-  int64_t max_document_bytes = 0;  // 0: any
+  int64_t max_document_bytes = 0;  // 0: any length
   int64_t min_chars = 0;
   Dedup dedup = Dedup::kNone;
   bool resume = false;
   std::string dataset_impl = "mmap";
-  int workers = 0;     // finish() replaces 0 by the number of cores that the process may use
-  int chunk_size = 0;  // 0: batches are cut by bytes only
+  int workers = 0;     // 0: finish() sets the number of cores that the process may use
+  int chunk_size = 0;  // lines of a batch; 0: at most 4,096
   int64_t log_interval = 1000;
   int vocab_size = 0;
   int vocab_divisor = 128;
   bool split_sentences = false;
   std::string language = "english";
   bool keep_newlines = false;
-  double save_interval = 5;  // not an option: with --resume, seconds between two saved states
+  double save_interval = 5;  // not an option: with --resume, seconds between two saves of the state
 
   template <class V>
   void fields(V&& v) {
@@ -140,10 +140,10 @@ struct PreprocessSummary {
 /// caller's thread; compressed input adds one thread.
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
-/// The program megalith-preprocess: makes the tokenizer, preprocesses, and logs Megatron's lines. Returns the
-/// exit code, which is 0 if all went well. After SIGTERM or SIGINT it is 75 if the same command can resume
-/// (config.resume), otherwise 128 plus the signal's number. `files`: files that the program reads in addition
-/// to those that the options name; no output may replace them.
+/// The program megalith-preprocess: opens the tokenizer, preprocesses, and logs Megatron's lines. Returns the
+/// exit code: 0 on success; after SIGTERM or SIGINT, 75 if the same command can resume (config.resume),
+/// otherwise 128 plus the signal's number. `files`: the files that the program reads besides those that the
+/// options name; no output may replace them.
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer_config, RunFiles files);
 
 }  // namespace megalith

@@ -33,7 +33,7 @@ int32_t checked_length(int64_t length) {
   return static_cast<int32_t>(length);
 }
 
-/// Moves the ids from index `first` on to the disk.
+/// Moves the ids with index `first` and above to the disk.
 void put_aside(KeyTokens& out, size_t first) {
   for (const std::span<const char> part : out.tokens.parts(first * out.tokens.width(), out.tokens.bytes()))
     out.long_tokens->append(part.data(), part.size());
@@ -123,8 +123,8 @@ void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
   if (config_.dedup == Dedup::kExact) batch.hashes.push_back(hash());
 }
 
-/// Keeps a copy of the line as it was read, if parsing may change the line and it may have to be rejected.
-/// Returns the copy; that of a long line goes to the disk instead, and the result is empty.
+/// Keeps a copy of a line as it was read, if parsing may change the line and it may have to be rejected.
+/// Returns the copy. The copy of a long line is written to the disk instead, and an empty text is returned.
 std::string DocumentEncoder::keep_raw(DocumentBatch& batch, size_t i) const {
   const std::string_view raw = batch.lines.raw_line(i);
   const size_t size = batch.lines.line(i).size();
@@ -164,8 +164,8 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
   out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
-/// Encodes a text and returns the number of its ids. The document's ids begin at index `first`; those of a
-/// long line's document go to the disk as they are made.
+/// Encodes a text, adds its ids to `out`, and returns their number. The document's ids begin at index
+/// `first`; if its line is long, they are moved to the disk part by part.
 int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, size_t first) const {
   if (!out.long_tokens) {
     const size_t before = out.tokens.size();
@@ -206,7 +206,8 @@ void DocumentEncoder::take_back(DocumentBatch& batch) const {
     KeyTokens& key = batch.keys[k];
     key.tokens.truncate(sizes_[k].tokens);
     if (std::exchange(key.long_tokens, nullptr))
-      key.max_id = -1;  // that of this document only: the documents before it have not been included yet
+      // only this document's maximum: the earlier documents of the batch are not included yet
+      key.max_id = -1;
     key.lengths.resize(sizes_[k].lengths);
     key.sequences.resize(sizes_[k].sequences);
   }

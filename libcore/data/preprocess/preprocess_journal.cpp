@@ -39,7 +39,8 @@ void PreprocessJournal::write(const PreprocessState& state) const {
   Json journal = Json::object();
   journal.set("run", identity_);
   add_fields(journal.set("state", Json::object()), state);
-  AtomicFile file(path_, 0);  // 0: under its .partial name, so that killed runs leave at most one such file
+  // with 0 kept bytes, the file has its .partial name, so killed runs leave at most one such file
+  AtomicFile file(path_, 0);
   file.write(sealed(journal));
   file.commit();
 }

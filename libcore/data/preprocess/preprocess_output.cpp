@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kLinesNamed = 5;  // places that the summary lists for each reason
+constexpr size_t kLinesNamed = 5;  // number of places that the summary lists for each reason
 
 /// The part of the memory bound of preprocess() that does not depend on the inputs.
 int promised_mebibytes(const PreprocessConfig& config) {
@@ -22,7 +22,7 @@ int promised_mebibytes(const PreprocessConfig& config) {
          kEachKey * static_cast<int>(config.json_keys.size() - 1);
 }
 
-/// The size of all inputs; 0 (unknown) if one of them is a pipe.
+/// The size of all inputs in bytes; 0 (unknown) if one of them is a pipe.
 int64_t total_size(const std::vector<InputFile>& files) {
   uint64_t total = 0;
   for (const InputFile& file : files) {
@@ -32,7 +32,7 @@ int64_t total_size(const std::vector<InputFile>& files) {
   return static_cast<int64_t>(total);
 }
 
-/// All that determines the output's bytes, except the inputs.
+/// The options that determine the output's bytes, apart from the inputs, the keys and the tokenizer.
 Json options_json(const PreprocessConfig& config, const TextTools& tools) {
   const Json all = to_json(config);
   Json options = Json::object();
@@ -83,10 +83,10 @@ const KeyState& state_of(const PreprocessState& state, const std::string& key) {
 
 }  // namespace
 
-/// One key's output.
+/// The output files of one JSON key.
 class DocumentOutput::Key {
  public:
-  /// `from`: what an earlier run has done, if this run can be interrupted; otherwise null.
+  /// `from`: the key's state in the interrupted run that this run continues; null if there is none.
   Key(const PreprocessConfig& config, const std::string& key, const TextTools& tools, const KeyState* from)
       : key_(key),
         prefix_(config.prefix_of(key)),
@@ -100,7 +100,7 @@ class DocumentOutput::Key {
     sidecar_.options.set("json_key", key_);
   }
 
-  /// Adds the documents for which `wanted` holds 1; all documents if it is empty.
+  /// Adds the documents whose entry in `wanted` is 1. If `wanted` is empty, adds all documents.
   void add(const KeyTokens& batch, std::span<const char> wanted) {
     max_id_ = std::max<int64_t>(max_id_, batch.max_id);
     const size_t documents = batch.sequences.size();
@@ -113,7 +113,7 @@ class DocumentOutput::Key {
     }
   }
 
-  /// Completes the files, except for giving them their names.
+  /// Completes the files; the caller gives them their names with commit().
   DatasetPair& complete() {
     DatasetPair& pair = writer_.complete();
     sidecar_.max_token_id = max_id_;
@@ -138,9 +138,10 @@ class DocumentOutput::Key {
   /// A range of consecutive documents of a batch.
   struct Run {
     size_t end = 0;                 // the document after the last
-    size_t byte = 0, sequence = 0;  // where the first document begins in the batch's tokens and lengths
+    size_t byte = 0, sequence = 0;  // where its first document begins in the batch's tokens and lengths
   };
-  /// Moves `run` past the next documents, which have these numbers of sequences, and writes them if `wanted`.
+  /// Moves `run` past the next documents, and writes them if `wanted`. `sequences` holds the number of
+  /// sequences of each of these documents.
   void write(const KeyTokens& batch, Run& run, std::span<const int32_t> sequences, bool wanted) {
     size_t n = 0, bytes = 0;
     for (const int32_t count : sequences) n += static_cast<size_t>(count);
@@ -160,7 +161,7 @@ class DocumentOutput::Key {
 
   std::string key_, prefix_;
   const TextTools& tools_;
-  Sidecar sidecar_;  // complete except for what is known only at the end
+  Sidecar sidecar_;  // complete, except for the counts and hashes, which complete() fills in
   IndexedDatasetWriter writer_;
   int64_t max_id_;
 };
@@ -184,7 +185,7 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
   state_.texts.resize(files_.size());
 }
 
-/// Opens the output files. Those of an interrupted run must hold what its state says.
+/// Opens the output files. If this run continues an interrupted one, the files must match the state `from`.
 void DocumentOutput::open_outputs(const TextTools& tools, const PreprocessState* from) {
   for (const std::string& key : config_.json_keys)
     keys_.push_back(std::make_unique<Key>(config_, key, tools, from ? &state_of(*from, key) : nullptr));
@@ -223,7 +224,7 @@ void DocumentOutput::resume_from(const PreprocessState& from) {
       shown_input(files_[state_.source.input].path), ":", state_.source.reader.place.line);
 }
 
-/// First saves everything that the state refers to, then the state itself: a resuming run relies on the
+/// Saves everything that the state refers to, and then the state itself: a run that resumes relies on the
 /// state.
 void DocumentOutput::save() {
   if (!journal_ || taking_) return;
@@ -271,8 +272,8 @@ void DocumentOutput::add_documents(const DocumentBatch& batch) {
   count_documents(static_cast<int64_t>(documents) - left_out);
 }
 
-/// For each document, whether it is the first one with its texts. Empty if all are, or if duplicates are not
-/// looked for.
+/// Returns for each document whether it is the first one with its texts. Returns an empty vector if all are,
+/// or if duplicates are not looked for.
 std::vector<char> DocumentOutput::find_new(std::span<const ContentHash> hashes) {
   std::vector<char> wanted;
   wanted.reserve(hashes.size());
@@ -326,8 +327,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// Writes the line's original bytes to the rejects. An array's element becomes one line: its line ends, which
-/// are white space in JSON, are replaced by blanks.
+/// Writes the original bytes of a bad line to the rejects. If the "line" is an element of a JSON array, its
+/// line ends, which are white space in JSON, are replaced by blanks, so that it becomes one line.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Replaces a pattern by the files that match it, in byte order. A pattern that is itself the name of a file
-/// is not replaced.
+/// Replaces a pattern by the files that match it, in byte order. If a file has the pattern itself as its
+/// name, that file is meant.
 std::vector<std::string> expand(const std::string& input) {
   if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
   glob_t found{};
@@ -46,8 +46,8 @@ bool is_corpus_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".jsonl");
 }
 
-/// Device and inode of each file and folder that was found in a folder, so that circular links do not lead to
-/// it a second time.
+/// Device and inode of each file and folder that was found below an input folder, so that it is found only
+/// once, even if links to it are circular.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
 
 bool is_new(const fs::path& path, RealFiles& seen) {
@@ -55,9 +55,9 @@ bool is_new(const fs::path& path, RealFiles& seen) {
   return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
 }
 
-/// Adds the corpus files below a folder. Links are followed, but no file or folder is taken twice: links may
-/// be circular, or lead to one folder on several paths. Sets `any` if a corpus file was found, even one that
-/// was taken before.
+/// Adds the corpus files below a folder. Links are followed, but no file or folder is used twice: links may
+/// be circular, or lead to one folder on several paths. Sets `any` if the folder holds a corpus file, even
+/// one that was added before.
 void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::string>& paths, bool& any) {
   std::error_code reason;
   std::vector<fs::path> entries;
@@ -82,8 +82,8 @@ void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::s
   }
 }
 
-/// The corpus files below a folder, in byte order of their paths. Files that were found in another folder and
-/// sidecars of datasets are left out.
+/// The corpus files below a folder, in byte order of their paths. Leaves out the sidecars of datasets, and
+/// files that were already found in another folder.
 std::vector<std::string> files_below(const std::string& folder, RealFiles& seen) {
   std::vector<std::string> paths;
   bool any = false;
@@ -98,7 +98,7 @@ std::vector<std::string> files_below(const std::string& folder, RealFiles& seen)
 bool is_compressed(const std::string& path) {
   std::array<char, 6> head{};
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;  // reported when the file is read
+  if (fd < 0) return false;  // the error is reported when the file is read
   const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
   ::close(fd);
   return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
@@ -126,7 +126,7 @@ std::string shown_input(const std::string& path) {
 
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
-  RealFiles seen;  // only for folders: a file that is named itself is taken as often as it is named
+  RealFiles seen;  // only for files found in folders: a file that is named twice is used twice
   for (const std::string& input : inputs) {
     for (const std::string& path : expand(input)) {
       if (!fs::is_directory(path)) {

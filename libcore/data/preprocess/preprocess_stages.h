@@ -31,11 +31,11 @@ namespace megalith {
 
 struct DatasetPair;
 
-/// A batch that a long line has made larger than this frees its memory; otherwise every batch would grow to
-/// the longest line.
+/// If a long line has made a batch larger than this, the batch's memory is freed after use. Otherwise every
+/// batch would in time grow to the longest line.
 constexpr size_t kKeptBatch = size_t{1} << 21;
-/// The ids of a line longer than this are never all in memory: they are kept on the disk until they are
-/// written.
+/// A line with more bytes than this is long: its ids are never all in memory, but are kept on the disk until
+/// they are written.
 constexpr size_t kLongLine = size_t{1} << 23;
 
 struct InputFile {
@@ -43,7 +43,7 @@ struct InputFile {
   uint64_t size = 0;
   int64_t modified = 0;     // nanoseconds
   bool pipe = false;        // not a regular file: size is not known
-  bool compressed = false;  // if that is known before reading
+  bool compressed = false;  // compressed, as far as is known before reading
 };
 
 /// The input files in the order of `inputs`, with patterns and folders expanded. All are checked before the
@@ -51,14 +51,14 @@ struct InputFile {
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
 
-/// The tools that turn a document's texts into sequences.
+/// The tokenizer and the sentence splitter, which turn a document's texts into sequences.
 struct TextTools {
   const Tokenizer& tokenizer;
   std::string tokenizer_hash;                     // Tokenizer::hash()
-  std::optional<SentenceSplitter> splitter = {};  // empty: a text is one sequence
+  std::optional<SentenceSplitter> splitter = {};  // empty: each text is one sequence
 
-  /// Splits `text` and passes each part that becomes one sequence to `take`. A text that is a sentence
-  /// already is passed whole.
+  /// Splits `text` into the parts that become one sequence each, and calls `take` for each part. If
+  /// `is_sentence`, the text is one part.
   template <class Take>
   void each_sequence(std::string_view text, bool is_sentence, const Take& take) const {
     if (splitter && !is_sentence)
@@ -77,14 +77,15 @@ struct BadLine {
   std::string raw{};  // the original line, if parsing changed it and it is not long
 };
 
-/// The documents of a batch for one key, end to end, as they are written to the file. Aligned to cache lines,
-/// since different threads work on different batches (see Pipeline::ItemSlot).
+/// The documents of a batch for one key, end to end, as they are written to the file. The object is aligned
+/// to cache lines, since different threads work on different batches (see Pipeline::ItemSlot).
 struct alignas(64) KeyTokens {
   explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
   IdBuffer tokens;
-  std::unique_ptr<ScratchFile> long_tokens;  // if the last line is long: its tokens, which follow `tokens`
-  std::vector<int32_t> lengths;              // number of tokens of each sequence
-  std::vector<int32_t> sequences;            // number of sequences of each document
+  // the tokens of the last line if it is long; they follow `tokens`
+  std::unique_ptr<ScratchFile> long_tokens;
+  std::vector<int32_t> lengths;    // number of tokens of each sequence
+  std::vector<int32_t> sequences;  // number of sequences of each document
   int32_t max_id = -1;
   void clear() {
     tokens.clear();
@@ -106,12 +107,12 @@ struct SourceMark {
 struct DocumentBatch {
   LineBatch lines;
   size_t bytes = 0;             // bytes of the lines
-  SourceMark end;               // the source's place after this batch
-  uint64_t consumed = 0;        // bytes of all inputs at that place
+  SourceMark end;               // the place in the inputs after this batch
+  uint64_t consumed = 0;        // bytes read of all inputs up to that place
   uint64_t decoder_memory = 0;  // bytes that the decompressor holds
   std::vector<KeyTokens> keys;
   std::unique_ptr<ScratchFile> long_line;  // the last line as it was read, if it is long and may be rejected
-  std::vector<ContentHash> hashes;         // of each document, in order; empty: not needed
+  std::vector<ContentHash> hashes;  // one per document, in order; empty if duplicates are not looked for
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
@@ -142,7 +143,7 @@ class DocumentSource {
   std::vector<InputFile> files_;
   BatchLimits limits_;
   const Interrupt& interrupt_;
-  ReaderMark from_;  // where reading begins, in the first input to be read
+  ReaderMark from_;  // where reading begins in the first input to be read
   std::unique_ptr<LineReader> reader_;
   size_t at_;
   uint64_t finished_;
@@ -153,12 +154,12 @@ class alignas(64) DocumentEncoder {
  public:
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
-  /// Gives a batch that is about to be read the memory of lines that were encoded before. That memory is in
-  /// this core's caches, and less memory is needed than if every batch kept its own. (With two workers this
-  /// saves 2.7 of 46 MiB and 1 % of the processor time.)
+  /// Gives a batch that is about to be read the line memory of a batch that this worker has encoded. That
+  /// memory is in this core's caches, and less memory is needed than if every batch kept its own. (With two
+  /// workers this saves 2.7 of 46 MiB and 1 % of the processor time.)
   void lend_memory(DocumentBatch& batch);
   /// Encodes the batch's lines: fills all members after `decoder_memory`. In strict mode it stops at the
-  /// first bad line. Takes the memory of the lines for lend_memory() unless they are still needed.
+  /// first bad line. Then takes over the lines' memory for lend_memory(), unless the lines are still needed.
   void encode(DocumentBatch& batch);
 
  private:
@@ -182,14 +183,14 @@ class alignas(64) DocumentEncoder {
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
   size_t keys_;
-  std::vector<KeySizes> sizes_;  // of each key, before the current line
+  std::vector<KeySizes> sizes_;  // sizes for each key before the current line
   ByteBuffer spare_;             // memory for lines, see lend_memory()
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
-                              const Tokenizer& tokenizer);  // empty: not appended
+                              const Tokenizer& tokenizer);  // empty if no end-of-document id is appended
 
-/// How much is in the files of one key.
+/// How much has been written for one key.
 struct KeyState {
   WriterMark written{};
   int64_t max_id = -1;
@@ -210,7 +211,8 @@ struct KeyState {
 struct PreprocessState {
   SourceMark source;
   PreprocessSummary summary;
-  std::vector<int64_t> texts;  // documents of each input file, including those that the user had left out
+  // number of documents of each input file, including those left out at the user's request
+  std::vector<int64_t> texts;
   KeptBytes rejects;
   uint64_t hashes = 0;  // number of document hashes kept to find duplicates
   NamedFields<KeyState> keys;
@@ -245,7 +247,7 @@ struct PreprocessState {
 /// The state of a run that can be interrupted, in PREFIX.resume.json.
 class PreprocessJournal {
  public:
-  /// Reads the state that an interrupted run left, if there is one. kUsage, with the differences, if that
+  /// Reads the state of an interrupted run, if there is one. Throws kUsage, listing the differences, if that
   /// run's identity is not `identity`; kData if the file was changed; kComm if that run is still running.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   static std::string path_of(const std::string& output_prefix);
@@ -268,16 +270,16 @@ class DocumentOutput {
   DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
   ~DocumentOutput();
 
-  /// Where the source must begin.
+  /// The place in the inputs at which the source must begin.
   const SourceMark& start() const { return state_.source; }
-  /// Writes the batch's documents. In strict mode throws at its first bad line; otherwise counts and keeps
-  /// bad lines.
+  /// Writes the batch's documents. In strict mode, throws at the first bad line of the batch. Otherwise
+  /// counts the bad lines and writes them to the rejects.
   void take(DocumentBatch& batch);
-  /// Saves the state of the run, if it can be interrupted. Does nothing if take() has thrown: part of that
-  /// batch may have been written, so that only the state saved before is valid.
+  /// Saves the state of the run, if the run can be interrupted. Does nothing after take() has thrown: the
+  /// batch may have been written in part, so only the state saved before it is valid.
   void save();
-  /// To be called after the last batch: puts all files in place and logs the summary. The tokenizer may have
-  /// been destroyed by then.
+  /// Puts all files in place and logs the summary. To be called after the last batch; the tokenizer may
+  /// already have been destroyed.
   PreprocessSummary finish();
 
  private:
@@ -301,19 +303,20 @@ class DocumentOutput {
 
   const PreprocessConfig& config_;
   std::vector<InputFile> files_;
-  PreprocessState state_;  // its members `hashes` and `keys` are up to date only when it is saved
+  PreprocessState state_;  // `hashes` and `keys` in it are up to date only when it is saved
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
   std::optional<LockFile> rejects_lock_;  // set if the rejects go to a file, not to a device or FIFO
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;
-  std::optional<ScratchFile> saved_hashes_;  // the hashes in contents_, if the run can be interrupted
+  // the hashes of contents_ on the disk, if the run can be interrupted
+  std::optional<ScratchFile> saved_hashes_;
   uint64_t decoder_memory_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
-  int64_t tokens_before_ = 0, documents_before_ = 0;  // done by the interrupted run
+  int64_t tokens_before_ = 0, documents_before_ = 0;  // what the interrupted run had done
   uint64_t bytes_before_ = 0;
-  bool taking_ = false;  // inside take(), or after it has thrown
+  bool taking_ = false;  // true inside take(), and after take() has thrown
   Progress progress_;
 };
 

@@ -21,7 +21,7 @@ class BatchSampler {
  public:
   explicit BatchSampler(const BatchSamplerSpec& spec);
 
-  /// Rounds left.
+  /// Number of rounds that are left.
   int64_t remaining() const;
   /// Writes the sample numbers of this rank's next round (micro_batch of them). If no round is left, returns
   /// false and changes nothing.
@@ -33,18 +33,19 @@ class BatchSampler {
   BatchSamplerSpec spec_;
 };
 
-/// How long a run is.
+/// The options that determine how long a run is.
 struct RunLength {
   int64_t train_iters = 0, global_batch = 1;
   std::optional<int64_t> train_samples = {};  // if set, replaces train_iters * global_batch
   int64_t eval_interval = 1, eval_iters = 0;
 };
 
-/// How many samples to request of train, valid and test (Megatron's get_train_valid_test_num_samples).
+/// The numbers of train, valid and test samples that a run requests (Megatron's
+/// get_train_valid_test_num_samples).
 std::array<int64_t, 3> requested_samples(const RunLength& run);
 
-/// Validation samples consumed before iteration `iteration` (Megatron's update of consumed_valid_samples), so
-/// that a resumed run evaluates on the same ones.
+/// The number of validation samples that a run has consumed before iteration `iteration`, so that a resumed
+/// run evaluates on the same samples (Megatron's update of consumed_valid_samples).
 int64_t consumed_valid_samples(const RunLength& run, int64_t iteration);
 
 }  // namespace megalith

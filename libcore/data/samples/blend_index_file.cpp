@@ -23,8 +23,8 @@ struct alignas(kArrayAlign) Header {
   std::array<int64_t, 7> zeros;
 };
 
-/// The bytes of `values`. (Decimal text might hide a difference in a weight's last bit, which changes the
-/// blend.)
+/// The bytes of `values`, for the file's key. Decimal text might hide a difference in a weight's last bit,
+/// and that bit can change the blend.
 template <class T>
 std::string bits_of(std::span<const T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());

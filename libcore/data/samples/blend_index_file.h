@@ -8,10 +8,9 @@
 
 namespace megalith {
 
-/// Return what blend_by_weights() and blend_exhaustively() return, and keep it in a file in `folder` (as
-/// gpt_index_file.h does) for later runs and for the other ranks of a machine, which map the same file. The
-/// file's name is a SHA-256 of the arguments, which determine the index. If `folder` is empty, the index is
-/// built in memory.
+/// Return what blend_by_weights() and blend_exhaustively() return. The result is kept in a file in `folder`
+/// for later runs and for the other ranks of a machine, which map the file (see kept_gpt_index()). The file's
+/// name is a SHA-256 of the arguments, which determine the index. If `folder` is empty, nothing is kept.
 BlendIndex kept_blend_by_weights(std::span<const double> weights, int64_t size, const std::string& folder);
 BlendIndex kept_blend_exhaustively(std::span<const int64_t> sizes, const std::string& folder);
 

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The number of the dataset that is furthest behind its share at sample `s`; the first of equal ones.
-/// taken[i] samples were taken from dataset i so far.
+/// The number of the dataset that is furthest behind its share before sample `s` is taken. If several are
+/// equally far behind, it is the first of them. taken[i] samples were taken from dataset i so far.
 size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
                        std::span<const int64_t> taken, int64_t s) {
   const double samples = std::max(static_cast<double>(s), 1.0);
@@ -26,7 +26,7 @@ size_t furthest_behind(std::span<const size_t> candidates, std::span<const doubl
   return best;
 }
 
-/// A blend that is being built.
+/// The index of a blend while it is being built.
 class Taken {
  public:
   explicit Taken(size_t datasets) : taken_(datasets, 0) {}
@@ -78,8 +78,8 @@ Blend parse_blend(std::span<const std::string> words) {
   return blend;
 }
 
-// As pairwise_sum in numpy/core/src/umath/loops_utils.h.src: up to 128 elements are added in eight running
-// sums; more are split into two halves at a multiple of 8. The order matters: the weights must equal
+// Adds as pairwise_sum in numpy/core/src/umath/loops_utils.h.src does: up to 128 elements in eight running
+// sums; more elements are split into two halves at a multiple of 8. The order matters: the weights must equal
 // Megatron's to the bit.
 double numpy_sum(std::span<const double> v) {
   constexpr size_t kLanes = 8, kBlock = 128;

@@ -11,19 +11,20 @@
 
 namespace megalith {
 
-/// The words of --data-path: prefixes, each with a weight or all without.
+/// What --data-path names: prefixes, either all with a weight or all without.
 struct Blend {
   std::vector<std::string> prefixes;
   std::vector<double> weights;  // as the user gave them, all above 0; empty: no weights
 };
 
-/// As Megatron's get_blend_from_list: an odd number of words is prefixes only; an even number is WEIGHT
-/// PREFIX pairs if every first word is a number, prefixes if none is. kUsage if only some first words are
-/// numbers, or if a weight is not above 0.
+/// Reads the words of --data-path as Megatron's get_blend_from_list does. An odd number of words is a list of
+/// prefixes. An even number is a list of WEIGHT PREFIX pairs if the first word of every pair is a number, and
+/// a list of prefixes if no first word is. Throws kUsage if only some first words are numbers, or if a weight
+/// is not above 0.
 Blend parse_blend(std::span<const std::string> words);
 
-/// numpy.sum of doubles: pairwise, in numpy's order of additions, so that normalized weights have numpy's
-/// bits.
+/// The sum that numpy.sum computes, to the bit: pairwise, with the additions in numpy's order. So normalized
+/// weights equal those of numpy.
 double numpy_sum(std::span<const double> v);
 std::vector<double> normalized(std::span<const double> weights);
 
@@ -33,13 +34,13 @@ struct BlendIndex {
   SharedArray<int64_t> sample;
 };
 
-/// Each sample is taken from the dataset that is furthest behind its share (the first of equal ones), so that
-/// every beginning of the blend is mixed by weight (Megatron's helpers.cpp, build_blending_indices).
-/// `weights` must add up to 1.
+/// Takes each sample from the dataset that is furthest behind its share; if several are equally far behind,
+/// from the first. So every beginning of the blend is mixed by weight, too. `weights` must add up to 1. Same
+/// result as Megatron's build_blending_indices (helpers.cpp).
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
 
-/// As blend_by_weights(), with each dataset's size as its weight, until every sample of every dataset has
-/// been taken once (Megatron's build_exhaustive_blending_indices).
+/// As blend_by_weights(), but the weights are the datasets' sizes, and the blend ends when every sample of
+/// every dataset has been taken once (Megatron's build_exhaustive_blending_indices).
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
 
 /// Several GptDatasets of one split, mixed sample by sample.

@@ -12,12 +12,12 @@
 namespace megalith {
 namespace {
 
-/// One split of a request.
+/// The samples that are requested of one split (train, valid or test).
 struct SplitPart {
   const OpenBlend& open;
   const DatasetRequest& request;
   size_t split;
-  bool whole = false;  // this part takes all of its data, without --split
+  bool whole = false;  // the split takes all sequences of its datasets; --split is ignored
 
   std::optional<int64_t> samples() const { return request.samples[split]; }
   SequenceRange range(size_t dataset) const {
@@ -121,7 +121,7 @@ TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request
 }
 
 namespace {
-/// The part's blend without the datasets that have no document in this part of --split.
+/// The blend without the datasets that have no document in this split.
 OpenBlend with_documents(const SplitPart& part) {
   OpenBlend kept;
   for (size_t i = 0; i < part.open.datasets.size(); ++i) {
@@ -134,8 +134,8 @@ OpenBlend with_documents(const SplitPart& part) {
   return kept;
 }
 
-/// Builds one part. Training without a document is an error. Without a document, valid or test is absent
-/// (Megatron: None) or, if one epoch was requested, empty.
+/// Builds one split. If no dataset has a document in it: for train, this is an error; valid and test are
+/// absent (in Megatron: None) or, if one epoch was requested, empty.
 std::optional<TrainingDataset> build_split(const SplitPart& part) {
   if (part.split == 0 || !part.samples()) return build_part(part);
   const OpenBlend kept = with_documents(part);

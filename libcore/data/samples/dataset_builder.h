@@ -24,8 +24,8 @@ struct DatasetRequest {
   std::string index_folder = {};  // where the indexes of datasets (see GptDataset) and of the blend are kept
 };
 
-/// The pad id; -1 if there is none or if it equals `eod`: the real ends of documents would then be left out
-/// of the loss.
+/// The pad id to use. It is -1 if `pad` is not set, or if `pad` equals `eod`: otherwise the real ends of
+/// documents would be left out of the loss.
 int64_t usable_pad(std::optional<int64_t> pad, int64_t eod);
 
 /// The datasets that --data-path names, in that order, opened and checked. A dataset that is named twice is
@@ -55,13 +55,13 @@ class TrainingDataset {
 /// no document.
 using TrainingDatasets = std::array<std::optional<TrainingDataset>, 3>;
 
-/// As Megatron's BlendedMegatronDatasetBuilder. With one prefix and no weight, the result is that dataset.
-/// With weights, each dataset is built half a percent larger than its share, and the blend may be a few
-/// samples larger than requested. With several prefixes and no weights, the blend holds one epoch of each
-/// dataset, mixed in proportion to their samples. kUsage, kData.
+/// Builds the datasets that Megatron's BlendedMegatronDatasetBuilder would build. With one prefix and no
+/// weight, the result is that dataset. With weights, each dataset is built half a percent larger than its
+/// share, and the blend may be a few samples larger than requested. With several prefixes and no weights, the
+/// blend holds one epoch of each dataset, mixed in proportion to their samples. kUsage, kData.
 TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request);
-/// As build_datasets(), for one part (0: train, 1: valid, 2: test) that has its own data path and takes all
-/// of it (Megatron's --train-data-path and so on).
+/// As build_datasets(), for one split (part 0: train, 1: valid, 2: test) that has a data path of its own. It
+/// takes all sequences of that path (Megatron's --train-data-path and so on).
 TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 }  // namespace megalith

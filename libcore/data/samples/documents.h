@@ -6,10 +6,10 @@
 
 namespace megalith {
 
-/// Finds the documents of a sample by the token `eod`, which ends each of them. Writes out.starts if it is
-/// wanted. With `mask_loss`, sets the loss mask of each end token to 0, since its label belongs to the next
-/// document. The end token belongs to the document that it ends (Megatron-LM's
-/// get_ltor_masks_and_position_ids with reset_attention_mask, reset_position_ids and eod_mask_loss).
+/// Finds the documents of a sample: each ends with the token `eod`, which belongs to the document that it
+/// ends. Writes where they begin to out.starts, unless that is empty. With `mask_loss`, sets the loss mask of
+/// each `eod` token to 0, since its label belongs to the next document. Same result as Megatron-LM's
+/// get_ltor_masks_and_position_ids with reset_attention_mask, reset_position_ids and eod_mask_loss.
 void mark_documents(const SampleView& out, int32_t eod, bool mask_loss);
 
 }  // namespace megalith

@@ -44,8 +44,8 @@ int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
 struct Plan {
   int64_t tokens_per_epoch = 0, epochs = 1;
   int64_t extra = 1;
-  /// If the last epoch is shuffled separately, the number of samples before it; otherwise -1. As in Megatron,
-  /// it is if less than 80 % of it is needed.
+  /// The number of samples before the last epoch, if the last epoch is shuffled separately; otherwise -1. As
+  /// in Megatron, it is shuffled separately if less than 80 % of it is needed.
   int64_t apart = -1;
 
   int64_t cuttable() const { return std::max<int64_t>(0, epochs * tokens_per_epoch - extra); }
@@ -87,16 +87,16 @@ std::vector<int32_t> document_index(SequenceRange range, const Plan& plan, Numpy
   return documents;
 }
 
-/// The number of samples in the row of ids. If a partial sample counts, it is computed in binary32, as in
-/// helpers.cpp.
+/// The number of samples in the row of ids. If an incomplete last sample counts, the number is computed in
+/// binary32, as in helpers.cpp.
 int64_t count_pieces(const Plan& plan, const GptSpec& spec) {
   if (spec.drop_last) return plan.cuttable() / spec.seq_length;
   return static_cast<int64_t>(
       std::ceil(static_cast<float>(plan.cuttable()) / static_cast<float>(spec.seq_length)));
 }
 
-/// GptIndex::samples, as build_sample_idx (helpers.cpp) computes it. Each piece begins `extra` ids before the
-/// end of the previous one, so that the two share these ids.
+/// Computes GptIndex::samples as build_sample_idx (helpers.cpp) does. Each piece begins `extra` ids before
+/// the end of the previous one, so that the two share these ids.
 template <class T>
 SharedArray<T> sample_index(const IndexedDataset& data, const SharedArray<int32_t>& documents, int64_t pieces,
                             const GptSpec& spec, int64_t extra) {
@@ -211,7 +211,7 @@ int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
     ids.copy_to(out.data() + done);
     const auto copied = out.subspan(static_cast<size_t>(done), static_cast<size_t>(ids.size()));
     if (const auto negative = std::find_if(copied.begin(), copied.end(), [](Id id) { return id < 0; });
-        negative != copied.end())  // a negative id would pass for padding
+        negative != copied.end())  // a negative id would be mistaken for padding
       fail(ErrorKind::kData, data_.prefix(), ": sample ", sample, " of split ", spec_.name, ", sequence ",
            sequence, ", holds the id ", *negative, "; ids are not negative: the .bin is damaged");
     done += ids.size();
@@ -232,7 +232,8 @@ void GptDataset::get(int64_t sample, const SampleView& out) const {
   if (out.tokens.size() != length || out.labels.size() != length || out.loss_mask.size() != length)
     fail(ErrorKind::kInternal, "room for ", out.tokens.size(), " tokens given, wanted ", length);
   const auto pad = static_cast<int32_t>(pad_);
-  std::vector<int32_t> row(length + 1, pad);  // the last label is unknown without the extra token
+  // without the extra token, the last label is unknown and stays `pad`
+  std::vector<int32_t> row(length + 1, pad);
   copy_ids(sample, std::span(row).first(length + (spec_.extra_token ? 1 : 0)));
   for (size_t i = 0; i < length; ++i) {
     out.tokens[i] = row[i] == pad ? 0 : row[i];

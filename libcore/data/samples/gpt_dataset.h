@@ -41,32 +41,33 @@ struct GptIndex {
   std::pair<int64_t, int64_t> begin_of(int64_t piece) const;
 };
 
-/// Builds the index. kData in three cases: samples are requested but the range holds no token (Megatron then
-/// never returns); an incomplete last sample that is kept would begin before an empty last sequence; there
-/// are more than 2^31-1 sequences or epochs.
+/// Builds the index. Throws kData in three cases: samples are requested, but the range holds no token
+/// (Megatron then never returns); an incomplete last sample is kept, but the last sequence in the order is
+/// empty, so that the sample cannot end in it; there are more than 2^31-1 sequences or epochs.
 GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec);
 
-/// Whether the elements have 64 bits, which is so only if 32 bits do not hold the values. As Megatron
-/// chooses, so that its index files are equal byte for byte.
+/// Whether the elements of GptIndex::samples and GptIndex::shuffle have 64 bits, which they have only if 32
+/// bits do not suffice. The rule is Megatron's, so that its index files are equal byte for byte.
 bool wide_sample_index(int64_t documents, int32_t longest_sequence);
 bool wide_shuffle_index(int64_t samples);
 
-/// Where a sample is written. Each span has L elements.
+/// The arrays into which a sample is written. Each has L elements.
 struct SampleView {
   std::span<int32_t> tokens;
   std::span<int32_t> labels;   // the token after each of `tokens`
   std::span<float> loss_mask;  // 1, or 0 if the label is padding
-  /// For each token, the position in the sample at which its document begins. Empty: not wanted.
-  /// GptDataset::get() does not write it; mark_documents() does.
+  /// For each token, the position in the sample at which its document begins. mark_documents() writes it;
+  /// GptDataset::get() does not. Empty if it is not wanted.
   std::span<int32_t> starts = {};
 };
 
 /// Samples of one dataset in Megatron's order. Copies share the mapped file and the index.
 class GptDataset {
  public:
-  /// `pad`: the id that fills an incomplete sample; wherever it is a label, the loss mask is 0. -1: no such
-  /// id; only the filling is left out of the loss. If `index_folder` is not empty (gpt_index_file.h), the
-  /// index is read from there, or built and kept there.
+  /// `pad`: the id that fills an incomplete sample. Wherever this id is a label, the loss mask is 0. If `pad`
+  /// is -1, no id of the vocabulary is padding, and only the filling is left out of the loss. If
+  /// `index_folder` is not empty, the index is kept there, and is read from there if it exists
+  /// (gpt_index_file.h).
   GptDataset(IndexedDataset data, GptSpec spec, int64_t pad = -1, const std::string& index_folder = {});
 
   int64_t size() const { return index_.size(); }
@@ -74,8 +75,8 @@ class GptDataset {
   const GptSpec& spec() const { return spec_; }
   const IndexedDataset& data() const { return data_; }
 
-  /// The ids of a sample, padded: L ids, or L + 1 with the extra token. `sequences`, if not null, receives
-  /// the number of sequences that they come from.
+  /// The ids of a sample, padded: L ids, or L + 1 with the extra token. If `sequences` is not null, it
+  /// receives the number of sequences that the ids come from.
   std::vector<int64_t> ids(int64_t sample, int64_t* sequences = nullptr) const;
 
   /// Writes what the model receives for a sample. Padding becomes id 0, as in Megatron.

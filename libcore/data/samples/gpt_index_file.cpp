@@ -22,7 +22,7 @@ struct alignas(kArrayAlign) Header {
   int64_t zero;
 };
 
-/// A hash of all that determines an index, except the dataset's bytes.
+/// A hash of everything that determines an index. The dataset enters with its file_key(), not with its bytes.
 std::string source_of(const IndexedDataset& data, const GptSpec& spec) {
   return sha256_hex(concat(data.file_key(), '|', spec.range.begin, '-', spec.range.end, '|',
                            spec.samples.value_or(-1), '|', spec.seq_length, '|', spec.seed, '|',

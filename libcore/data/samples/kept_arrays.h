@@ -19,7 +19,7 @@ namespace megalith {
 /// mapped file.
 constexpr size_t kArrayAlign = 64;
 
-/// Appends `values`, and zeros up to where the next array may begin.
+/// Appends `values`, and zeros up to the place where the next array begins.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -55,9 +55,9 @@ class KeptArrays {
   size_t at_;
 };
 
-/// Returns the index that `file` holds, as read by `read`. If `file` does not exist, builds the index with
-/// `build`, stores `contents(index)` in the file, and reads it back, so that the ranks of a machine share its
-/// memory.
+/// Returns the index that `file` holds. If `file` does not exist, builds the index with `build`, stores
+/// `contents(index)` in the file, and returns the index that `read` reads back from it, so that the ranks of
+/// a machine share the file's memory.
 template <class Read, class Build, class Contents>
 auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Contents& contents) {
   if (const auto kept = file.load()) return read(kept);

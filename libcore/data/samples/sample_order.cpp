@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// The number that a word of --samples gives; nothing: one epoch.
+/// The number that an argument of --samples gives. Nothing means one epoch.
 std::optional<int64_t> sample_count(const std::string& word) {
   if (word == "none" || word == "0") return std::nullopt;
   return parse_int(word);

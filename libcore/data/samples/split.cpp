@@ -10,8 +10,7 @@
 namespace megalith {
 namespace {
 
-/// The numbers in the text. They are the maximal runs of digits and points, as Megatron's regular expression
-/// finds them.
+/// The numbers in the text: its maximal runs of digits and points, as in Megatron's regular expression.
 std::vector<double> numbers_of(std::string_view split) {
   std::vector<double> numbers;
   for (size_t at = split.find_first_of(".0123456789"); at != std::string_view::npos;

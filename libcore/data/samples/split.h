@@ -17,9 +17,9 @@ struct SequenceRange {
 };
 
 /// Splits a dataset of `sequences` sequences into train, valid and test by Megatron's --split ("969, 30, 1").
-/// Its numbers are weights; missing numbers are 0. A part of weight 0 is absent; a part may be empty if there
-/// are few sequences. The computation uses the same doubles as Megatron's parse_and_normalize_split and
-/// convert_split_vector_to_split_matrix, rounded half to even. kUsage.
+/// The numbers in `split` are weights; missing numbers are 0. A part of weight 0 is absent; a part may be
+/// empty if there are few sequences. The bounds are computed in double and rounded half to even, as in
+/// Megatron's parse_and_normalize_split and convert_split_vector_to_split_matrix. kUsage.
 std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences);
 
 }  // namespace megalith

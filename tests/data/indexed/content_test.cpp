@@ -13,8 +13,8 @@ namespace {
 // XXH64 with seed 0 of "" and "abc", from the reference implementation (xxhsum 0.8).
 const ContentPart kEmpty{0, "ef46db3751d8e999"}, kAbc{3, "44bc2cf5ad770999"};
 
-/// Checks `text` in pieces of `piece` bytes. Returns the message if it is refused, or an empty text if it is
-/// accepted.
+/// Gives `text` to a ContentChecker in pieces of `piece` bytes. Returns the error message, or an empty text
+/// if `text` is accepted.
 std::string refusal(const std::string& text, const std::vector<ContentPart>& parts, size_t piece) {
   try {
     ContentChecker checker("f.bin", parts, text.size());
@@ -43,7 +43,7 @@ TEST(Content, RefusesAnotherNumberOfBytes) {
   for (const char* text : {"", "abcab", "abcabcabc", "abcabca"})
     EXPECT_NE(refusal(text, {kAbc, kAbc}, 4).find("bytes are more or fewer than were written"),
               std::string::npos);
-  // Sizes whose sum wraps around 2^64 to the right number are not accepted.
+  // These sizes add up to 6 only because their sum wraps around 2^64: they must be refused.
   const uint64_t huge = uint64_t{1} << 63;
   EXPECT_FALSE(cover({{huge, ""}, {huge, ""}, {6, ""}}, 6));
   EXPECT_TRUE(cover({}, 0));

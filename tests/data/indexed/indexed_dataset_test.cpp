@@ -64,7 +64,7 @@ std::vector<int64_t> tokens_of(const TokenSpan& span) {
   return ids;
 }
 
-/// Writes a file without syncing it, unlike write_file(): a thousand variants are written.
+/// Writes a file without the sync of write_file(), since a thousand variants are written.
 void overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
@@ -176,12 +176,13 @@ TEST(IndexedDataset, RefusesAnyFlippedBitThatChangesWhatItMeans) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     overwrite(dir / "c.idx", flipped);
     if (!refusal(dir / "c").empty()) continue;
-    // If the dataset still opens, a boundary has moved but all are still in order: nothing in the two files
-    // reveals that.
+    // If the dataset still opens, a boundary has moved but all boundaries are still in order. Nothing in the
+    // two files reveals this.
     ++moved_boundaries;
     EXPECT_GE(bit / 8, documents_at) << "bit " << bit;
   }
-  // {0,1,1,3,4}: the first 1 may become 0; the 3 may become 2 or 1. (The second 1 may become 3.)
+  // In the boundaries {0,1,1,3,4}, one bit can turn the first 1 into 0, the second 1 into 3, and the 3 into 2
+  // or 1.
   EXPECT_EQ(moved_boundaries, 4);
 }
 
@@ -258,7 +259,7 @@ TEST(NarrowIds, NamesTheFirstIdThatDoesNotFit) {
   EXPECT_EQ(out.size(), 4U);
 }
 
-// Writes more lengths and boundaries than are kept in memory. The expected arrays are computed here.
+// Writes more lengths and boundaries than are kept in memory. The expected arrays are computed in the test.
 TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
   const test::TempDir dir;
   IndexedDatasetWriter writer(dir / "many", IndexedDType::kU8);
@@ -374,8 +375,8 @@ TEST(Sidecar, ComesBackAsWritten) {
   EXPECT_EQ(s->options, options);
 }
 
-// tests/data/goldens/preprocessed.json is from megalith-preprocess of commit 489c7940, whose code wrote each
-// member separately.
+// tests/data/goldens/preprocessed.json was written by megalith-preprocess of commit 489c7940, whose code
+// wrote each member separately. Today's code must write the same bytes.
 TEST(Sidecar, KeepsTheBytesOfAnEarlierVersion) {
   const TempDir dir;
   const std::string golden = read_file(test::test_data("data/goldens/preprocessed.json"));

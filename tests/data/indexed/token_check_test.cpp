@@ -92,7 +92,8 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
   EXPECT_EQ(lines.lines[0].find("warning: " + (dir / "c") + ": was made with"), 0u) << lines.lines[0];
 }
 
-// A run without a tokenizer calls check() once for --train-data-path and once for --valid-data-path.
+// A run without a tokenizer calls check() once for --train-data-path and once for --valid-data-path. The
+// second call must expect the first call's tokenizer.
 TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -113,8 +114,7 @@ TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   }
 }
 
-// The model has learned the ids of its tokenizer, so the check applies whether or not the run has a
-// tokenizer.
+// The model was trained on the ids of its tokenizer, so it is checked whether or not the run has a tokenizer.
 TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
@@ -160,7 +160,8 @@ TEST(TokenCheck, RefusesNegativeIds) {
 
 TEST(TokenCheck, ScansEveryToken) {
   const TempDir dir;
-  constexpr int32_t kTokens = 9'000'001;  // three pieces for the scan; an odd number in the last one
+  // the scan takes three steps, the last of which has an odd number of tokens
+  constexpr int32_t kTokens = 9'000'001;
   std::vector<int32_t> ids(kTokens, 17);
   for (const int32_t at : {0, (1 << 22) - 1, 1 << 22, kTokens - 1}) {
     ids[static_cast<size_t>(at)] = 40000;
@@ -183,10 +184,11 @@ TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
   EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
-  sidecar.max_token_id = 200;  // as from other data with the same counts: the message names the sidecar
+  // as if from another dataset with the same counts: the message must name the sidecar
+  sidecar.max_token_id = 200;
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_NE(refusal(data, 100).find("c.json: mentions a token id"), std::string::npos);
-  sidecar.tokens = 8;  // the sidecar no longer matches this dataset, so that the dataset is scanned
+  sidecar.tokens = 8;  // the counts no longer match this dataset, so it must be scanned
   make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
 }
@@ -203,7 +205,7 @@ TEST(TokenCheck, KeepsTheResultOfAScanUntilTheFilesChange) {
   ASSERT_EQ(files().size(), 1u);
   const IndexedDataset data(dir / "c");
   const CachedFile kept(dir / "cache", "token-range", 1, sha256_hex(data.file_key()));
-  const TokenRange other{0, 7};  // not the real range: shows that the second check reads the cached one
+  const TokenRange other{0, 7};  // not the real range: the second check accepts it only if it reads the cache
   kept.store({reinterpret_cast<const char*>(&other), sizeof other});
   EXPECT_EQ(refusal(data, 8, dir / "cache"), "accepted");
   {

@@ -71,7 +71,8 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
             std::string::npos);
 }
 
-// Changes each byte in turn, except the beginning, which identifies the file as a sidecar.
+// Changes each byte of the sidecar in turn; each change must be found. The beginning, which identifies the
+// file as a sidecar, is left unchanged.
 TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
   const TempDir dir;
   write_dataset(dir / "c");
@@ -138,8 +139,9 @@ TEST(DatasetTool, CountsLengthsAndIds) {
   EXPECT_DOUBLE_EQ(lengths["mean"].as_double(), 7.0 / 3);
   const NullTokenizer tokenizer(10);
   const Json ids = ids_json(count_ids(data), 2, &tokenizer);
-  EXPECT_EQ(ids["different"].as_int(), 5);                    // 0 1 3 5 9
-  const Json::Array& rows = ids["most_frequent"].as_array();  // 1 and 5 occur twice, the smaller id first
+  EXPECT_EQ(ids["different"].as_int(), 5);  // the ids 0, 1, 3, 5 and 9
+  // 1 and 5 occur twice; the smaller id comes first
+  const Json::Array& rows = ids["most_frequent"].as_array();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["id"].as_int(), 1);
   EXPECT_EQ(rows[0]["count"].as_int(), 2);
@@ -216,12 +218,12 @@ TEST(LengthCounts, GivesExactQuantilesAndBins) {
   EXPECT_EQ(lengths.min(), 0);
   EXPECT_EQ(lengths.quantile(0), 0);
   EXPECT_EQ(lengths.quantile(0.5), 501);
-  EXPECT_EQ(lengths.quantile(0.998), int64_t{1} << 20);  // the length at index 1000
+  EXPECT_EQ(lengths.quantile(0.998), int64_t{1} << 20);  // the element with index 1000 of the sorted lengths
   EXPECT_EQ(lengths.quantile(0.9989), int64_t{1} << 31);
   EXPECT_EQ(lengths.quantile(1), int64_t{5} << 30);
   EXPECT_EQ(lengths.sum(), 999 * 500 + (int64_t{7} << 30) + (int64_t{1} << 20));
   const auto bins = lengths.bins();
-  ASSERT_EQ(bins.size(), 34u);  // one for 0 and one for each of 33 bit widths
+  ASSERT_EQ(bins.size(), 34u);  // one bin for length 0 and one for each of 33 bit widths
   EXPECT_EQ(bins[0], (LengthCounts::Bin{0, 0, 1}));
   EXPECT_EQ(bins[1], (LengthCounts::Bin{1, 1, 1}));
   EXPECT_EQ(bins[9], (LengthCounts::Bin{256, 511, 256}));

@@ -129,8 +129,8 @@ TEST(Merge, RefusesAnotherTokenTypeAndLeavesNothing) {
 TEST(Merge, OrdersByNumbersWhenAskedTo) {
   const TempDir dir;
   int32_t id = 0;
-  // Python: sorted(..., key=natsort.natsort_key) of natsort 8: numbers by value, the rest by code point; p01
-  // and p1, which it considers equal, are in the order of code points.
+  // Python: sorted(..., key=natsort.natsort_key) of natsort 8, which orders numbers by value and all else by
+  // code point. It considers p01 and p1 equal; here they are in the order of code points.
   for (const char* name :
        {"p", "p01", "p1", "p2", "p2a", "p2a9", "p2a10", "p10", "p99999999999999999999", "pz"})
     write_one(dir / "in/" + name, id++);
@@ -295,7 +295,7 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
 }
 
 /// Cuts an .idx at each byte and flips each of its bits. The merge must refuse it, name the file and leave no
-/// output, unless the structure does not reveal the damage.
+/// output, unless the damaged .idx is again a valid one.
 TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
   const TempDir dir;
   write_hashed(dir / "a", 5);
@@ -322,8 +322,8 @@ TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
       merged += outcome(flipped);
     }
-  // No single flip turns this index into another valid one: int16, the other two-byte type, is two flips
-  // away, and its one document ends where the sequences do.
+  // No single flip turns this index into another valid one: the code of int16, the only other two-byte type,
+  // differs from that of uint16 in several bits, and the last boundary must be the number of sequences.
   EXPECT_EQ(merged, 0);
   set_log_sink(nullptr);
 }
@@ -332,7 +332,8 @@ TEST(Merge, CopiesThroughTheNextWayWhereOneCannot) {
   const TempDir dir;
   write_hashed(dir / "in/a", 1);
   write_hashed(dir / "in/b", 2);
-  // Both errors mean that the call does not support these files.
+  // With both errors, a system call says that it does not support these files; the merge must then copy
+  // another way.
   for (const int error : {EXDEV, EINVAL})
     for (const std::vector<std::string>& failing :
          {std::vector<std::string>{"copy_file_range"}, {"copy_file_range", "sendfile"}}) {
@@ -387,7 +388,7 @@ class MergeFault : public testing::Test {
         merge_datasets({.inputs = {dir_ / "in"}, .output_prefix = dir_ / "out/all"});
       });
       if (!run.fired && fault.at > run.calls) break;
-      if (!run.fired) continue;  // the call is not a write, and only writes can be short
+      if (!run.fired) continue;  // the fault is a short write, and this call does not write
       ++fired;
       SCOPED_TRACE(concat("call ", fault.at, ", ", run.call, replaces ? ", over an old dataset" : ""));
       if (has_new_ = false; file_exists(dir_ / "out/all.idx")) {
@@ -401,7 +402,7 @@ class MergeFault : public testing::Test {
     EXPECT_GT(fired, fault.mode == Fault::kShort ? 2 : 10);
   }
   TempDir dir_;
-  bool has_new_ = false;  // whether the outcome is the new dataset
+  bool has_new_ = false;  // whether the last run has left the new dataset
 };
 
 TEST_F(MergeFault, AKillLeavesACompleteDatasetOrNone) {
@@ -413,8 +414,8 @@ TEST_F(MergeFault, AFullOrBrokenDiskExits74) {
   for (const bool replaces : {false, true})
     for (const int error : {ENOSPC, EIO})
       at_every_call({.mode = Fault::kFail, .error = error}, replaces, [&](const FaultRun& run) {
-        // The run may succeed if the failed call has a substitute (a named file for a nameless one) or closes
-        // an input.
+        // The run may succeed if the failed call only closes an input, or if something else is done in its
+        // place (a named file is created if a nameless one cannot be).
         EXPECT_TRUE(run.exit_code == exit_code(ErrorKind::kIo) || (run.exit_code == 0 && has_new_))
             << run.exit_code;
       });
@@ -437,7 +438,7 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   sidecar.max_token_id = 7;
   make_sidecar(dir / "in/a", sidecar)->commit();
   merge_datasets(config);
-  EXPECT_FALSE(read_sidecar(dir / "all").has_value());  // one source has none
+  EXPECT_FALSE(read_sidecar(dir / "all").has_value());  // one source has no sidecar
   sidecar.max_token_id = 9;
   make_sidecar(dir / "in/b", sidecar)->commit();
   merge_datasets(config);
@@ -447,7 +448,9 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   EXPECT_EQ(joined->tokens, 2);
   EXPECT_EQ(joined->tokenizer_hash, "h");
   sidecar.tokenizer =
-      "U";  // two names of one tokenizer: U, say, for vocab.json and merges.txt, T for its tokenizer.json
+      // One tokenizer may have two names: for example, T for its tokenizer.json and U for its vocab.json and
+      // merges.txt.
+      "U";
   make_sidecar(dir / "in/b", sidecar)->commit();
   merge_datasets(config);
   EXPECT_EQ(read_sidecar(dir / "all")->tokenizer_hash, "h");

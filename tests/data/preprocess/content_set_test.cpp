@@ -38,7 +38,7 @@ TEST(ContentSet, AgreesWithAnOrderedSet) {
   std::set<std::pair<uint64_t, uint64_t>> expected;
   std::vector<ContentHash> made = {{0, 0}};
   for (int i = 0; i < 300'000; ++i) {
-    // A third of the hashes are repetitions; some differ from others in one half only.
+    // A third of the hashes are repetitions. Some of the others differ from an earlier hash in one half only.
     ContentHash hash = random() % 3 == 0 ? made[random() % made.size()] : ContentHash{random(), random()};
     if (random() % 7 == 0) hash.low = random() % 100;
     made.push_back(hash);

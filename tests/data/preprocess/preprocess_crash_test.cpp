@@ -1,5 +1,5 @@
-// Preprocesses with kill -9, a full disk or a short write at every system call in turn. Files that appear
-// must be complete, and an interrupted run must resume to the same bytes.
+// Preprocesses with kill -9, a full disk or a short write at every system call in turn. Every file that
+// appears must be complete, and an interrupted run must resume and give the same bytes.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -64,12 +64,12 @@ class PreprocessCrash : public testing::Test {
   ~PreprocessCrash() override { set_log_sink(previous_); }
 
   void preprocess_now() const { preprocess(config_, ByteTokenizer()); }
-  /// Preprocesses without a fault, in a child process, where fsync does nothing and so costs no time.
+  /// Preprocesses without a fault, in a child process in which fsync does nothing, which saves time.
   void preprocess_whole() const {
     EXPECT_EQ(test::run_with_fault({}, [&] { preprocess_now(); }).exit_code, 0);
   }
-  /// The output files by name, without hidden ones: kill -9 may leave a file with the hidden name that it has
-  /// for a moment before it gets its own.
+  /// The output files by name, without hidden ones: a file has a hidden name for a moment before it gets its
+  /// own, and kill -9 may leave it there.
   std::map<std::string, std::string> outputs() const {
     std::map<std::string, std::string> contents;
     if (!fs::exists(dir_.path() / "out")) return contents;
@@ -100,7 +100,7 @@ class PreprocessCrash : public testing::Test {
     }
     EXPECT_GT(fault.at, 30);
   }
-  /// Checks that where there is an .idx, the .bin is complete.
+  /// Checks that each .idx that exists has its right bytes, and that its .bin is complete.
   static void expect_only_whole(const std::map<std::string, std::string>& found,
                                 const std::map<std::string, std::string>& whole) {
     for (const std::string key : {"set_text_document", "set_t_document"}) {
@@ -121,7 +121,7 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensWhereverItIsKilled) {
   at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) { expect_only_whole(outputs(), whole); });
 }
 
-/// There are enough tokens that they are written around the page cache, by a separate thread.
+/// Writes so many tokens that a separate thread writes them around the page cache.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   std::string lines;
   for (int i = 0; i < 20; ++i)
@@ -141,7 +141,8 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
   });
 }
 
-/// This must hold even if a dataset of the same name existed before.
+/// Also after a power failure, there must be no .idx without its tokens, even if a dataset of the same name
+/// existed before.
 TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensAfterThePowerFailed) {
   const auto whole = expected();
   const auto is_of = [](const std::map<std::string, std::string>& all, const std::string& name,
@@ -247,7 +248,8 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
   EXPECT_FALSE(file_exists(dir_ / "out/set.resume.json"));
 }
 
-/// The saved state may be days old: any of its files may have been truncated or changed in the meantime.
+/// The saved state may be days old, and its files may have been truncated or changed in the meantime: such a
+/// file must be refused.
 TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
@@ -256,7 +258,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
        fault.at += 10)
     test::run_with_fault(fault, [&] { preprocess_now(); });
   const auto left = outputs();
-  EXPECT_EQ(left.size(), 9U);  // the journal, three files per key, the hashes and the rejects
+  EXPECT_EQ(left.size(), 9U);  // the journal, three files for each of two keys, the hashes and the rejects
   std::mt19937 random(17);
   std::map<std::string, int> refused;
   const auto resume = [&](const std::string& name, const std::string& bytes) {
@@ -272,7 +274,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
     EXPECT_EQ(code, 65) << name;
     ++refused[name];
     auto now = outputs();
-    now.erase(name);  // the changed file may have been truncated to the size in the journal
+    now.erase(name);  // the resumed run may have truncated the changed file to the size in the journal
     for (const auto& [file, contents] : now) EXPECT_TRUE(left.at(file).starts_with(contents)) << file;
   };
   for (const auto& [name, bytes] : left) {
@@ -307,7 +309,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
   config_.append_eod = false;
   EXPECT_NE(refusal().find("another \"append_eod\": true, now false"), std::string::npos) << refusal();
   config_.append_eod = true;
-  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // changes its modification time
+  write_file(dir_ / "array.json", read_file(dir_ / "array.json"));  // gives the file a new modification time
   EXPECT_NE(refusal().find("another \"inputs\""), std::string::npos) << refusal();
   EXPECT_EQ(outputs(), before);
 }

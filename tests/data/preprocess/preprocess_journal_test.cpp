@@ -11,9 +11,10 @@ namespace {
 
 using test::test_data;
 
-// tests/data/goldens/stopped.resume.json was left by megalith-preprocess of commit 489c7940, which had other
-// code for this file, after SIGTERM: --json-keys text title --append-eod --on-error skip --rejects rej
-// --dedup exact --resume --workers 1 --min-chars 1, a NullTokenizer of 100 ids.
+// tests/data/goldens/stopped.resume.json was written by megalith-preprocess of commit 489c7940, which had
+// other code for this file, when it received SIGTERM. Its options: --json-keys text title --append-eod
+// --on-error skip --rejects rej --dedup exact --resume --workers 1 --min-chars 1, with a NullTokenizer of 100
+// ids.
 TEST(PreprocessJournal, KeepsTheBytesOfAnEarlierVersion) {
   const test::TempDir dir;
   const std::string golden = test_data("data/goldens/stopped.resume.json");

@@ -147,7 +147,7 @@ TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
   EXPECT_EQ(summary.lines, 5);
 }
 
-/// Claims a smaller vocabulary than it uses.
+/// Gives the id 70000, which is outside the vocabulary that it claims to have.
 class LyingTokenizer : public ByteTokenizer {
  public:
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
@@ -195,7 +195,8 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndBatches) {
   }
 }
 
-// The ids of a line above 8 MiB are made in parts and kept on the disk until they are written.
+// The ids of a line above 8 MiB are computed in parts and kept on the disk until they are written. The
+// datasets must be the same as for shorter lines.
 TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
   const std::string a(9'000'000, 'a'), b(3'000'000, 'b');
   const std::string small = "{\"text\":\"s\"}\n";
@@ -242,7 +243,8 @@ TEST_F(PreprocessTest, RejectsAVeryLongElementAsOneLine) {
   EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 1);
 }
 
-// A refused text is not written, so that an equal text is no duplicate.
+// The text of a refused document is not remembered, so a later document with an equal text is not a
+// duplicate.
 TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
   const std::string a(9'000'000, 'a');
   const std::string bad = "{\"text\":[\"" + a + "\",\"!\"]}\n", good = "{\"text\":\"" + a + "\"}\n";
@@ -295,7 +297,8 @@ TEST_F(PreprocessSentences, BecomeTheSequencesOfADocument) {
 TEST_F(PreprocessSentences, AreThoseOfVeryLongDocumentsToo) {
   const std::string word(9'000'000, 'a'), sentence = "There they go.";
   std::string text;
-  while (text.size() < word.size()) text += sentence + "\\n ";  // 16 characters: no part splits a sentence
+  // a unit of 16 characters, so that no sentence lies across two parts
+  while (text.size() < word.size()) text += sentence + "\\n ";
   const Document sentences(text.size() / 17, sentence), parts(9, std::string(1'000'000, 'a'));
   input("a", "{\"text\":\"One. Two\"}\n{\"text\":\"" + text + "\"}\n{\"text\":\"" + word +
                  "\"}\n{\"text\":[\"" + word + "\",\"One. Two.\"]}\n{\"text\":\"s\"}\n");
@@ -421,7 +424,8 @@ TEST_F(PreprocessTest, StopsWhereTheTokenizerRefusesAText) {
   EXPECT_EQ(files(), std::vector<std::string>{"a"});
 }
 
-// The first key of the second line has been tokenized when the text of the other key is refused.
+// In the second line, the tokenizer refuses the second key's text when the first key's text has already been
+// tokenized.
 TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
   const std::string path = input("a",
                                  "{\"text\":\"1\",\"t\":\"a\"}\n{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n{"
@@ -439,7 +443,7 @@ TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
 
 TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   const std::string path = input("a", "{\"text\":\"1\"}\n{\"text\":\"12345\"}\n{\"text\":\"123456\"}\n");
-  config_.max_document_bytes = 16;  // the length of the second line
+  config_.max_document_bytes = 16;  // the length of the second line, which is allowed
   EXPECT_TRUE(error().starts_with(
       path + ":3:17: too long: the line has more bytes than --max-document-bytes allows, 16"))
       << error();
@@ -449,7 +453,8 @@ TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
   EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kTooLong)].count, 1);
 }
 
-// A line or an element of 1 TiB of which nothing is kept: reading it to its end would take minutes to hours.
+// The second line, or the second element, has 1 TiB of which nothing is kept. Reading it to its end would
+// take minutes to hours, so the run must stop before.
 TEST_F(PreprocessTest, EndsAtTheBoundOfALineWithoutEnd) {
   for (const char* begin : {"{\"text\":\"1\"}\n{\"text\":\"", "[{\"text\":\"1\"},\n{\"text\":\""}) {
     const std::string path = input("a", begin);
@@ -474,7 +479,7 @@ TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {
   EXPECT_TRUE(logged("Left out with fewer than 3 characters: 2 documents"));
 }
 
-// There are duplicates within one batch, in different batches, at the ends of batches, and among long
+// The duplicates are within one batch, in different batches, at the ends of batches, and among long
 // documents, whose ids are on the disk.
 TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
   const std::string a(9'000'000, 'a');
@@ -554,7 +559,7 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_FALSE(logged("Processed 5 documents ("));
 }
 
-// Part of a failed batch may have been written: the saved state must not include it.
+// A failed batch may have been written in part, so the saved state must not include the batch.
 TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
@@ -575,8 +580,9 @@ TEST_F(PreprocessTest, ResumesBeforeTheBatchThatFailed) {
         EXPECT_THROW(output.take(batch), Error);
       else
         output.take(batch);
-      output.save();                                            // as after a stop
-      EXPECT_EQ(batch.keys[0].tokens.size(), fails ? 1U : 0U);  // cleared when written, to be reused
+      output.save();  // as a stopped run does
+      // take() clears the tokens that it has written
+      EXPECT_EQ(batch.keys[0].tokens.size(), fails ? 1U : 0U);
     }
   }
   const DocumentOutput next(config_, tools, files);

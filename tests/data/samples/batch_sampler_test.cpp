@@ -9,7 +9,8 @@
 namespace megalith {
 namespace {
 
-// By hand: rounds of 2 * 3 samples from sample 5 on, of which rank 1 gets the third and fourth.
+// Expected values computed by hand: rounds of 2 * 3 samples from sample 5 on, of which rank 1 gets the third
+// and fourth.
 TEST(BatchSampler, DealsBlocksToRanksFromTheFirstUnconsumed) {
   BatchSampler sampler({.size = 20, .consumed = 5, .micro_batch = 2, .rank = 1, .ranks = 3});
   EXPECT_EQ(sampler.remaining(), 2);

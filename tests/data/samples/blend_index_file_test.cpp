@@ -34,8 +34,8 @@ class KeptBlend : public testing::Test {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
   std::string file() const { return fs::directory_iterator(folder_)->path(); }
-  // The index for weights 0.75 and 0.25, by hand: each sample is from the dataset furthest behind, the first
-  // of equal ones (helpers.cpp).
+  // The index for weights 0.75 and 0.25, computed by hand: each sample comes from the dataset that is
+  // furthest behind, or from the first of several (helpers.cpp).
   const Order by_hand_ = {{0, 0}, {1, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 1}, {0, 4}, {0, 5}};
   const TempDir dir_;
   const std::string folder_ = dir_ / "cache";
@@ -61,11 +61,11 @@ TEST_F(KeptBlend, IsMappedFromTheFile) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(again.sample.data()) % 64, 0u);
   const std::string map = read_file("/proc/self/maps");
   EXPECT_NE(map.find(fs::path(file()).filename().string()), std::string::npos);
-  fs::remove(file());  // the mapping stays valid without the file's name
+  fs::remove(file());  // the mapping must outlive the file's name
   EXPECT_EQ(order(again), by_hand_);
 }
 
-// Even the last bit of a weight may change the order.
+// A weight that differs in its last bit must have a file of its own, since that bit may change the order.
 TEST_F(KeptBlend, IsAnotherForOtherWeightsOrSizes) {
   const std::vector<double> weights = {0.75, 0.25}, near = {std::nextafter(0.75, 1), 0.25};
   kept_blend_by_weights(weights, 8, folder_);
@@ -91,7 +91,7 @@ TEST_F(KeptBlend, IsMadeAgainWhereItIsDamagedAndBuiltWhereItCannotBeKept) {
   EXPECT_EQ(order(kept_blend_exhaustively(sizes, dir_ / "a file")), by_hand_);
 }
 
-// A run keeps the blend's index in addition to the datasets' own indexes.
+// A run keeps three files: the index of the blend and those of its two datasets.
 TEST_F(KeptBlend, IsKeptByARun) {
   for (const char* name : {"a", "b"}) {
     IndexedDatasetWriter writer(dir_ / name, IndexedDType::kU16);

@@ -10,8 +10,8 @@ namespace {
 using Ints = std::vector<int32_t>;
 constexpr int32_t kEnd = 9;
 
-// By hand from the code of Megatron-LM 0.12: for [5 9 6 7 9 9 8] and end token 9, the reset position_ids are
-// [0 1 0 1 2 0 0].
+// Derived by hand from the code of Megatron-LM 0.12: for [5 9 6 7 9 9 8] and end token 9, the reset
+// position_ids are [0 1 0 1 2 0 0].
 TEST(Documents, BeginBehindTheEndOfTheOneBefore) {
   Ints tokens{5, 9, 6, 7, 9, 9, 8}, labels{9, 6, 7, 9, 9, 8, 4}, starts(7, -1);
   std::vector<float> mask(7, 1);

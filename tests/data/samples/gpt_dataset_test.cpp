@@ -21,7 +21,7 @@ namespace {
 
 using test::TempDir;
 
-/// Writes a dataset with one document per length, whose ids count up from 0.
+/// Writes a dataset with one document for each of `lengths`. The ids count up from 0 through all documents.
 IndexedDataset counting(const std::string& prefix, const std::vector<int32_t>& lengths) {
   IndexedDatasetWriter writer(prefix, IndexedDType::kU16);
   int32_t id = 0;
@@ -64,8 +64,8 @@ TEST(Split, RefusesWhatIsNoSplit) {
   EXPECT_THROW(split_sequences("1.2.3", 10), Error);
 }
 
-// By hand: one document of 11 ids, cut every 4 ids with an overlap of one id, gives the samples 0-4 and 4-8;
-// 8-10 is too short.
+// Computed by hand: a document of the ids 0 to 10, cut every 4 ids with an overlap of one id, gives the
+// samples 0-4 and 4-8; the rest, 8-10, is too short.
 TEST(GptDataset, CutsOneDocumentWithOneIdOfOverlap) {
   const TempDir dir;
   const GptDataset d(counting(dir / "c", {11}), {.range = {0, 1}, .samples = {}, .seq_length = 4});
@@ -119,7 +119,7 @@ TEST(GptDataset, RefusesFloatingPointData) {
   const TempDir dir;
   const IndexedDataset data = counting(dir / "c", {4});
   std::fstream idx(dir / "c.idx", std::ios::in | std::ios::out | std::ios::binary);
-  idx.seekp(17).put(7).seekp(34).put(2);  // two float32 instead of four uint16
+  idx.seekp(17).put(7).seekp(34).put(2);  // changes the header from four uint16 to two float32
   idx.close();
   EXPECT_NE(message_of([&] {
               GptDataset(IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 2});
@@ -140,8 +140,9 @@ TEST(GptDataset, RefusesLengthsAndCountsOutOfRange) {
             std::string::npos);
 }
 
-// 2^25 + 3 tokens minus one are 2^25 + 2, which binary32 rounds to 2^25: the partial sample of two tokens is
-// not counted. With one more token, 2^25 + 3 rounds to 2^25 + 4, and the partial sample is counted.
+// Without the last label, 2^25 + 3 tokens leave 2^25 + 2, which binary32 rounds to 2^25: the partial sample
+// of two tokens is not counted. One more token gives 2^25 + 3, which rounds to 2^25 + 4, and the partial
+// sample is counted.
 TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
   const TempDir dir;
   constexpr int64_t kFullSamples = (int64_t{1} << 25) / 32;

@@ -66,7 +66,7 @@ TEST_F(KeptIndex, IsTakenFromTheFile) {
   const auto written = fs::last_write_time(path);
   expect_same(kept_gpt_index(data_, spec(20), folder_), first);
   EXPECT_EQ(fs::last_write_time(path), written);
-  fs::remove(path);  // the mapping stays valid without the file's name
+  fs::remove(path);  // the mapping must outlive the file's name
   expect_same(again, first);
 }
 

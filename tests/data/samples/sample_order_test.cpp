@@ -18,8 +18,8 @@
 namespace megalith {
 namespace {
 
-/// A case in samples.txt, which tools/golden/make_dataset_goldens.py made: the samples that megatron-core
-/// drew.
+/// A case of samples.txt, in which tools/golden/make_dataset_goldens.py recorded the samples that
+/// megatron-core drew.
 struct Case {
   std::string arguments;
   std::vector<std::string> order, items;
@@ -108,7 +108,7 @@ TEST(SampleOrder, GivesTheModelMegatronsTokensLabelsAndMask) {
       padded += std::count(mask.begin(), mask.end(), 0.0f) > 0;
     }
   }
-  EXPECT_GT(padded, 3);  // otherwise the goldens would not test padding
+  EXPECT_GT(padded, 3);  // enough samples with padding, or the goldens would not test it
 }
 
 TEST(SampleOrder, RefusesWrongSampleCounts) {
