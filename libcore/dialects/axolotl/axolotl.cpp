@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-/// A key with its groups, and the name of our option.
+/// A key, with its groups, that is our option under another name.
 struct Renamed {
   const char *path, *option;
 };
@@ -27,10 +27,10 @@ constexpr Renamed kRenamed[] = {
     {"rl_beta", "dpo-beta"},
 };
 
-/// A value of a key, and the option with its words that it becomes here.
+/// A value that a key may have, and our option with the value that replaces it.
 struct Value {
   const char *path, *word;
-  const char *option = "", *words = "";  // an empty option: the value has no effect
+  const char *option = "", *words = "";  // empty: the value has no effect
 };
 constexpr Value kValues[] = {
     {"adapter", "lora", "lora", "true"},
@@ -59,7 +59,7 @@ constexpr Value kValues[] = {
     {"datasets.split", "train"},
     {"chat_template", "tokenizer_default"},
 };
-/// What to tell the user when a key of kValues has another value.
+/// What the user can do if a key of kValues has another value.
 constexpr Renamed kRemedies[] = {
     {"adapter", "give lora, with load_in_8bit: true for a base in 8 bits"},
     {"bf16", "give true, false or auto"},
@@ -73,10 +73,10 @@ constexpr Renamed kRemedies[] = {
     {"load_in_8bit", "give true or false"},
     {"datasets.type", "give alpaca, chat_template or sharegpt"},
     {"datasets.split", "give train"},
-    {"chat_template", nullptr},  // any text: a file, as for our own option
+    {"chat_template", nullptr},  // null: may be any other text, which names a file as for our own option
 };
 
-/// Keys without effect here; "wandb_*": every key that begins with wandb_.
+/// Keys without effect here. "wandb_*" stands for every key that begins with "wandb_".
 constexpr std::string_view kIgnored[] = {
     "model_type",
     "tokenizer_type",
@@ -136,7 +136,7 @@ void put(FileTranslation& file, const FileOption& from, const char* option, std:
   file.options.push_back({.key = option, .words = std::move(words), .where = from.where});
 }
 
-/// Handles a key whose values are listed.
+/// Handles a key for which kValues lists the possible values.
 void take_value(FileTranslation& file, const FileOption& option, const std::string& path) {
   const std::string word = join(option.words, " ");
   for (const Value& value : kValues)
@@ -170,7 +170,7 @@ void translate_axolotl(FileTranslation& file) {
   std::swap(read, file.options);
   if (std::count_if(read.begin(), read.end(), is("datasets.path")) > 1)
     file.problems.add_at(read.front().where, "datasets has several entries; put their records into one file");
-  // "All linear layers" includes any that are named in addition.
+  // If all linear layers are adapted, the names of single layers add nothing.
   const bool all = std::any_of(read.begin(), read.end(), [&](const FileOption& option) {
     return is("lora_target_linear")(option) && option.words == std::vector<std::string>{"true"};
   });

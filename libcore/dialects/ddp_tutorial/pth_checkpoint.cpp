@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOwnKey = "megalith";
-/// Our names of Adam's tensors, and torch's.
+/// The names of Adam's tensors: ours and torch's.
 constexpr std::pair<const char*, const char*> kMoments[] = {
     {"m.", "exp_avg"}, {"v.", "exp_avg_sq"}, {"master.", "master"}};
 
@@ -37,13 +37,13 @@ std::string pth_path(const std::string& root, const char* kind, int64_t number) 
   return root + "/" + name;
 }
 
-/// A torch.save file under construction: a pickle, and tensors that are copied from another file.
+/// A torch.save file that is being written: a pickle, and tensors that are copied from another file.
 class PthFile {
  public:
   PthFile(std::string path, const TensorFile& source) : path_(std::move(path)), source_(source) {}
 
   PickleWriter& pickle() { return pickle_; }
-  /// Pickles a tensor of the source.
+  /// Writes a tensor of the source into the pickle.
   void tensor(const StoredTensor& stored) {
     if (!stored.dtype)
       fail(ErrorKind::kInternal, source_.path(), ": tensor ", quote(stored.name), " of type ",
@@ -75,7 +75,7 @@ class PthFile {
   }
 
  private:
-  /// The number of zero bytes written at a time to fill the file, before the parts are written over them.
+  /// The file is first filled with zeros, this many bytes at a time; then the parts are written over them.
   static constexpr uint64_t kZeros = uint64_t{1} << 20;
 
   std::string path_;
@@ -100,7 +100,7 @@ void write_model(const std::string& path, const CheckpointReader& source) {
   file.write();
 }
 
-/// Pickles one of AdamW's parameter groups, with its parameters by number.
+/// Writes one of AdamW's parameter groups, with the numbers of its parameters, into the pickle.
 void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
                   std::pair<int64_t, int64_t> ids) {
   pickle.begin_dict();
@@ -131,7 +131,7 @@ void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
   pickle.end_dict();
 }
 
-/// The parameters in the order of their numbers: matrices first, since they decay and vectors do not, so that
+/// The parameters in the order of their numbers. Matrices, which decay, come before vectors, which do not, so
 /// each group has one range of numbers.
 std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matrices) {
   std::vector<std::string> names;
@@ -143,7 +143,7 @@ std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matri
   return names;
 }
 
-/// Everything in our checkpoint except the tensors, and the parameters' names by number.
+/// What our checkpoint holds besides tensors, and the parameters' names in the order of their numbers.
 Json about(const CheckpointReader& source, const std::vector<std::string>& names) {
   Json list = Json::array();
   for (const std::string& name : names) list.push_back(name);
@@ -164,7 +164,8 @@ void write_optimizer(const std::string& path, const CheckpointReader& source, Tr
   pickle.begin_dict();
   for (int64_t id = 0; id < count; ++id) {
     const std::string& name = names[static_cast<size_t>(id)];
-    if (!source.find(concat(kOptimizerPrefix, kMoments[0].first, name))) continue;  // saved without its state
+    // The optimizer's state was not saved.
+    if (!source.find(concat(kOptimizerPrefix, kMoments[0].first, name))) continue;
     pickle.integer(id);
     pickle.begin_dict();
     pickle.text("step");
@@ -190,7 +191,7 @@ void write_optimizer(const std::string& path, const CheckpointReader& source, Tr
   file.write();
 }
 
-/// The numbers of the pairs of files in the folder `root`.
+/// The numbers NNNNNN of the pairs of files in the folder `root`.
 std::vector<int64_t> numbers_of(const std::string& root) {
   std::vector<int64_t> numbers;
   std::error_code error;
@@ -217,7 +218,7 @@ NamedTensors tensors_of(const TorchFile& file) {
   return out;
 }
 
-/// Refuses an optimizer state of another step, which would not fit the weights.
+/// Throws if the optimizer's state is from another step, since it then does not fit the weights.
 void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
   if (state.iteration - 1 == number) return;
   fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
@@ -225,8 +226,8 @@ void require_step(const TorchFile& file, const TrainState& state, int64_t number
        "; put the right file back, or give --checkpoint ", state.iteration - 1);
 }
 
-/// Takes the contents of optimizer_NNNNNN.pth if Megalith wrote it: adds its tensors to `tensors` under our
-/// names.
+/// Reads optimizer_NNNNNN.pth if Megalith wrote it: sets the progress of `start`, and adds the file's tensors
+/// to `tensors` under our names.
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
   if (!own || own->kind != PickleValue::Kind::kText)
@@ -258,8 +259,9 @@ std::optional<int64_t> newest_pth(const std::string& root) {
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
-/// The pair with this number, for a run that resumes bit for bit. A model file alone gives only weights, as
-/// does one that torch wrote with our names. kNoInput, listing the existing numbers; kData.
+/// Reads the pair with this number; a run resumes from it bit for bit. If there is only a model file, or
+/// torch wrote it with our names, the result holds only weights. kNoInput, with a list of the existing
+/// numbers; kData.
 StartPoint pth_start(const std::string& root, int64_t number) {
   const std::string model = pth_path(root, "model", number), optimizer = pth_path(root, "optimizer", number);
   if (!file_exists(model)) {
@@ -280,8 +282,9 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   return start;
 }
 
-/// The problem with a run that starts from weights alone that are in --save: it would begin at step 0, and
-/// its pairs would overwrite the existing ones. Empty if there is no problem.
+/// Refuses a run that would start from a model file in --save without its optimizer file: the run would begin
+/// at step 0, and its pairs would overwrite the existing ones. Returns the message; empty if the run may
+/// start.
 std::string overwriting(const StartPoint& start, const std::string& save) {
   const fs::path model = start.path;
   std::error_code error;
@@ -305,7 +308,7 @@ class FoundPair final : public FoundCheckpoint {
   }
   std::optional<SavedArgs> args() const override {
     Json args = pth_start(root_, number_).args;
-    if (!args.is_object()) return std::nullopt;  // there is only a model file
+    if (!args.is_object()) return std::nullopt;  // there is only a model file, which stores no options
     return SavedArgs{.args = std::move(args), .folder = root_, .tokenizer = root_};
   }
 
@@ -321,7 +324,7 @@ class PthStore final : public CheckpointStore {
     return number ? std::make_unique<FoundPair>(place.path, *number) : nullptr;
   }
 
-  // The optimizer is written first: a model without it would count as weights alone.
+  // Writes the optimizer's file first, because a model file without it would count as weights only.
   SavePlan save(const SaveRequest& save) const override {
     const int64_t number = save.state.iteration - 1;
     const std::string model = pth_path(save.root, "model", number);
@@ -349,7 +352,7 @@ class PthStore final : public CheckpointStore {
     if (!config.number && !config.load.empty()) return std::nullopt;
     return concat("--checkpoint ", iteration - 1);
   }
-  // The pairs of a folder belong to one run; a single file of a pair is not a checkpoint.
+  // Refuses a single file of a pair, because it is not a checkpoint. The pairs of a folder belong to one run.
   void refuse_part(const std::string& path) const override {
     const std::string folder = parent_or_here(path).string();
     if (path.ends_with(".pth") && newest_pth(folder))

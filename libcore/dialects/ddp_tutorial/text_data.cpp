@@ -1,4 +1,5 @@
-// The data of a run on text folders (--train-data-path), as the PyTorch DDP tutorial reads them.
+// The data of a run that trains on text folders (--train-data-path), read as the PyTorch DDP tutorial reads
+// them.
 #include <limits>
 #include <optional>
 
@@ -26,7 +27,7 @@ TextWindows open_windows(const std::string& path, const PretrainConfig& config, 
 
 class TextData final : public RunTexts {
  public:
-  /// kUsage when an epoch has no full batch; otherwise throws like read_texts().
+  /// Throws kUsage when an epoch has no full batch, and whatever read_texts() throws.
   TextData(PretrainConfig& config, const Tokenizer& tokenizer)
       : train_(open_windows(config.data.train_path.front(), config, tokenizer, true)) {
     if (!config.data.valid_path.empty()) {

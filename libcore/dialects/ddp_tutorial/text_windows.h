@@ -10,21 +10,21 @@
 
 namespace megalith {
 
-/// The ids of a text file, or of all files (except hidden ones) in a folder and below it, sorted by path,
-/// with the tokenizer's end of text between two files. kNoInput if there is no file; kData, with file and
-/// byte, for text that is not UTF-8.
+/// The token ids of a text file or of a folder. In a folder, reads all files in it and below it, sorted by
+/// path, except hidden ones, and puts the tokenizer's end of text between two files. kNoInput if there is no
+/// file; kData, with file and byte, for text that is not UTF-8.
 std::vector<int32_t> read_texts(const std::string& path, const Tokenizer&);
 
 /// How a row of ids is cut into samples.
 struct WindowSpec {
   int64_t seq_length = 0;
   int64_t stride = 0;     // ids between the starts of two windows
-  int64_t batch = 1;      // samples per step; an incomplete last batch of an epoch is dropped
-  uint32_t seed = 1234;   // for the order in each epoch
-  bool shuffled = false;  // otherwise in the text's order
+  int64_t batch = 1;      // samples per step; an epoch drops its incomplete last batch
+  uint32_t seed = 1234;   // seed for the order in each epoch
+  bool shuffled = false;  // false: the windows are in the text's order
 };
 
-/// The windows of a text, repeated endlessly: they begin at range(0, ids - seq_length, stride), as in
+/// The windows of a text, repeated endlessly. They begin at range(0, ids - seq_length, stride), as in
 /// tutorials that train on text folders. Each has seq_length ids and as many labels, which are the ids
 /// shifted by one. Reading is thread-safe.
 class TextWindows {
@@ -32,10 +32,10 @@ class TextWindows {
   TextWindows(std::vector<int32_t> ids, const WindowSpec&);
 
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
-  std::string hash() const;                     // of the ids
-  int64_t windows() const { return windows_; }  // of the text
-  int64_t epoch() const { return epoch_; }      // windows in an epoch: full batches only
-  /// Sample `index` of endlessly many epochs; kInternal if an epoch has no samples.
+  std::string hash() const;                     // hash of the ids
+  int64_t windows() const { return windows_; }  // number of windows in the text
+  int64_t epoch() const { return epoch_; }      // number of windows in an epoch, which has only full batches
+  /// Writes sample `index` of endlessly many epochs. kInternal if an epoch has no samples.
   void get(int64_t index, const SampleView& out) const;
 
  private:
@@ -46,7 +46,7 @@ class TextWindows {
   WindowSpec spec_;
   int64_t windows_, epoch_;
   struct Kept;                  // the orders of the last two epochs that were read
-  std::shared_ptr<Kept> kept_;  // shared: copies read the same text
+  std::shared_ptr<Kept> kept_;  // shared by copies, which read the same text
 };
 
 }  // namespace megalith

@@ -75,7 +75,7 @@ class PaddleLines final : public RunObserver {
   }
 
   int64_t log_interval_, global_batch_, epoch_steps_;
-  double loss_ = 0, seconds_ = 0;  // over the steps since the last line
+  double loss_ = 0, seconds_ = 0;  // sums over the steps since the last line
   int64_t steps_ = 0;
 };
 

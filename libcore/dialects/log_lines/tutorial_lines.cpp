@@ -55,8 +55,9 @@ class TutorialLines final : public RunObserver {
   // If the length of an epoch is unknown, all steps belong to the first one.
   int64_t epoch_of(int64_t step) const { return epoch_steps_ > 0 ? step / epoch_steps_ : 0; }
 
-  // The ranks of the last stage know the loss. All tensor ranks know the same loss, so only one of them
-  // counts. Each context rank knows the loss of its part of the sequence.
+  // The loss of the samples that this rank reads. Only ranks of the last stage know a loss. Of the tensor
+  // ranks, which all know the same loss, one counts; each context rank knows the loss of its part of the
+  // sequence.
   double loss_of_my_samples(double own_loss) const {
     struct Part {
       int data;
@@ -73,7 +74,7 @@ class TutorialLines final : public RunObserver {
   int64_t epoch_steps_;
 };
 
-// The tutorial evaluates and saves after step 0, and logs the learning rate that the step used.
+// As in the tutorial, evaluates and saves after step 0, and logs the learning rate that the step used.
 [[maybe_unused]] const bool kAdded =
     add_log_style(LogStyle::kDdpTutorial,
                   [](const ObservedRun& run) -> std::unique_ptr<RunObserver> {

@@ -8,7 +8,8 @@
 namespace megalith {
 namespace {
 
-constexpr unsigned kTraining = kPretrain | kAutoplan;  // a plan is made for what would be trained
+// The planner accepts the training options of the run that it plans.
+constexpr unsigned kTraining = kPretrain | kAutoplan;
 constexpr auto kNone = OptionFate::kNone;
 constexpr auto kOne = OptionFate::kOne;
 constexpr auto kMaybeOne = OptionFate::kMaybeOne;
@@ -17,7 +18,7 @@ constexpr std::string_view kMegatron = "Megatron-LM";
 constexpr std::string_view kPaddle = "PaddleNLP";
 constexpr std::string_view kFactory = "LLaMA-Factory";
 
-/// A line of the table: names, separated by blanks, that share a fate.
+/// A line of the table: several names, separated by blanks, and their common fate.
 struct Row {
   std::string_view names;
   ForeignOption fate;
@@ -28,11 +29,12 @@ constexpr Row ignored(std::string_view names, unsigned programs, OptionFate::Val
   return {names, {{.name = {}, .tool = tool, .values = values}, programs}};
 }
 
-// The kinds of RunKind::has().
+// The kinds of runs that RunKind::has() accepts.
 constexpr std::string_view kContextParallel = "context parallelism", kExperts = "experts",
                            kBelow16Bits = "products below 16 bits", kInterleaved = "interleaved stages";
 
-/// When a refused option is ignored after all: for some values, and in some runs.
+/// When an option is ignored although it is refused otherwise: for some values (`plain`, `repeats`), and
+/// except in some runs (`only`).
 struct Unless {
   std::string_view plain = {}, only = {}, repeats = {};
 };
@@ -49,7 +51,7 @@ constexpr std::string_view kGroupRemedy =
 constexpr Unless kGroup = {.only = kInterleaved, .repeats = "pipeline-model-parallel-size"};
 
 constexpr Row kRows[] = {
-    // Which code runs and how it communicates.
+    // Options that choose which code runs and how it communicates.
     ignored("accumulate-allreduce-grads-in-fp32 apply-query-key-layer-scaling attention-softmax-in-fp32 "
             "check-for-large-grads check-for-spiky-loss cross-entropy-loss-fusion ddp-average-in-collective "
             "ddp-pad-buckets-for-high-nccl-busbw delay-param-gather deterministic-mode "
@@ -78,7 +80,7 @@ constexpr Row kRows[] = {
         "bias-dropout-fusion bias-swiglu-fusion check-for-nan-in-loss-and-grad gradient-accumulation-fusion "
         "mmap-bin-files rope-fusion",
         kTraining, kMaybeOne),
-    // Checkpoint files, reports, supervision.
+    // Options for checkpoint files, reports and supervision.
     ignored("adlr-autoresume auto-detect-ckpt-format calc-ft-timeouts ckpt-assume-constant-structure "
             "ckpt-fully-parallel-load disable-straggler-on-startup enable-ft-package enable-one-logger "
             "log-batch-size-to-tensorboard log-memory-to-tensorboard log-num-zeros-in-grad log-params-norm "
@@ -96,10 +98,10 @@ constexpr Row kRows[] = {
     ignored("ckpt-fully-parallel-save log-learning-rate-to-tensorboard log-loss-scale-to-tensorboard",
             kTraining, kMaybeOne),
     ignored("profile-ranks", kTraining, kSeveral),
-    // For models other than GPT.
+    // Options for models other than GPT.
     ignored("bert-no-binary-head", kTraining),
     ignored("mask-prob retriever-seq-length sample-rate short-seq-prob", kTraining, kOne),
-    // PaddleNLP and LLaMA-Factory.
+    // Options of PaddleNLP and LLaMA-Factory.
     ignored("dataloader-num-workers fp16-opt-level model-type", kTraining | kFinetune, kOne, kPaddle),
     ignored("pipeline-parallel-config", kTraining, kOne, kPaddle),
     ignored("use-fused-rms-norm", kTraining | kFinetune, kMaybeOne, kPaddle),
@@ -108,14 +110,14 @@ constexpr Row kRows[] = {
     ignored("disable-tqdm", kFinetune, kMaybeOne, kPaddle),
     ignored("dataset-num-proc ddp-timeout preprocessing-num-workers", kFinetune, kOne, kFactory),
     ignored("overwrite-cache plot-loss trust-remote-code", kFinetune, kMaybeOne, kFactory),
-    // Options of the planner.
+    // Options that the planner supports, but training ignores.
     ignored("attention-backend num-distributed-optimizer-instances transformer-impl", kPretrain, kOne),
     ignored("masked-softmax-fusion overlap-grad-reduce overlap-p2p-communication overlap-param-gather "
             "tp-comm-overlap use-flash-attn",
             kPretrain, kMaybeOne),
     ignored("recompute-modules", kPretrain, kSeveral),
-    // These change the memory or time of a run on a GPU, so a plan that ignored them would describe another
-    // run.
+    // Options that change the memory or time of a run on a GPU. The planner does not ignore them, because its
+    // plan would then describe another run.
     ignored(
         "defer-embedding-wgrad-compute delay-wgrad-compute distribute-checkpointed-activations "
         "distribute-saved-activations enable-cuda-graph external-cuda-graph optimizer-cpu-offload "
@@ -148,7 +150,8 @@ constexpr Row kRows[] = {
     refused("standalone-embedding-stage", kAutoplan, "give --account-for-embedding-in-pipeline-split"),
     refused("use-tp-pp-dp-mapping", kAutoplan,
             "ranks are numbered tensor, context, data, pipeline; leave it out"),
-    // How a router chooses, how attention is scaled and which kernels run: the plan stays the same.
+    // Options for how a router chooses, how attention is scaled and which kernels run. They do not change the
+    // plan.
     ignored("moe-apply-probs-on-input moe-per-layer-logging moe-router-fusion moe-router-padding-for-fp8 "
             "moe-router-pre-softmax",
             kAutoplan),
@@ -157,7 +160,7 @@ constexpr Row kRows[] = {
             "rotary-scaling-factor",
             kAutoplan, kOne),
     ignored("moe-grouped-gemm moe-permute-fusion", kAutoplan, kMaybeOne),
-    // These change a run, but not its plan.
+    // Options that change a run, but not its plan.
     ignored("calculate-per-token-loss ckpt-convert-update-legacy-dist-opt-format data-parallel-random-init "
             "init-method-xavier-uniform no-initialization replication",
             kAutoplan),
@@ -243,8 +246,8 @@ constexpr Row kRows[] = {
     refused("vocab-extra-ids", kTraining, "give --vocab-size with the extra ids counted in", {.plain = "0"}),
     refused("warmup", kPretrain, "give --lr-warmup-fraction"),
     refused("weight-decay-incr-style", kPretrain, "leave it out: the weight decay is constant"),
-    // A log's arguments whose names differ from the planner's options, and options of the planner whose other
-    // values a log cannot be priced with.
+    // Arguments of a log that differ from the planner's options, either in their name, or because only some
+    // of an option's values can be priced in a log.
     refused("microbatch-group-size-per-vp-stage", kLog, kGroupRemedy, kGroup),
     refused("fp8-recipe", kLog, "it is not priced",
             {.plain = "tensorwise|delayed|blockwise|mxfp8", .only = kBelow16Bits}),
@@ -252,7 +255,7 @@ constexpr Row kRows[] = {
             {.plain = "1"}),
     refused("optimizer", kLog, "only AdamW is supported", {.plain = "adam"}),
     refused("rampup-batch-size", kLog, "a plan is for one global batch"),
-    // Finetuning.
+    // Options for fine-tuning.
     refused("data-path", kFinetune, "give --data with records; megalith-pretrain trains on token datasets"),
     refused("deepspeed fsdp", kFinetune, "give --sharding stage1 or stage2"),
     refused("load-in-4bit quantization-bit", kFinetune, "give --qlora: 8 bits"),
@@ -262,7 +265,8 @@ constexpr Row kRows[] = {
     refused("prompt-tuning ptuning", kFinetune, "give --lora True"),
     refused("template", kFinetune,
             "the model's own chat template is used; give --chat-template FILE for another"),
-    // Preprocessing: workers share one input without temporary files and always keep its order.
+    // Options for preprocessing. Here workers share one input without temporary files, and always keep its
+    // order.
     ignored("keep-sequential-samples", kPreprocess),
     ignored("partitions", kPreprocess, kOne),
     refused("multimodal", kMerge, "leave it out: datasets with sequence modes cannot be joined"),

@@ -3,7 +3,7 @@
 namespace megalith {
 namespace {
 
-/// A line of the table: keys, separated by blanks, with one meaning.
+/// A line of the table: several keys, separated by blanks, with the same meaning.
 struct Row {
   std::string_view paths;
   RunKey key;
@@ -90,7 +90,7 @@ constexpr Row kRows[] = {
           "GPT-2 has GELU in its tanh form, LLaMA SwiGLU"),
     fixed("model.model_config.type", "GPT2Config|LlamaConfig", "GPT2Config and LlamaConfig are trained here",
           KeyUse::kCombined),
-    // Files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
+    // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
     fixed("pet_config.pet_type model.model_config.pet_config.pet_type", "none",
           "megalith-finetune --lora trains adapters"),
     used("use_parallel load_checkpoint resume_training do_eval eval_step_interval micro_batch_interleave_num "
@@ -108,8 +108,8 @@ constexpr Row kRows[] = {
     used("train_dataset.* train_dataset_task.* eval_dataset.* eval_dataset_task.* processor.* metric.* "
          "eval_callbacks.*",
          KeyUse::kForeign),
-    // vocab_emb_dp is ignored: here the embedding table is divided over the tensor ranks, with the same
-    // results.
+    // vocab_emb_dp is ignored, because here the embedding table is always divided over the tensor ranks, with
+    // the same results.
     used("context.* parallel.* parallel_optimizer_config.* parallel_config.vocab_emb_dp "
          "recompute_config.parallel_optimizer_comm_recompute recompute_config.mp_comm_recompute "
          "recompute_config.recompute_slice_activation runner_config.* runner_wrapper.* moe_config.* "

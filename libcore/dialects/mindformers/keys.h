@@ -10,16 +10,16 @@ namespace megalith {
 enum class KeyUse {
   kNamed,    // it says how the framework runs, or repeats another key; read as our option of the same name if
              // there is one
-  kForeign,  // its whole group has no meaning here, so it is never read as our option of this name
+  kForeign,  // its whole group has no meaning here, so it is never read as our option of the same name
   kRenamed,  // our option under another name
   kCombined,  // it has a meaning only together with other keys
 };
 
-/// The fate of a key, given by its path ("model.model_config.seq_length"). A key with a remedy must have one
-/// of its plain values when a model is trained.
+/// What happens to a key, which is named by its path ("model.model_config.seq_length"). If the key has a
+/// remedy, training accepts only its plain values.
 struct RunKey : OptionFate {
   KeyUse use = KeyUse::kNamed;
-  const char* option = "";  // of kRenamed
+  const char* option = "";  // our option's name, for kRenamed
 };
 
 /// All keys; each path occurs once.

@@ -81,7 +81,8 @@ class Translator {
     obeyed_.insert(path);
     return &found->second;
   }
-  /// The value of a flag, in the form of our own options; nothing: not given, or refused.
+  /// The value of a flag, spelled as for our own options; nothing if the key is missing or its value was
+  /// refused.
   std::optional<bool> flag(const std::string& path) {
     const FileOption* const option = key(path);
     if (!option) return std::nullopt;
@@ -89,8 +90,8 @@ class Translator {
     if (!value) refuse(*option, "true or false");
     return value;
   }
-  /// The value of an integer; nothing: not given, or refused for being less than `min`. `wanted` describes
-  /// what was expected.
+  /// The value of an integer key; nothing if the key is missing or its value was refused, for example because
+  /// it is less than `min`. `wanted` describes for the message what was expected.
   std::optional<int64_t> whole(const std::string& path, int64_t min, const char* wanted) {
     const FileOption* const option = key(path);
     if (!option) return std::nullopt;
@@ -107,13 +108,13 @@ class Translator {
     const std::string& text = group ? shown : path;
     if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
   }
-  /// Names, as ignored, the keys that have a meaning only together with keys that the file does not have.
+  /// Lists as ignored those keys that have a meaning only together with other keys, which the file lacks.
   void name_the_unused() {
     for (const auto& [path, option] : keys_)
       if (!option.is_empty() && obeyed_.count(path) == 0) name(path);
   }
-  /// Names each ignored group together with the keys in it that are obeyed, which is shorter than a list of
-  /// its other keys.
+  /// Lists the ignored groups. If some keys of a group have an effect, names these as exceptions, because
+  /// this is shorter than a list of the other keys.
   void say_named() {
     for (const std::string& text : named_) {
       const std::string head = text + ".";
@@ -123,13 +124,14 @@ class Translator {
       file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
     }
   }
-  /// Adds our option with a key's words, replacing what an earlier key gave; if the app has no such option,
-  /// only names the key as ignored. Complaints about the option name the key.
+  /// Adds our option with a key's value, and replaces what an earlier key has set. If the app has no such
+  /// option, only lists the key as ignored. Problems with the option name the key.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
     if (!file_.knows(option)) return name(from.path());
     obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = concat(from.where, ": ", from.path())};
-    // A line that gives the option under our own name stays; the repetition is refused later.
+    // A line with the option under our own name is not replaced; check() then refuses the option because it
+    // is given twice.
     if (const auto before = put_.find(option); before != put_.end())
       std::erase_if(file_.options,
                     [&](const FileOption& one) { return one.key == option && one.where == before->second; });
@@ -178,7 +180,8 @@ class Translator {
       if (!first) first = option;
     }
     if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
-    const bool runner = key("runner_config.batch_size") != nullptr;  // overrides the data set's
+    // Its batch size overrides the data set's.
+    const bool runner = key("runner_config.batch_size") != nullptr;
     if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
     put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
   }
@@ -218,7 +221,7 @@ class Translator {
     const std::string course = lower_ascii(type->words[0]);
     for (const auto& [word, style] : {std::pair{"cosine", "cosine"},
                                       {"linear", "linear"},
-                                      {"polynomial", "linear"},  // with power 1
+                                      {"polynomial", "linear"},  // linear, because the power is 1
                                       {"constant", "constant"}})
       if (course.starts_with(word)) return put("lr-decay-style", *type, {style});
     if (trains_)
@@ -291,7 +294,7 @@ class Translator {
       if (!made(option)) put(option, type, {value});
     const auto hidden = made_number("hidden-size");
     if (made("ffn-hidden-size") || !hidden) return;
-    // LLaMA's rule: two thirds of 4 * hidden, times a factor, rounded up to a multiple.
+    // LLaMA's rule for the width: two thirds of 4 * hidden, times a factor, rounded up to a multiple.
     const FileOption* const factor = key("model.model_config.ffn_dim_multiplier");
     const double wider = factor ? parse_double(factor->words[0]).value_or(0) : 1;
     if (!(wider > 0 && wider <= 1024)) return refuse(*factor, "a number above 0, up to 1024");
@@ -304,7 +307,8 @@ class Translator {
     put("ffn-hidden-size", type, {std::to_string((width + multiple - 1) / multiple * multiple)});
   }
 
-  /// Translates where weights come from. Without resume_training a run starts from these weights at step 0.
+  /// Translates the keys that say where weights come from. Without resume_training, a run starts from these
+  /// weights at step 0.
   void loading() {
     const FileOption* from = key("load_checkpoint");
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
@@ -336,7 +340,7 @@ class Translator {
                             ", wanted CPU, GPU or Ascend");
       return;
     }
-    int64_t ranks = 1;  // more than one rank: they compute on the CPU
+    int64_t ranks = 1;  // several ranks compute on the CPU
     for (const char* option : {"data-parallel-size", "tensor-model-parallel-size",
                                "pipeline-model-parallel-size", "context-parallel-size"})
       ranks *= std::max<int64_t>(1, made_number(option).value_or(1));
@@ -344,12 +348,12 @@ class Translator {
   }
 
   FileTranslation& file_;
-  const bool trains_;                       // or plans
-  bool alone_ = false;                      // use_parallel: False
-  std::vector<std::string> named_;          // groups and keys without a meaning here
-  mutable std::set<std::string> obeyed_;    // paths of the keys with a meaning
-  std::map<std::string, std::string> put_;  // our options made from keys, and the place of each key
-  std::map<std::string, FileOption> keys_;  // the combined keys; the first of each name
+  const bool trains_;                       // whether the app trains or plans
+  bool alone_ = false;                      // whether use_parallel is False
+  std::vector<std::string> named_;          // groups and keys without effect here
+  mutable std::set<std::string> obeyed_;    // paths of the keys with an effect
+  std::map<std::string, std::string> put_;  // our options that replace keys, with the place of each key
+  std::map<std::string, FileOption> keys_;  // the keys with KeyUse::kCombined; of each name, the first one
 };
 
 }  // namespace

@@ -10,13 +10,13 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxHeader = 10000;  // numpy's, too
+constexpr size_t kMaxHeader = 10000;  // the same limit as numpy's
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   fail(ErrorKind::kData, where, ": ", what, "; wanted a row of integers as numpy.save writes it");
 }
 
-/// The header: a Python dict with the keys descr, fortran_order and shape, each once and in any order.
+/// Parses the header: a Python dict with the keys descr, fortran_order and shape, each once and in any order.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& where) : rest_(text), where_(where) {}
@@ -67,7 +67,7 @@ class HeaderParser {
       refuse(where_, concat("its header has no ", quote(std::string(1, wanted)), " before ",
                             quote(rest_.substr(0, 10))));
   }
-  /// Without escapes, which numpy does not write.
+  /// Reads a string. It must not contain escapes, which numpy does not write.
   std::string_view text() {
     take('\'');
     const size_t end = std::min(rest_.find('\''), rest_.size());

@@ -10,9 +10,9 @@ namespace megalith {
 
 /// A one-dimensional array of little-endian integers.
 struct NpyArray {
-  std::string_view bytes;  // of the elements, in the file
-  char kind;               // 'i' or 'u'
-  size_t width;            // bytes of an element
+  std::string_view bytes;  // bytes of the elements, in the file
+  char kind;               // 'i': signed; 'u': unsigned
+  size_t width;            // size of an element in bytes
 
   size_t size() const { return bytes.size() / width; }
   int64_t at(size_t i) const {
@@ -23,8 +23,8 @@ struct NpyArray {
   }
 };
 
-/// Parses a file in numpy's format (numpy.lib.format, versions 1 to 3). Strict: what it takes, numpy takes,
-/// and reads the same. `where` begins messages. kData.
+/// Parses a file in numpy's format (numpy.lib.format, versions 1 to 3). Strict: numpy accepts every file that
+/// this accepts, and reads the same values. Messages begin with `where`. kData.
 NpyArray parse_npy(std::string_view file, const std::string& where);
 
 }  // namespace megalith

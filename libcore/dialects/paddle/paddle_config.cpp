@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// The names given to --report-to, which may also be one word with commas.
+/// The names given to --report-to; one word may hold several, separated by commas.
 std::vector<std::string> reporters(const PaddleNames& config) {
   std::vector<std::string> names;
   for (const std::string& word : config.report_to)

@@ -27,22 +27,22 @@ struct PaddleNames {
     v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
   }
   void validate(Problems&) const;
-  /// Checks sharding-parallel-degree in a run with this many data-parallel ranks.
+  /// Checks --sharding-parallel-degree for a run with this many data-parallel ranks.
   void check_sharding(int data_ranks, Problems&) const;
 
-  /// The folder for TensorBoard's files of a run that writes to `output`; empty: none.
+  /// The folder for TensorBoard's files if the run writes to `output`; empty if the run writes none.
   std::string tensorboard(const std::string& output) const;
   /// Whether VisualDL's logs were requested; TensorBoard's are written instead.
   bool wants_visualdl() const;
 };
 
-/// Options of run_pretrain.py that are not aliases of our options: they have names and rules of their own.
+/// Options of run_pretrain.py that are not just aliases of our options, since they have rules of their own.
 struct PaddleConfig : PaddleNames {
-  std::string model;                      // gives shape and tokenizer and, with continue_training, weights
-  std::optional<bool> continue_training;  // unset: no
+  std::string model;  // gives the model's shape, the tokenizer and, with continue_training, the weights
+  std::optional<bool> continue_training;  // unset: false
   std::string input_dir, output_dir, resume_from;
   std::optional<bool> do_train, do_eval, do_predict;
-  std::optional<int> eval_batch;  // samples per rank in a batch of an evaluation
+  std::optional<int> eval_batch;  // samples per rank in one batch of an evaluation
   bool disable_tqdm = false;
 
   template <class V>

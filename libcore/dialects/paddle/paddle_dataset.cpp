@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kIds = "_ids.npy", kLengths = "_idx.npz";
-constexpr std::string_view kMade = ".from_npy-";  // after NAME, before the hash
+constexpr std::string_view kMade = ".from_npy-";  // in the created pair's name, between NAME and the hash
 
 std::optional<IndexedDType> same_type(const NpyArray& ids) {
   if (ids.kind == 'u' && ids.width == 2) return IndexedDType::kU16;
@@ -43,7 +43,7 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   const ZipArchive archive(file.text(), path);
   const ZipArchive::Member* const member = archive.find("lens.npy");
   if (!member) fail(ErrorKind::kData, path, ": has no member \"lens\", the tokens of each document");
-  // Also those that are not used: a damaged file is not to be trusted.
+  // Also checks the members that are not used: if one is damaged, the others cannot be trusted.
   for (const ZipArchive::Member& other : archive.members()) archive.checked_bytes_of(other);
   const NpyArray lens = parse_npy(archive.checked_bytes_of(*member), path + ": lens");
   std::vector<int32_t> lengths;
@@ -61,8 +61,8 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   return lengths;
 }
 
-/// A text that changes when the file is rewritten or replaced. Times are only compared for equality: a copy
-/// may keep an older date than the file it replaced (cp -p).
+/// Identifies a file's contents: the text changes when the file is rewritten or replaced. Times are compared
+/// only for equality, because a copy may have an older date than the file that it replaced (cp -p).
 std::string identity(const std::string& path) {
   std::error_code error;
   const std::string real = fs::canonical(path, error).string();
@@ -74,14 +74,15 @@ std::string identity(const std::string& path) {
   return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
 }
 
-/// The name of the pair that is made from these arrays as they are now. Other arrays give another name, and
-/// no dataset of the user has this one.
+/// The name of the pair that is created from these arrays in their present state. After a change of the
+/// arrays the name is another one. No dataset of the user has this name.
 std::string made_name(const std::string& stem) {
   const std::string sources = identity(concat(stem, kIds)) + identity(concat(stem, kLengths));
   return concat(fs::path(stem).filename().string(), kMade, hex64(xxh64(sources)));
 }
 
-/// Whether a pair's name is one that made_name() gives, for these arrays as they are now or were earlier.
+/// Whether a pair's name has the form that made_name() gives for these arrays, in their present or an earlier
+/// state.
 bool is_made_of(const std::string& pair, const std::string& stem) {
   constexpr size_t kHashDigits = 16;
   if (!pair.starts_with(concat(stem, kMade))) return false;
@@ -109,8 +110,8 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// Makes the pair and returns true. If another rank is making it, waits a little and returns false: the
-/// caller tries again.
+/// Creates the pair and returns true. If another rank is creating it, waits a little and returns false, and
+/// the caller tries again.
 bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
@@ -123,7 +124,7 @@ bool make_or_wait(const std::string& stem, const std::string& prefix) {
   }
 }
 
-/// The paths of the folder's files that end with `end`, without that ending.
+/// The paths of those files of the folder that end with `end`, without this ending.
 std::vector<std::string> stems(const std::string& folder, std::string_view end) {
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

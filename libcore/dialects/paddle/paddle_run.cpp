@@ -19,7 +19,7 @@
 namespace megalith {
 namespace {
 
-/// Whether a setting is given under both names; if so, adds a complaint for check().
+/// Whether a setting is given under PaddleNLP's and our name. If so, adds a problem for check().
 bool given_twice(const char* theirs, const std::string& given, const char* ours, Options& options) {
   if (given.empty() || !options.given(ours)) return false;
   options.problems().add(Opt{theirs}, ' ', given, " and ", Opt{ours}, " mean the same; give one of them");
@@ -40,8 +40,8 @@ void take_model(const std::string& path, PretrainConfig& config, Options& option
   if (!has_tokenizer(options)) take_tokenizer(source.tokenizer(), config.tokenizer);
 }
 
-/// The newest complete OUTPUT/checkpoint-N, as PaddleNLP and Hugging Face's Trainer name their checkpoints:
-/// one of ours, or a Hugging Face folder.
+/// The newest complete OUTPUT/checkpoint-N: a checkpoint of ours or a Hugging Face folder. PaddleNLP and
+/// Hugging Face's Trainer name their checkpoints this way.
 std::optional<std::string> newest_numbered(const std::string& output) {
   constexpr std::string_view kHead = "checkpoint-";
   std::optional<std::string> newest;
@@ -58,7 +58,7 @@ std::optional<std::string> newest_numbered(const std::string& output) {
   return newest;
 }
 
-/// The checkpoint in the output folder that a run can resume from; nothing: none.
+/// The checkpoint in the output folder from which a run can resume; nothing if there is none.
 std::optional<std::string> to_resume_from(const std::string& output) {
   if (latest_checkpoint(output)) return output;
   auto newest = newest_numbered(output);
@@ -71,8 +71,8 @@ std::optional<std::string> to_resume_from(const std::string& output) {
   return newest;
 }
 
-/// Settles where the run's state or its initial weights come from. The run's own checkpoint takes precedence
-/// over the model, so a restarted run resumes.
+/// Determines where the run's state or initial weights come from. The run's own checkpoint takes precedence
+/// over the model, so that a restarted run resumes.
 void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
@@ -104,15 +104,15 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   checkpoint.finetune = true;
 }
 
-/// The run would write its own checkpoints among the files of the model.
+/// Refuses a model folder as output folder: the run would write its checkpoints among the model's files.
 void refuse_model_as_output(const std::string& model, const std::string& save, Problems& problems) {
   if (!model.empty() && !save.empty() && real_path(model) == real_path(save))
     problems.add(Opt{"model-name-or-path"}, ' ', model,
                  " is the folder that the run writes to; give another ", Opt{"output-dir"});
 }
 
-/// Converts --eval-iters, which in PaddleNLP counts batches of --per-device-eval-batch-size samples per rank,
-/// and here global batches.
+/// Converts --eval-iters to global batches. PaddleNLP counts batches of --per-device-eval-batch-size samples
+/// per rank.
 void count_evaluations(int eval_batch, PretrainConfig& config, Options& options) {
   options.derive([eval_batch, batches = config.train.eval_iters, &config] {
     const int64_t global = config.train.global_batch;
@@ -146,7 +146,7 @@ void settle_paddle_start(PaddleConfig& paddle, PretrainConfig& config, Options& 
 void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
   if (!paddle.input_dir.empty() && !options.given("data-path"))
-    // Existing problems are reported before anything that the folder lacks.
+    // If there are problems already, they are reported, and the folder is not read.
     config.data.data_path = {options.problems().empty()
                                  ? dataset_of_folder(paddle.input_dir, config.data.cache)
                                  : paddle.input_dir};

@@ -5,19 +5,21 @@
 
 namespace megalith {
 
-/// Applies PaddleNLP's options to a run's configuration, between Options::read() and check(). `options` has
-/// the fields of both among its groups, and shows which options were given under our names, which take
-/// precedence. This first function settles where the run starts and saves: --resume-from-checkpoint as
-/// --load; --output-dir as --save, and as --load where it has checkpoints and should not be overwritten; the
-/// weights of --model-name-or-path with --continue-training. An id of a model becomes its folder. kNoInput
-/// for what is missing: nothing is downloaded. check() complains about a setting that is given under both
-/// names; if it concerns the start, no start is looked for.
+/// Applies those PaddleNLP options to `PretrainConfig` that determine where the run starts and saves. Call
+/// between Options::read() and check(). `options` must hold the fields of both structs; options under our
+/// names take precedence. --resume-from-checkpoint becomes --load; --output-dir becomes --save, and also
+/// --load if it has checkpoints that should not be overwritten; with --continue-training, the weights of
+/// --model-name-or-path are loaded. The id of a model becomes its folder. kNoInput if something is missing,
+/// because nothing is downloaded. If a setting is given under both names, check() refuses it; if this
+/// concerns the start, no start is looked for.
 void settle_paddle_start(PaddleConfig&, PretrainConfig&, Options& options);
-/// Settles everything else, once the checkpoint's own options have been adopted: the shape and the tokenizer
-/// of --model-name-or-path; --input-dir's dataset; whether there are evaluations; TensorBoard's folder.
+/// Applies PaddleNLP's other options, after the checkpoint's own options have been adopted: the shape and the
+/// tokenizer of --model-name-or-path, the dataset of --input-dir, whether there are evaluations,
+/// TensorBoard's folder.
 void settle_paddle(const PaddleConfig&, PretrainConfig&, Options& options);
 
-/// Whether a restarted run resumes from --output-dir without further options, once a checkpoint is there.
+/// Whether a restarted run resumes from --output-dir without further options, if the folder holds a
+/// checkpoint.
 bool resumes_by_itself(const PaddleConfig&, const PretrainConfig&, const Options& options);
 
 }  // namespace megalith

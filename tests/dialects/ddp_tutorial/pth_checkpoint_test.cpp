@@ -33,7 +33,7 @@ class PthCheckpoint : public testing::Test {
     c.checkpoint.format = checkpoint_format("pth");
     return c;
   }
-  /// The values of all tensors of a checkpoint of ours, one after another.
+  /// The values of all tensors of a checkpoint in our format, one after another.
   static std::vector<float> values(const std::string& root) {
     const CheckpointReader reader(root);
     std::vector<float> all;
@@ -44,7 +44,8 @@ class PthCheckpoint : public testing::Test {
     }
     return all;
   }
-  /// Runs ten steps into .pth files on `ranks` ranks, then ten more from there into our format.
+  /// On `ranks` ranks, runs ten steps that are saved as .pth files, then resumes for ten more that are saved
+  /// in our format.
   void expect_resumed_bit_for_bit(PretrainConfig plain, int ranks) {
     plain.checkpoint.save = dir_ / concat("whole", ranks, plain.train.bf16);
     train(plain, tiny_data(), nullptr);
@@ -61,7 +62,7 @@ class PthCheckpoint : public testing::Test {
     EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
     EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
   }
-  /// Where a run with --checkpoint `number` starts.
+  /// The start point of a run with --checkpoint `number`.
   StartPoint pair(int64_t number) const {
     CheckpointConfig from;
     from.save = dir_ / "pth";
@@ -89,8 +90,8 @@ TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
   expect_resumed_bit_for_bit(four, 4);
 }
 
-// Half as many ranks have half the batch, and the schedule resumes at the same step. The rates are computed
-// by the tutorial's formulas.
+// A run resumes with half the batch, as with half as many ranks. Its schedule resumes at the same step. The
+// expected rates follow the tutorial's formulas.
 TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;
@@ -121,7 +122,8 @@ TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
   }
 }
 
-// An epoch of 49 windows has 6 steps of 8 samples, or 12 steps of 4.
+// A run resumes with another batch: an epoch of 49 windows has 6 steps of 8 samples or 4 of 10. The decay
+// must span the same epochs.
 TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   PretrainConfig c = config();
   c.train.global_batch = 8;
@@ -132,12 +134,12 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   train(c, data, nullptr);
   StartPoint start = pair(3);
   EXPECT_EQ(start.schedule->decay_end, 96);
-  c.train.global_batch = 10;  // 4 steps per epoch
+  c.train.global_batch = 10;  // an epoch has 4 steps
   c.train.iters = c.train.decay_iters = 2 * 4;
   count_in_steps(start, c.train, 40);
   EXPECT_EQ(start.schedule->decay_end, 80);
   EXPECT_EQ(start.state->schedule_samples, 4 * 10);
-  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so step 4 is the fifth in this run's own order
+  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so the run continues after 4 steps of its own order
   StartPoint longer = pair(3);
   c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs gives another decay
   count_in_steps(longer, c.train, 40);
@@ -157,7 +159,7 @@ TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
   EXPECT_EQ(join(names, " "),
             "model_000000.pth model_000008.pth model_000016.pth model_000019.pth "
             "optimizer_000000.pth optimizer_000008.pth optimizer_000016.pth optimizer_000019.pth");
-  c.checkpoint.number = 8;  // --checkpoint 8: nine steps are done
+  c.checkpoint.number = 8;  // the pair of step 8, after nine steps
   c.train.iters = 9;
   c.train.decay_iters = 20;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 9);
@@ -166,7 +168,7 @@ TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
   EXPECT_EQ(find_start(newest, c.model).value().path, dir_ / "pth/model_000019.pth");
 }
 
-// The form of torch.optim.AdamW(...).state_dict().
+// The file must have the form of torch.optim.AdamW(...).state_dict().
 TEST_F(PthCheckpoint, HoldsAdamWsState) {
   PretrainConfig c = config();
   c.train.iters = 2;
@@ -176,7 +178,7 @@ TEST_F(PthCheckpoint, HoldsAdamWsState) {
   const auto state = file.tree.find_ref(root, "state"), groups = file.tree.find_ref(root, "param_groups");
   ASSERT_TRUE(state && groups);
   const TorchFile model = open_torch(dir_ / "pth/model_000001.pth");
-  EXPECT_EQ(file.tensors.size(), 2 * model.tensors.size());  // exp_avg and exp_avg_sq of each
+  EXPECT_EQ(file.tensors.size(), 2 * model.tensors.size());  // exp_avg and exp_avg_sq of each parameter
   for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model"))
     EXPECT_TRUE(leaf.name.starts_with("decoder.") || leaf.name.starts_with("embedding.")) << leaf.name;
 }
@@ -233,7 +235,7 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");
-  EXPECT_FALSE(pair(7).state);  // the start has only weights
+  EXPECT_FALSE(pair(7).state);  // the start point has only weights
 }
 
 TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
@@ -252,7 +254,7 @@ TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
     EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
   }
   EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
-  c.checkpoint.number.reset();  // another folder is allowed
+  c.checkpoint.number.reset();  // saving to another folder is allowed
   c.checkpoint.load = dir_ / "pth";
   c.checkpoint.save = dir_ / "other";
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);

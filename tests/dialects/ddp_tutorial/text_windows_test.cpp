@@ -17,7 +17,8 @@
 namespace megalith {
 namespace {
 
-/// Windows into a text in which each id is its own position, so a sample's first id shows where it begins.
+/// The windows of a text in which each id is its own position, so the first id of a sample shows where it
+/// begins.
 class Windows {
  public:
   Windows(int64_t ids, const WindowSpec& spec) : spec_(spec), windows_(row(ids), spec) {}
@@ -50,12 +51,12 @@ class Windows {
   TextWindows windows_;
 };
 
-// Python: list(range(0, tokens - seq, stride)).
+// The expected places are those of Python's list(range(0, tokens - seq, stride)).
 TEST(TextWindows, BeginAtTheTutorialsPlaces) {
   EXPECT_EQ(Windows(20, {.seq_length = 4, .stride = 4}).begins(0, 4), (std::vector<int64_t>{0, 4, 8, 12}));
-  EXPECT_EQ((*Windows(20, {.seq_length = 4, .stride = 4})).windows(), 4);  // range(0, 16, 4)
-  EXPECT_EQ((*Windows(21, {.seq_length = 4, .stride = 4})).windows(), 5);  // range(0, 17, 4)
-  EXPECT_EQ((*Windows(20, {.seq_length = 4, .stride = 7})).windows(), 3);  // 0, 7, 14
+  EXPECT_EQ((*Windows(20, {.seq_length = 4, .stride = 4})).windows(), 4);  // range(0, 16, 4) has 4 places
+  EXPECT_EQ((*Windows(21, {.seq_length = 4, .stride = 4})).windows(), 5);  // range(0, 17, 4) has 5 places
+  EXPECT_EQ((*Windows(20, {.seq_length = 4, .stride = 7})).windows(), 3);  // the places 0, 7, 14
   EXPECT_EQ((*Windows(20, {.seq_length = 4, .stride = 1})).windows(), 16);
   EXPECT_EQ((*Windows(4, {.seq_length = 4, .stride = 1})).windows(), 0);
   EXPECT_EQ((*Windows(5, {.seq_length = 4, .stride = 9})).windows(), 1);
@@ -106,7 +107,8 @@ TEST(TextWindows, ReadsAFoldersTextsInOrder) {
   EXPECT_EQ(read_texts(dir / "a.txt", *tokenizer), want);
 }
 
-// The test runs as a user who may not open one of the folders. No text may be left out without notice.
+// A folder below may not be opened by the user of the test. The reader must refuse it: no text may be left
+// out without notice.
 TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
   const test::TempDir dir;
   const auto tokenizer = make_tokenizer({.type = "HuggingFaceTokenizer",

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// A line without the beginning that Paddle's logger writes: "[2026-11-22 10:00:00,123] [    INFO] - ".
+/// Removes the beginning that Paddle's logger writes, "[2026-11-22 10:00:00,123] [    INFO] - ", from a line.
 std::string after_head(const std::string& line) {
   const std::string mark = "] [    INFO] - ";
   const size_t at = line.find(mark);
@@ -17,7 +17,7 @@ std::string after_head(const std::string& line) {
   return at == line.npos ? line : line.substr(at + mark.size());
 }
 
-// The names and their order are those of PaddleNLP's trainer.log(). The figures were computed by hand.
+// The names and their order must be those of PaddleNLP's trainer.log(). The figures were computed by hand.
 TEST(PaddleLines, GiveMeansAndRatesOfTheInterval) {
   PretrainConfig config;
   config.train.log_style = LogStyle::kPaddle;

@@ -29,8 +29,8 @@ ObservedRun observed(const PretrainConfig& config, Communicator& world, const Co
           .memory = 0};
 }
 
-// Two data ranks of two stages each: the second stage knows the loss, and every rank prints the loss of its
-// own samples, though all ranks but the first are muted.
+// Two data ranks with two stages each. The second stage knows the loss. Every rank must print the loss of its
+// data rank's samples, although all ranks but the first are muted.
 TEST(TutorialLines, ArePrintedByEveryRankForItsOwnSamples) {
   const PretrainConfig config = tutorial();
   test::LogLines log;

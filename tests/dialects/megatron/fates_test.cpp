@@ -46,8 +46,8 @@ TEST(Fates, NameKindsOfRunsThatThereAre) {
   }
 }
 
-// An ignored name may belong to a refused family, as --moe-grouped-gemm belongs to --moe-*. The longer
-// pattern decides.
+// An ignored name may match a refused pattern, as --moe-grouped-gemm matches --moe-*. The longer name
+// decides.
 TEST(Fates, OfAFamilyGiveWayToALongerName) {
   const std::vector<OptionFate> plans = fates_in(kAutoplan), runs = fates_in(kPretrain);
   for (const char* name :
@@ -63,7 +63,7 @@ TEST(Fates, OfAFamilyGiveWayToALongerName) {
   EXPECT_EQ(find_fate(plans, "moe-extended-tp")->remedy, "it is not planned; leave it out");
 }
 
-/// How a word after this option would be read: as "one", "several" or "none" of its values.
+/// How many words after an option are its values: "one", "several" or "none".
 std::string values_of(OptionFate::Values values) {
   switch (values) {
     case OptionFate::kOne:
@@ -75,8 +75,8 @@ std::string values_of(OptionFate::Values values) {
   }
 }
 
-// tests/dialects/megatron/goldens/megatron_options.json: every option of Megatron-LM core 0.12's
-// pretrain_gpt.py (tools/golden/megatron_options.py).
+// Reads tests/dialects/megatron/goldens/megatron_options.json: every option of Megatron-LM core 0.12's
+// pretrain_gpt.py (tools/golden/megatron_options.py). We must know each one, with the same default.
 TEST(Fates, KnowMegatronsOptionsWithTheirDefaults) {
   PretrainConfig config;
   LaunchConfig launch;
@@ -93,7 +93,7 @@ TEST(Fates, KnowMegatronsOptionsWithTheirDefaults) {
     if (const OptionMatch* match = table.find(name)) {
       const Field& field = *table.fields[match->field];
       EXPECT_EQ(option["values"], Json(is_flag(field) ? "none" : takes_several(field) ? "several" : "one"));
-      if (option["default"].is_null() || name == "ckpt-format") continue;  // our own format is the default
+      if (option["default"].is_null() || name == "ckpt-format") continue;  // our default is our own format
       EXPECT_TRUE(differences({field}, Json(Json::Object{{json_key(field.name), option["default"]}})).empty())
           << "ours " << field_text(field) << ", Megatron's " << option["default"].dump();
       ++compared;

@@ -13,11 +13,11 @@
 namespace megalith {
 namespace {
 
-/// What training makes of a run file, and what it logs.
+/// The configuration that training derives from a run file, and its messages.
 struct Training {
   PretrainConfig config;
   std::string log, error, load_source;
-  std::vector<std::string> given_sizes;  // of the layout
+  std::vector<std::string> given_sizes;  // the options of the layout that were given
 };
 
 Training train_with(const std::string& path, std::vector<std::string> words = {}) {
@@ -48,7 +48,7 @@ Training train_on(const std::string& text, const std::vector<std::string>& words
   return train_with(folder / "run.yaml", words);
 }
 
-/// The shortest run file that trains, to which a test adds the lines that it checks.
+/// The shortest run file that can be trained, followed by the lines that a test checks.
 std::string small(const std::string& more) {
   return "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    "
          "num_heads: 4\n"
@@ -57,8 +57,8 @@ std::string small(const std::string& more) {
          more;
 }
 
-// The groups of MindFormers' configs/gpt2/run_gpt2_13b.yaml (r0.8), with other numbers where defaults would
-// hide a mistake.
+// The groups of MindFormers' configs/gpt2/run_gpt2_13b.yaml (r0.8). Some numbers are changed, because a
+// default with the same value would hide a mistake.
 constexpr const char* kWhole = R"(seed: 7
 run_mode: 'train'
 output_dir: './output'
@@ -223,7 +223,8 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
   EXPECT_EQ(c.parallel.sharding, Sharding::kOptimizer);
   EXPECT_EQ(c.parallel.bucket_count, 4);
   EXPECT_EQ(c.train.micro_batch, 2);
-  EXPECT_EQ(c.train.global_batch, 12 * 2 * 2 * 4);  // micro_batch_num, interleaved, batch_size, data_parallel
+  // The factors are micro_batch_num, interleaved, batch_size and data_parallel.
+  EXPECT_EQ(c.train.global_batch, 12 * 2 * 2 * 4);
   EXPECT_EQ(c.train.iters, 900);
   EXPECT_EQ(c.train.recompute, Recompute::kFull);
   EXPECT_TRUE(c.train.fp16);
@@ -240,7 +241,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
   EXPECT_EQ(c.train.log_interval, 3);
   EXPECT_EQ(c.train.eval_iters, 0);
   EXPECT_EQ(c.train.seed, 7);
-  EXPECT_EQ(c.train.device, "cpu");  // several ranks
+  EXPECT_EQ(c.train.device, "cpu");  // because there are several ranks
   EXPECT_EQ(c.model.layers, 40);
   EXPECT_EQ(c.model.hidden, 5120);
   EXPECT_EQ(c.model.heads, 40);
@@ -260,7 +261,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
     EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
 }
 
-// All booleans that PyYAML reads and our own options accept.
+// Checks every spelling of a boolean that both PyYAML and our own options accept.
 TEST(MindFormers, ReadsEveryBooleanAsPyYamlDoes) {
   const auto trained = [](const std::string& more) {
     Training run = train_on(small(more));
@@ -345,7 +346,7 @@ TEST(MindFormers, ComputesInAKnownType) {
             std::string::npos);
 }
 
-// MindFormers' configs/gpt2/run_gpt2_lora.yaml has the group inside the model's.
+// In MindFormers' configs/gpt2/run_gpt2_lora.yaml, pet_config is inside the model's group.
 TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
   std::string text = small("");
   const std::string lora =
@@ -362,7 +363,8 @@ TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
             std::string::npos);
 }
 
-// Keys that have a meaning only together with other keys are named if the other keys are missing.
+// Some keys have a meaning only together with other keys. If the other keys are missing, the log names them
+// as ignored.
 TEST(MindFormers, NamesWhatHasNoEffectInThisFile) {
   const Training run = train_on(small(
       "resume_training: False\noptimizer:\n  type: AdamW\n  learning_rate: 1.e-5\n"
@@ -389,14 +391,15 @@ TEST(MindFormers, GiveWayToTheCommandLine) {
         "run.yaml:4: model.model_config.compute_dtype)", "before --initial-loss-scale 65536 (",
         "before --train-iters 10 ("})
     EXPECT_NE(run.log.find(line), std::string::npos) << line << "\n" << run.log;
-  // A value that contradicts the command line through another option is named with its place.
+  // A value of the file contradicts the command line, but through another option: the message names the
+  // value's place.
   const std::string error = train_on(text, {"--nproc", "2"}).error;
   EXPECT_NE(error.find("run.yaml:17: parallel_config.data_parallel gives --data-parallel-size"),
             std::string::npos)
       << error;
 }
 
-// MindFormers' docs: "-1 means no step end eval".
+// MindFormers' docs say: "-1 means no step end eval".
 TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
   const Training often = train_on(small("do_eval: True\neval_step_interval: 4\n"));
   EXPECT_EQ(often.error, "");
@@ -463,7 +466,7 @@ TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
   const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.parallel.world, 1);
-  EXPECT_EQ(run.given_sizes.size(), 3u);  // the sizes that a plan must be given
+  EXPECT_EQ(run.given_sizes.size(), 3u);  // the sizes of the layout are given, as a plan needs
   EXPECT_NE(run.log.find("parallel_config.data_parallel"), std::string::npos) << run.log;
   const std::string error = train_on(small("use_parallel: False\n"), {"--nproc", "2"}).error;
   EXPECT_NE(error.find("is not the number of ranks, 2"), std::string::npos) << error;
@@ -481,7 +484,7 @@ TEST(MindFormers, ShardsUnlessEitherKeySaysNo) {
   EXPECT_EQ(sharding("False", "True"), Sharding::kNone);
 }
 
-// Two keys of a file may stand for one option: the second one counts.
+// Two keys of a file may set one option: the more specific one counts.
 TEST(MindFormers, TakesTheMoreSpecificOfTwoKeys) {
   const Training run =
       train_on(small("runner_wrapper:\n  max_grad_norm: 1.5\n  use_clip_grad: False\n"
@@ -507,11 +510,12 @@ TEST(MindFormers, BeginsWithWeightsOrResumes) {
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);
   EXPECT_TRUE(begun.load_source.ends_with("run.yaml:14: load_checkpoint")) << begun.load_source;
-  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // a run must never start silently from random values
+  // Without the weights, the run must not start from random values.
+  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);
   EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
 }
 
-// LlamaConfig's own defaults; the widths are Hugging Face's for the same models.
+// The expected values are LlamaConfig's own defaults, and the widths of the same models at Hugging Face.
 TEST(MindFormers, KnowsLlama) {
   const auto llama = [](const std::string& more) {
     return train_on(
@@ -534,7 +538,7 @@ TEST(MindFormers, KnowsLlama) {
   EXPECT_EQ(seventy.kv_heads(), 8);
 }
 
-// Parameters as stated in the models' names, counted here by the textbook formula.
+// The models' names state their numbers of parameters; the test counts these with the textbook formula.
 TEST(MindFormers, PresetsAreOfTheirSizes) {
   const struct {
     const char* file;

@@ -1,4 +1,4 @@
-// What numpy reads in the same files: tools/golden/make_npy.py.
+// The expected values are what numpy reads from the same files: tools/golden/make_npy.py.
 #include "libcore/dialects/paddle/npy.h"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// numpy wrote the arrays: tools/golden/make_paddle_dataset.py.
+// The arrays of the test were written by numpy: tools/golden/make_paddle_dataset.py.
 #include "libcore/dialects/paddle/paddle_dataset.h"
 
 #include <chrono>
@@ -33,7 +33,8 @@ class PaddleDataset : public testing::Test {
     }
     return {};
   }
-  /// Whether a path, apart from its hash, is that of a pair made from data/corpus_* or from a copy of these.
+  /// Whether `prefix` is a pair in `folder` that was created from data/corpus_* or a copy of it. Does not
+  /// check the hash.
   static bool is_made_in(const std::string& folder, const std::string& prefix) {
     return prefix.starts_with(folder + "/corpus.from_npy-") && file_exists(prefix + ".bin") &&
            file_exists(prefix + ".idx");
@@ -44,7 +45,7 @@ class PaddleDataset : public testing::Test {
     data.sequence(0).copy_to(ids.data());
     return ids.front();
   }
-  /// Returns when the file system's clock has advanced, which may take some milliseconds.
+  /// Waits until the file system's clock has advanced, which may take some milliseconds.
   void wait_for_the_clock() const {
     const auto now = [&] {
       write_file(dir_ / "clock", "");
@@ -53,7 +54,7 @@ class PaddleDataset : public testing::Test {
     for (const auto begin = now(); now() == begin;) {
     }
   }
-  /// Replaces the array by another corpus of the same size: its first id is `id`, its date `date`.
+  /// Replaces the array by another one of the same size, with the first id `id` and the date `date`.
   void replace_ids(const std::string& folder, char id, fs::file_time_type date) const {
     const std::string path = folder + "/corpus_ids.npy";
     std::string ids = read_file(path);
@@ -85,7 +86,8 @@ TEST_F(PaddleDataset, ReadsNumpysArrays) {
   EXPECT_EQ(document(3), last);
 }
 
-// numpy reads the members that are asked for; one that is damaged tells of the disk that both lie on.
+// numpy checks only the members that it reads. We check all, because a damaged one is a sign that the disk
+// damages files.
 TEST_F(PaddleDataset, ComparesTheChecksumOfMembersThatItDoesNotUse) {
   const std::string path = dir_ / "data/corpus_idx.npz", lens = read_file(path);
   const std::string member = lens.substr(lens.find("\x93NUMPY"), 128 + 4 * sizeof(int32_t));
@@ -102,10 +104,10 @@ TEST_F(PaddleDataset, MakesThePairOnceAndInTheCacheWhereThereIsOne) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "data"), {}), 2);
   const size_t lines = log_.lines.size();
   EXPECT_EQ(dataset_of_folder(dir_ / "data", dir_ / "cache"), cached);
-  EXPECT_EQ(log_.lines.size(), lines);  // the pair was reused unchanged
+  EXPECT_EQ(log_.lines.size(), lines);  // nothing is logged, because the pair was reused
   const std::string beside = dataset_of_folder(dir_ / "data", "");
   EXPECT_TRUE(is_made_in(dir_ / "data", beside)) << beside;
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), beside);  // the pair is not a second dataset
+  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), beside);  // the pair does not count as a second dataset
 }
 
 TEST_F(PaddleDataset, TouchesNoPairOfTheUsers) {
@@ -115,7 +117,7 @@ TEST_F(PaddleDataset, TouchesNoPairOfTheUsers) {
       write_file(dir_ / (folder + std::string(end)), "the user's");
   }
   const auto hour = std::chrono::hours(1);
-  for (const auto age : {hour, -hour}) {  // older than the arrays, and newer
+  for (const auto age : {hour, -hour}) {  // one pair is older than the arrays, one newer
     fs::last_write_time(dir_ / "data/corpus.idx", fs::file_time_type::clock::now() - age);
     for (const std::string& cache : {std::string(), dir_ / "cache"}) {
       EXPECT_NE(refusal(cache).find("holds 2 datasets"), std::string::npos) << refusal(cache);
@@ -141,7 +143,8 @@ TEST_F(PaddleDataset, KeepsApartTwoFoldersWithOneName) {
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", cache)), 5);
 }
 
-// As `cp -p` of another corpus over the arrays does, with an older date and even with the same date.
+// `cp -p` may replace the arrays by another corpus with an older or even the same date. The pair must still
+// be created anew.
 TEST_F(PaddleDataset, MakesAnotherPairOfACorpusWithAnOldDate) {
   const auto date = fs::last_write_time(dir_ / "data/corpus_ids.npy");
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 5);
