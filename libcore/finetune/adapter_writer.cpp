@@ -21,7 +21,7 @@ AdapterWriter::AdapterWriter(const std::string& folder, std::vector<TensorSpec> 
     : folder_((make_directories(folder), folder)), weights_(weights_of(folder), std::move(tensors)) {}
 
 void AdapterWriter::finish(const Json& config) {
-  // Everything that a full disk can prevent is done before the old adapter is removed.
+  // Everything that can fail on a full disk is done before the old adapter is removed.
   AtomicFile settings(config_of(folder_));
   settings.write(config.dump(2) + "\n");
   settings.sync();

@@ -8,13 +8,13 @@
 
 namespace megalith {
 
-/// A peft folder that is being written: adapter_model.safetensors and adapter_config.json. A folder without
-/// the latter is not an adapter. An existing adapter stays whole until finish(). A kill leaves the old
-/// adapter, the new one, or none, but never the settings of one with the weights of the other, whose scale
-/// would be wrong without any message.
+/// Writes a peft folder: adapter_model.safetensors and adapter_config.json. Without adapter_config.json a
+/// folder is not an adapter. An existing adapter stays whole until finish(). If the process is killed, the
+/// old adapter remains, or the new one, or none. The settings of one never remain with the weights of the
+/// other, because their scale would then be wrong without any message.
 class AdapterWriter {
  public:
-  /// Makes the folder if needed. The caller holds its lock. kIo.
+  /// Creates the folder if it is missing. The caller holds its lock. kIo.
   AdapterWriter(const std::string& folder, std::vector<TensorSpec> tensors);
 
   SafetensorsWriter& weights() { return weights_; }

@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-/// A template and the tokens that it names. Its errors begin with `where`.
+/// Renders messages with a template and the tokens that it names. Error messages begin with `where`.
 struct Renderer {
   const ChatTemplate& chat;
   const ChatTokens& tokens;
@@ -22,7 +22,7 @@ struct Renderer {
   }
 };
 
-/// Appends the part of `whole` beyond `done`.
+/// Appends the part of `whole` after `done` as a segment, and sets `done` to `whole`.
 void append(std::vector<Segment>& out, std::string& done, const std::string& whole, bool answer,
             const std::string& where) {
   if (!whole.starts_with(done))

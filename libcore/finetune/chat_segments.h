@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-/// A conversation as `chat` renders it, cut where the assistant's answers begin and end. An answer is the
-/// text that the template adds after the prompt, including the end mark. kData, with `where`, if the template
-/// does not render a longer conversation by appending to the shorter one.
+/// Renders a conversation with `chat` and cuts it where the assistant's answers begin and end. An answer is
+/// the text that the template adds after the prompt, including the end mark. If the template changes earlier
+/// text when messages are added, answers cannot be cut out: kData, with `where`.
 std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens&, const Json::Array& messages,
                                    const std::string& where);
 

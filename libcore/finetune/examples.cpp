@@ -46,7 +46,7 @@ int64_t Examples::Example::counted() const {
   return counts.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
 }
 
-/// The ids of one record, and what was cut.
+/// The ids of one record, and whether a part of it was cut.
 struct Examples::Tokens {
   Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits);
 

@@ -24,9 +24,9 @@ namespace {
 
 // Shuffled records are sorted by length within this many micro-batches of all ranks, as in transformers.
 constexpr int64_t kSortedBatches = 50;
-// Sequence lengths are a multiple of this, so that no layout and no kernel gets an odd length.
+// Sequence lengths are rounded up to a multiple of this, so that no layout and no kernel gets an odd length.
 constexpr int64_t kLengthStep = 8;
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // an interval that never ends
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // interval of something that never happens
 
 int64_t longest_rows(const Examples& examples) {
   int64_t rows = 0;
@@ -34,9 +34,9 @@ int64_t longest_rows(const Examples& examples) {
   return rows;
 }
 
-/// Rows of a sequence: as many as the longest record takes or, with packing, as a record may have.
+/// The rows of a sequence: the rows of the longest record or, with packing, the maximum for a record.
 int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, const LengthLimits& limits) {
-  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // no examples if only answers are wanted
+  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // without training there are no examples
   if (sets.dev) rows = std::max(rows, longest_rows(*sets.dev));
   if (config.data.packing) rows = std::max(rows, limits.whole);
   const ParallelConfig& parallel = config.run.parallel;
@@ -68,8 +68,8 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
                                                             .sorted = std::numeric_limits<int32_t>::max()});
 }
 
-/// The number of steps, and when to evaluate and to save between them, as far as they follow from the number
-/// of samples.
+/// Sets the number of steps and the steps after which the run evaluates and saves, as far as they follow from
+/// the number of samples.
 void plan_steps(FinetuneConfig& config, const TuningData& data) {
   const ScheduleOptions& schedule = config.schedule;
   TrainConfig& train = config.run.train;
@@ -89,7 +89,7 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
       " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
 }
 
-/// A run that trains nothing makes one evaluation, at its end.
+/// Sets up a run that trains nothing: it evaluates once, at its end.
 void plan_no_steps(FinetuneConfig& config) {
   TrainConfig& train = config.run.train;
   train.iters = 0;
@@ -99,14 +99,14 @@ void plan_no_steps(FinetuneConfig& config) {
   config.run.checkpoint.save_interval.reset();
 }
 
-/// How much an evaluation reads: everything, unless less is requested.
+/// Sets how much an evaluation reads: all records, unless the user asked for less.
 void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
   TrainConfig& train = config.run.train;
   const int64_t all = sets.dev_data ? sets.dev_data->samples_of_epoch() / train.global_batch : 0;
   train.eval_iters = train.eval_iters > 0 ? std::min(train.eval_iters, all) : all;
 }
 
-/// Where the run begins, or what it evaluates when nothing is trained.
+/// Sets the checkpoint with which the run begins, or which it evaluates if nothing is trained.
 void plan_start(FinetuneConfig& config) {
   const FinetuneConfig::Resume resume = config.resume();
   config.run.checkpoint.load = resume.folder;
@@ -153,7 +153,8 @@ Json agreed_options(FinetuneConfig& config) {
   ScheduleOptions schedule = config.schedule;
   for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter,
                             &schedule.resume_from})
-    if (!path->empty()) *path = "given";  // the path may differ on other machines
+    // A path may differ between machines, so it only counts that there is one.
+    if (!path->empty()) *path = "given";
   add(to_json(fields_of(data)));
   add(to_json(fields_of(method)));
   add(to_json(fields_of(schedule)));
@@ -164,7 +165,7 @@ Json agreed_options(FinetuneConfig& config) {
   return all;
 }
 
-/// Numbers the examples from `first` on, and makes each pair count as one.
+/// Adds `first` to the numbers of the examples, and counts each pair as one label.
 void number_pairs(SampleSource& source, int64_t first) {
   source.example = [first, example = source.example](int64_t sample) {
     const int64_t number = example(sample);
@@ -177,7 +178,7 @@ void number_pairs(SampleSource& source, int64_t first) {
 
 struct RecordCount {
   int64_t records, tokens;
-  uint64_t hash;  // of what the records became
+  uint64_t hash;  // hash of the tokenized records
   bool operator==(const RecordCount&) const = default;
 };
 
@@ -189,7 +190,7 @@ std::string text_of(const std::vector<RecordCount>& counts) {
   return text;
 }
 
-/// The paths of --data may differ between machines, but not the records.
+/// Throws kData unless all ranks have read the same records. The paths of --data may differ between machines.
 void require_same_records(Communicator& world, const TuningSets& sets) {
   std::vector<RecordCount> mine;
   for (const auto* examples : {&sets.train, &sets.dev})
@@ -204,7 +205,7 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
            text_of(all[rank]), "; give every machine the same files");
 }
 
-/// Locks the output folder while results are written to it; training has released its own lock by then.
+/// Locks the output folder while the results are written, because training has already released its lock.
 /// Removes the incomplete results of killed runs.
 class OutputLock {
  public:

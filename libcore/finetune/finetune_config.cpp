@@ -15,10 +15,11 @@
 namespace megalith {
 namespace {
 
-// Stands for a number of steps that only the data determine, so that the rules about steps can be checked.
+// A placeholder for the number of steps until the data determine it, so that the rules about steps can be
+// checked.
 constexpr int64_t kStepsFromData = int64_t{1} << 40;
 
-/// What to use instead of options for training from scratch.
+/// Options for training from scratch, which this program refuses, and what to use instead.
 constexpr WithdrawnOption kForPretraining[] = {
     {"load",
      "give --model DIR to begin with; a run resumes from its own --output-dir, or from "
@@ -54,7 +55,7 @@ void TuningDataOptions::finish() {
 }
 
 void MethodOptions::finish() {
-  if (adapter == "lora") {  // axolotl's word for the method
+  if (adapter == "lora") {  // axolotl names the method here, not a folder
     lora = true;
     adapter.clear();
   }
@@ -68,7 +69,7 @@ void MethodOptions::finish() {
   if (is_prefix() && !prefix_positions && begin_.positions > 0) prefix_positions = begin_.positions;
   split_commas(modules);
   std::replace(modules.begin(), modules.end(), std::string("all"),
-               std::string(kAllLinear));  // LLaMA-Factory's word
+               std::string(kAllLinear));  // LLaMA-Factory's name for all linear layers
 }
 
 void MethodOptions::validate(Problems& problems) const {
@@ -151,7 +152,7 @@ void FinetuneConfig::add_to(Options& options) {
       schedule.evaluate = Moments::kSteps;
     if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
     if (!steps_given) run.train.iters = kStepsFromData;
-    // The rules of a run's length accept either steps or epochs.
+    // The rules about a run's length accept steps or epochs, but not both, so the epochs move to `schedule`.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
     if (schedule.only_model) run.checkpoint.save_optim = false;
@@ -168,8 +169,8 @@ void FinetuneConfig::add_to(Options& options) {
   options.withdraw(kForPretraining);
 }
 
-// As in transformers, "true" also means the newest checkpoint of the output folder. Without training, the
-// requested model is evaluated and not a checkpoint that happens to be there.
+// As in transformers, "true" stands for the newest checkpoint of the output folder. Without training, the
+// requested model is evaluated, not a checkpoint that the folder happens to hold.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
   if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
@@ -194,12 +195,12 @@ void FinetuneConfig::check_folders(Problems& problems) const {
                  "as a Hugging Face folder");
 }
 
-// Reports inputs that the run's results would replace.
+// Adds a problem for each input that the run's results would replace.
 void FinetuneConfig::check_replaced(Problems& problems) const {
   struct Begin {
     Opt option;
     const std::string& path;
-    const char* result;  // in --output-dir
+    const char* result;  // path of the result below --output-dir
     bool written;
   };
   const bool trains = schedule.do_train;
@@ -242,7 +243,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
 
 void check_files(const FinetuneConfig& config, RunFiles files) {
   reads_model(files, "--model", config.data.model);
-  // Other files next to the run's own checkpoints, such as a log, belong to the user.
+  // Not for --output-dir itself: it may hold other files of the user, such as a log.
   const std::string& save = config.run.checkpoint.save;
   if (const std::string resumed = config.resume().folder; real_path(resumed) != real_path(save))
     reads_model(files, "--resume-from-checkpoint", resumed);

@@ -17,7 +17,7 @@ namespace megalith {
 inline std::vector<EnumName<PromptStyle>> enum_names(PromptStyle) {
   return {{"alpaca", PromptStyle::kAlpaca}, {"chat", PromptStyle::kChat}, {"plain", PromptStyle::kPlain}};
 }
-/// When the run evaluates or saves, besides at its end.
+/// When the run evaluates or saves, apart from its end.
 enum class Moments { kNo, kSteps, kEpoch };
 inline std::vector<EnumName<Moments>> enum_names(Moments) {
   return {{"no", Moments::kNo}, {"steps", Moments::kSteps}, {"epoch", Moments::kEpoch}};
@@ -68,14 +68,14 @@ struct TuningDataOptions {
   void finish();
 };
 
-/// Positions of a prefix if no number is given.
+/// Number of positions of a prefix if the user gives none.
 inline constexpr int64_t kPrefixPositions = 64;
 
 /// Which parameters are trained.
 struct MethodOptions {
   bool lora = false, prefix = false, merge = false, export_model = true, qlora = false;
   std::optional<std::string> type;
-  std::string method = "full";  // derived: what is trained
+  std::string method = "full";  // derived: which parameters are trained
   std::optional<int64_t> rank, prefix_positions;
   std::optional<bool> rslora;
   std::optional<double> alpha, dropout;
@@ -125,9 +125,9 @@ struct MethodOptions {
   void validate(Problems&) const;
   bool is_lora() const { return method == "lora"; }
   bool is_prefix() const { return method == "prefix"; }
-  /// Positions that a prefix takes before each sequence.
+  /// Number of positions that the prefix takes before each sequence.
   int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
-  /// Positions of a model that are left for a sequence.
+  /// Number of the model's positions that are left for a sequence.
   int64_t positions_left(const ModelConfig& model) const {
     return model.usable_positions() - positions_before();
   }
@@ -177,10 +177,10 @@ struct ScheduleOptions {
   void validate(Problems&) const;
 };
 
-/// Answers of the tuned model, compared with those in the records.
+/// Options for answers of the tuned model, which are compared with those in the records.
 struct AnswerOptions {
   bool wanted = false;
-  int64_t max_tokens = 0;  // of an answer; see answer_length()
+  int64_t max_tokens = 0;  // maximum number of tokens of an answer; see answer_length()
 
   template <class V>
   void fields(V&& v) {
@@ -195,7 +195,7 @@ struct AnswerOptions {
   }
 };
 
-/// Learning which of two answers is better, by direct preference optimization.
+/// Direct preference optimization: the model learns which of two answers is better.
 struct PairOptions {
   bool wanted = false;
   std::string stage = "sft", loss = "sigmoid";
@@ -215,11 +215,11 @@ struct PairOptions {
       alias({"pref-loss"}), unlisted());
   }
   void finish() { wanted |= stage == "dpo"; }
-  int64_t answers() const { return wanted ? 2 : 1; }  // of a record
+  int64_t answers() const { return wanted ? 2 : 1; }  // answers per record
 };
 
-/// All options of megalith-finetune. The model's shape, the sequence length and the number of steps follow
-/// from files; prepare_tuning() completes `run` with them.
+/// All options of megalith-finetune. The model's shape, the sequence length and the number of steps depend on
+/// files; prepare_tuning() sets them in `run`.
 struct FinetuneConfig {
   FinetuneConfig();
 
@@ -231,7 +231,7 @@ struct FinetuneConfig {
   PretrainConfig run;
   bool steps_given = false;  // whether the user set the number of steps
 
-  /// The folder whose newest checkpoint the run resumes from; empty: the run starts over. `wanted`: the user
+  /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: the user
   /// named the folder, so it must hold a checkpoint.
   struct Resume {
     std::string folder;
@@ -239,7 +239,7 @@ struct FinetuneConfig {
   };
   Resume resume() const;
 
-  /// Adds the option groups and the rules between them. This object and `options` must both exist until
+  /// Adds the option groups and the rules between them. Both this object and `options` must live until
   /// options.check().
   void add_to(Options& options);
 
@@ -250,13 +250,13 @@ struct FinetuneConfig {
   void check_preferences(Problems&) const;
 };
 
-/// What a run writes to --output-dir (its --save) in addition to checkpoints.
+/// The names of the files and folders that a run writes to --output-dir (its --save) besides checkpoints.
 inline constexpr std::string_view kTuningResults[] = {
     "adapter_model.safetensors",   "adapter_config.json", "hf", "merged",
     "generated_predictions.jsonl", "predict_results.json"};
 
-/// Throws kUsage if a file that the run writes in addition to its checkpoints is also read, or written twice.
-/// `files`: the files that the program already knows.
+/// Checks the files that the run writes in addition to its checkpoints. Throws kUsage if one of them is also
+/// read, or is written twice. `files`: the files that the program has already listed.
 void check_files(const FinetuneConfig&, RunFiles files);
 
 }  // namespace megalith

@@ -15,9 +15,9 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMaxTokens = 128;  // the default for the tokens of an answer
+constexpr int64_t kMaxTokens = 128;  // default maximum number of tokens of an answer
 
-/// The texts of the answers; empty if the run was asked to end.
+/// The texts of the answers; empty if a stop was requested.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,
                                     std::vector<std::vector<int32_t>> prompts, int64_t most,
                                     const StopSignal& stop) {
@@ -95,7 +95,8 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   const TextScores scores = scorer.scores();
   const std::string& output = config.run.checkpoint.save;
   make_directories(output);
-  remove_file(output + "/predict_results.json");  // so that older scores never accompany these answers
+  // So that the scores of older answers never lie next to these answers.
+  remove_file(output + "/predict_results.json");
   write_file(output + "/generated_predictions.jsonl", lines);
   write_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
   log("answers: ", format_count(scores.texts), " records | BLEU: ", format_fixed(scores.bleu, 2),

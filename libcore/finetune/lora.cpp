@@ -24,16 +24,16 @@ constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
 struct Module {
   std::string layer;     // our name: "decoder.layers.0.self_attention.linear_qkv"
   std::string theirs;    // Hugging Face: "model.layers.0.self_attn.q_proj"
-  LowRankTarget target;  // its `layer`: the part of our name after the layer's number
-  Shape weight;          // shape of our tensor
-  PartRows rows;         // the part's rows, in our tensor and theirs
+  LowRankTarget target;  // target.layer is the part of our name after the layer's number
+  Shape weight;          // shape of our weight
+  PartRows rows;         // rows of the part in our tensor and in the Hugging Face one
 };
 
 std::string_view without(std::string_view name, std::string_view end) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
 }
 
-/// The slots of our layer that one Hugging Face tensor holds.
+/// The place in our layer that one Hugging Face tensor corresponds to.
 LowRankTarget target_of(const RenamedTensor& renamed, size_t part) {
   LowRankTarget target{.layer = {}, .part = {}};
   const auto p = static_cast<int64_t>(part);
@@ -71,7 +71,8 @@ std::vector<Module> first_modules(const ModelConfig& config) {
   return all;
 }
 
-/// "q_proj", or "attn.c_proj" if another module of the layer also has that last name.
+/// The last name of a module ("q_proj"). If another module of the layer has the same one, the last two
+/// ("attn.c_proj").
 std::string short_name(const Module& module, const std::vector<Module>& all) {
   const auto same = std::count_if(
       all.begin(), all.end(), [&](const Module& other) { return other.target.part == module.target.part; });
@@ -104,7 +105,8 @@ double scale_of(const LoraSettings& settings) {
   return settings.alpha / (settings.rslora ? std::sqrt(rank) : rank);
 }
 
-/// The runs of a part's rows in our B and in theirs. `ours` counts from the part's first row.
+/// Which rows of our B are which rows of the Hugging Face B, in runs. `ours` counts from the part's first
+/// row.
 std::vector<RowRun> part_runs(const Module& module) {
   std::vector<RowRun> runs = module.rows.runs;
   std::sort(runs.begin(), runs.end(), [](const RowRun& a, const RowRun& b) { return a.ours < b.ours; });
@@ -116,7 +118,8 @@ std::vector<RowRun> part_runs(const Module& module) {
   return runs;
 }
 
-/// Reorders rows of `rank` numbers from our order to theirs, or with `to_ours` from theirs to ours.
+/// Reorders rows of `rank` numbers from our order to the Hugging Face one or, with `to_ours`, the other way
+/// round.
 std::vector<float> moved_rows(const std::vector<float>& from, const Module& module, int64_t rank,
                               bool to_ours) {
   std::vector<float> to(from.size());

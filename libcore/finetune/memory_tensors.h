@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// Small fp32 tensors in memory, assembled from those of another file.
+/// Small fp32 tensors in memory, computed from the tensors of another file.
 class MemoryTensors final : public TensorFile {
  public:
   /// Error messages begin with `path`.

@@ -44,7 +44,8 @@ TuningPlan prefix_plan(int64_t positions) {
   return {.frozen = true, .prefix = positions};
 }
 
-// KvPrefix is [layers, 2, groups, positions, head]: our parameters, one after the other.
+// KvPrefix has the shape [layers, 2, groups, positions, head], so our layers' parameters lie in it one after
+// the other.
 std::unique_ptr<TensorFile> prefix_params(const Adapter& adapter, const ModelConfig& config) {
   const KvPrefix prefix = read_prefix(adapter, config);
   const Shape shape = layer_shape(config, prefix.tokens);
@@ -56,7 +57,7 @@ std::unique_ptr<TensorFile> prefix_params(const Adapter& adapter, const ModelCon
   return out;
 }
 
-// peft's tensor is [positions, layers, 2, groups, head].
+// peft's tensor has the shape [positions, layers, 2, groups, head].
 void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64_t positions,
                   const AdapterOutput& output) {
   const Shape shape = layer_shape(config, positions);

@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-/// The folder's file of that name, with .json or .jsonl; empty: there is none. Anything but a file is
-/// refused: nobody would ever write to a FIFO there.
+/// The path of the folder's file NAME.json or NAME.jsonl; empty if there is none. Throws kNoInput if it is
+/// not a regular file: a run that read a FIFO would wait forever for a writer.
 std::string file_in(const std::string& folder, const char* name) {
   for (const char* end : {".json", ".jsonl"}) {
     std::string path = concat(folder, "/", name, end);
@@ -53,7 +53,7 @@ DataFiles data_files(const TuningDataOptions& options, bool trains) {
   return files;
 }
 
-// Knuth's algorithm S (selection sampling).
+// Uses Knuth's algorithm S (selection sampling).
 std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path) {
   const double wanted = size < 1 ? size * static_cast<double>(records) : size;
   int64_t needed = std::max<int64_t>(1, std::llround(wanted));
@@ -79,7 +79,7 @@ LengthLimits length_limits(const TuningDataOptions& options, int64_t positions) 
 }
 
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model) {
-  // For a NullTokenizer, the vocabulary is its ids plus one more, the end of a document.
+  // A NullTokenizer's number of ids: the vocabulary without the end of a document.
   if (!config.type.empty())
     return tokenizer_files(config, config.type == "NullTokenizer" ? model.config().vocab_size - 1 : 0);
   if (model.tokenizer().type.empty())
@@ -126,7 +126,7 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
 
 template <class R, class Read, class Take>
 void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
-  std::vector<R> kept;  // all records: their number must be known first
+  std::vector<R> kept;  // all records, because held_out() needs their number
   read(source.path, records_, [&](R&& record) {
     if (source.part == RecordSource::kAll)
       take(record);

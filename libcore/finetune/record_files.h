@@ -15,7 +15,7 @@
 
 namespace megalith {
 
-/// A file of records, and which of them to read: all, those that are held out for evaluation, or the others.
+/// A file of records, and which of its records to read: all, those held out for evaluation, or the rest.
 struct RecordSource {
   enum Part : uint8_t { kAll, kTrained, kHeldOut };
   std::string path;
@@ -26,24 +26,24 @@ struct DataFiles {
   RecordSource train, dev;  // dev.path empty: there is nothing to evaluate on
 };
 /// Finds the files. kNoInput if there are none; kUsage if records are to be held out although there is a
-/// separate file to evaluate on. `trains`: whether the run trains. If it does not, train.path may be empty,
-/// unless records of that file are held out.
+/// separate file to evaluate on. `trains`: whether the run trains. A run that does not train needs no
+/// train.path, unless records of that file are held out.
 DataFiles data_files(const TuningDataOptions& options, bool trains);
 
-/// Which of `records` are held out: `size` of them or, if `size` is below 1, this share; at least one, drawn
-/// by `seed`. kUsage, naming `path`, if no records would be left to train on.
+/// Returns for each of `records` whether it is held out. The number of these is `size` or, if `size` is below
+/// 1, this share of all, but at least one; `seed` draws them. kUsage, with `path`, if no records would be
+/// left to train on.
 std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path);
 
-/// The limits that the options set for a model with this many positions; kUsage if a limit exceeds the
-/// positions.
+/// The limits that the options set for a model with `positions` positions. kUsage if a limit is larger.
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
 
-/// The tokenizer that the options name. If they name none, the model's own, with settings from the options;
-/// enters its files in `config`. kUsage if the model has none either.
+/// The tokenizer that the options name. If they name none, it is the model's own, with settings from the
+/// options, and its files are entered in `config`. kUsage if the model has none either.
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 
-/// Reads files of records, and renders and tokenizes the records for a model. Errors are those of
-/// read_records().
+/// Reads files of records, and renders and tokenizes the records for a model. Throws what read_records()
+/// throws.
 class RecordFiles {
  public:
   /// `seed` draws the records that are held out. kUsage if the tokenizer belongs to another model. The
@@ -53,17 +53,19 @@ class RecordFiles {
   RecordFiles(const RecordFiles&) = delete;  // a callback in records_ refers to this object
   RecordFiles& operator=(const RecordFiles&) = delete;
 
-  /// Returns the examples to learn, and logs a line about them. With `pairs` a record is two answers, which
-  /// become two consecutive examples: the chosen one and the rejected one. kData if there are none.
+  /// Returns the examples to learn, and logs a line about them. With `pairs`, each record has two answers and
+  /// becomes two successive examples: first the chosen one, then the rejected one. kData if there are no
+  /// examples.
   std::unique_ptr<Examples> examples(const RecordSource& source, const LengthLimits& limits,
                                      bool pairs = false) const;
-  /// The questions, in order; with `pairs`, each with the chosen answer. Every prompt has at least one token.
+  /// Returns the questions in order; with `pairs`, each with the chosen answer. Every prompt has at least one
+  /// token.
   std::vector<Question> questions(const RecordSource& source, const LengthLimits& limits,
                                   bool pairs = false) const;
 
   const Tokenizer& tokenizer() const { return plain_.tokenizer(); }
-  /// The ids that end a text: --eod-token's, else the model's own. The first one ends the answers that are
-  /// learned.
+  /// The ids that end a text: --eod-token or, without it, the model's own. The first of them ends the answers
+  /// that are learned.
   const std::vector<int32_t>& ends() const { return files_.end; }
 
  private:

@@ -110,7 +110,7 @@ class Reader {
     return conversation(std::move(out), list_name);
   }
 
-  /// The names of a message's members.
+  /// The names that the members of a message have.
   struct MessageNames {
     const char *role, *content;
   };
@@ -142,7 +142,7 @@ class Reader {
     return out;
   }
 
-  /// The question of a preference with the answer under `name`.
+  /// The question of a preference record, with the answer in the member `name`.
   Record with_answer(const char* name) const {
     const Json& value = json_[name];
     const bool chat = options_.style == PromptStyle::kChat;

@@ -18,11 +18,11 @@ struct Segment {
 /// One conversation to learn from, in order: questions and their answers.
 struct Record {
   std::vector<Segment> segments;
-  /// Whether the text is complete, with the special tokens that a chat template wrote; otherwise the
-  /// beginning and end of the text still have to be marked.
+  /// True: a chat template has rendered the text, including its special tokens. False: the tokenizer must
+  /// still mark the beginning and end of the text.
   bool rendered = false;
   std::string where;        // "train.json:17"
-  std::string answer = {};  // the last answer as in the record, without a template's marks
+  std::string answer = {};  // the last answer as the record has it, without a template's marks
 };
 
 /// One question with two answers, of which the chosen one is preferred. Their segments are equal except for
@@ -31,22 +31,23 @@ struct RecordPair {
   Record chosen, rejected;
 };
 
-/// Turns the messages of a conversation into segments of text; the assistant's are answers. Null: there is no
-/// template. `messages` is a list of {"role", "content"}.
+/// Turns the messages of a conversation, a list of {"role", "content"}, into segments of text. The segments
+/// of the assistant are answers. An empty function: there is no template.
 using RenderMessages =
     std::function<std::vector<Segment>(const Json::Array& messages, const std::string& where)>;
 
-/// How records without roles become prompts.
+/// How a record without roles becomes a prompt.
 enum class PromptStyle : uint8_t {
-  kAlpaca,  // Stanford Alpaca's words around instruction and input
+  kAlpaca,  // instruction and input in Stanford Alpaca's wording
   kChat,    // the model's chat template, which gets the prompt as the user's message
-  kPlain,   // unchanged
+  kPlain,   // the text as it is
 };
 
 /// Options of read_records() and read_pairs().
 struct RecordOptions {
-  int64_t max_records = 0;                   // stops after this many; 0: reads all
-  PromptStyle style = PromptStyle::kAlpaca;  // of instructions; src and prompt are plain except with kChat
+  int64_t max_records = 0;  // maximum number of records to read; 0: all
+  /// Style of "instruction" records; "src" and "prompt" are plain except with kChat.
+  PromptStyle style = PromptStyle::kAlpaca;
   RenderMessages render = {};
 };
 
@@ -73,7 +74,7 @@ Record record_of(const Json&, const RecordOptions&, const std::string& where);
 void read_pairs(const std::string& path, const RecordOptions&, const std::function<void(RecordPair&&)>& take);
 RecordPair pair_of(const Json&, const RecordOptions&, const std::string& where);
 
-/// The prompt of an instruction record in Stanford Alpaca's words.
+/// The prompt of an instruction record in Stanford Alpaca's wording.
 std::string alpaca_prompt(const std::string& instruction, const std::string& input);
 
 }  // namespace megalith

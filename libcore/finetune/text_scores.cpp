@@ -34,9 +34,9 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return out += text;
 }
 
-/// Takes each non-overlapping match of a two-character regular expression in turn, and puts blanks before,
-/// between and after the characters. For a multi-byte character, the byte next to the ASCII character is
-/// enough.
+/// Replaces each match of a two-character regular expression, from left to right and without overlap: puts
+/// blanks before, between and after the two characters. If one of them has several bytes, `matches` sees only
+/// its byte next to the ASCII character, which is enough.
 template <class Matches>
 std::string spaced_pairs(const std::string& text, Matches&& matches, const char* before, const char* after) {
   std::string out;
@@ -164,8 +164,8 @@ void TextScorer::add(std::string_view text, std::string_view wanted) {
   ++texts_;
 }
 
-// Papineni et al. 2002 with the smoothing of mteval-v13a ("exp"): the first order without a match counts as
-// half a match, the next one as a quarter.
+// BLEU (Papineni et al. 2002) with the smoothing of mteval-v13a ("exp"): the first order without a match
+// counts as half a match, the next one as a quarter, and so on.
 double TextScorer::bleu() const {
   if (std::ranges::count(correct_, 0) == static_cast<std::ptrdiff_t>(kOrders)) return 0;
   double log_sum = 0, smoothing = 1;

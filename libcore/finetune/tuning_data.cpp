@@ -20,7 +20,7 @@ std::vector<int32_t> ascending(int64_t n) {
   return order;
 }
 
-/// Writes an example to the rows from `row` on; returns how many it takes.
+/// Writes an example to the rows from `row` on. Returns the number of rows that it fills.
 size_t put_example(const Examples::Example& example, const SampleView& out, size_t row) {
   const auto rows = static_cast<size_t>(example.rows());
   const auto begin = static_cast<std::ptrdiff_t>(row);
@@ -60,7 +60,7 @@ Packs pack(const Examples& examples, int64_t rows) {
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return examples[a].rows() > examples[b].rows(); });
   Packs packs;
-  std::set<std::pair<int64_t, size_t>> room;  // rows left, pack
+  std::set<std::pair<int64_t, size_t>> room;  // (rows left, index of the pack) of each pack that is not full
   for (const int32_t i : order) {
     const int64_t wanted = examples[i].rows();
     if (wanted > rows)
@@ -80,8 +80,8 @@ Packs pack(const Examples& examples, int64_t rows) {
   return packs;
 }
 
-/// The orders of the epochs that are being read: the current one and, for a thread that reads ahead, the
-/// next.
+/// The orders of the epochs that are being read: the current one and, for a thread that reads ahead, the next
+/// one.
 struct TuningData::Orders {
   std::mutex mutex;
   std::map<int64_t, std::vector<int32_t>> epochs;
@@ -113,7 +113,7 @@ double TuningData::fill(int64_t rows) const {
 
 std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
   const int64_t size = options_.group;
-  std::vector<int32_t> order = ascending(packs() / size);  // an order of groups
+  std::vector<int32_t> order = ascending(packs() / size);  // order of the groups
   if (options_.shuffle)
     NumpyRandomState(options_.seed + static_cast<uint32_t>(epoch)).shuffle(std::span<int32_t>(order));
   const auto longest = [&](int32_t group) {
@@ -153,7 +153,7 @@ void TuningData::read(int64_t sample, const SampleView& out) const {
       if (!out.starts.empty()) std::ranges::fill(out.starts.subspan(row, rows), static_cast<int32_t>(row));
       row += rows;
     }
-  // The rest is padding, which counts as a separate document.
+  // The remaining rows are padding, which counts as a separate document.
   if (!out.starts.empty() && row < out.starts.size())
     std::ranges::fill(out.starts.subspan(row), static_cast<int32_t>(row));
 }

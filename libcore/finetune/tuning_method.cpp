@@ -25,14 +25,14 @@ LoraSettings settings_from(const MethodOptions& method) {
           .modules = method.modules.empty() ? LoraSettings{}.modules : method.modules};
 }
 
-/// The names of the linear layers that a plan adapts, without the number of the transformer layer.
+/// The names of the linear layers that a plan adapts, without the transformer layer's number.
 std::set<std::string> names_of(const TuningPlan& plan) {
   std::set<std::string> names;
   for (const LowRankTarget& target : plan.targets) names.insert(target.layer + "." + target.part);
   return names;
 }
 
-/// The model's generation settings, with the ends of the answers that are learned.
+/// The model's generation settings, with `ends` as the end of a text.
 Json generation_with(const ModelSource& model, const std::vector<int32_t>& ends) {
   Json out = generation_config(model);
   Json::Array ids;
@@ -112,8 +112,9 @@ void TuningMethod::log_method(const std::string& what) const {
   log(config_.schedule.do_train ? "training " : "", what);
 }
 
-// Takes the adapter's value for each option that was not given. Only dropout may differ: it does not change
-// what the adapter has learned. Preferences are learned without dropout, whatever the adapter says.
+// Options that the user has not given get the adapter's values. The other ones must not differ from the
+// adapter's, except for dropout, which does not change what the adapter has learned. Preferences are always
+// learned without dropout.
 void TuningMethod::take_adapter_settings() {
   const MethodOptions& method = config_.method;
   const LoraSettings given = std::exchange(*lora_, settings_of(*begin_, model_.config()));
@@ -160,7 +161,8 @@ void TuningMethod::set_prefix() {
 }
 
 const TokenizerFolder& TuningMethod::tokenizer_folder(const ModelSource& result) const {
-  // The model's own folder may hold more than a checkpoint keeps, such as a chat template.
+  // Prefer the model's own folder: it may hold files that a checkpoint does not keep, such as a chat
+  // template.
   const TokenizerConfig& used = config_.run.tokenizer;
   const TokenizerFiles& own = model_.tokenizer();
   const bool is_own = used.model == own.model && used.vocab == own.vocab && used.merges == own.merges;

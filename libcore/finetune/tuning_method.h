@@ -19,23 +19,23 @@ struct TunedModel {
   std::string adapter;  // a peft folder; empty: none
 };
 
-/// What a run trains, and which result it writes at the end. Refers to options and model, which must outlive
-/// this object.
+/// Sets up what a run trains, and writes the result at its end. Refers to options and model, which must
+/// outlive this object.
 class TuningMethod {
  public:
-  /// Reads the adapter that the options begin with, if any. Errors are those of Adapter, lora_plan() and
-  /// adapter_params(), and kUsage for options that contradict the adapter. `ends`: ids that end a text of the
-  /// tuned model.
+  /// Reads the adapter with which the run begins, if the options name one. `ends`: ids that end a text of the
+  /// tuned model. Throws what Adapter, lora_plan() and adapter_params() throw, and kUsage for options that
+  /// contradict the adapter.
   TuningMethod(const FinetuneConfig& config, const ModelSource& model, const std::vector<int32_t>& ends);
 
   const Tuning& tuning() const { return tuning_; }
-  /// Makes the run learn which of two answers is better, according to the options; see Tuning::Preferences.
+  /// Lets the run learn which of two answers is better, as the options say; see Tuning::Preferences.
   void learn_preferences(SampleSource examples, int64_t count);
 
-  /// Writes the checkpoint of an iteration in a form that other programs read: as an adapter folder or, if
-  /// all parameters were trained, as a model folder.
+  /// Writes the checkpoint of an iteration in a form that other programs read: an adapter folder or, if all
+  /// parameters were trained, a model folder.
   void write_result(int64_t iteration) const;
-  /// The model and adapter that write_result() wrote; for iteration 0, those that the run begins with.
+  /// The model and adapter that write_result() wrote. For iteration 0: those with which the run begins.
   TunedModel result(int64_t iteration) const;
 
  private:

@@ -23,8 +23,8 @@ class AdapterWriterTest : public testing::Test {
     writer.finish(Json::Object{{"lora_alpha", number}});
   }
 
-  /// The number of the adapter whose settings are stored; nothing without settings. Also checks that the
-  /// weights are those of that adapter.
+  /// The number of the adapter whose settings are stored; nothing if none are. Also checks that the stored
+  /// weights are those of this adapter.
   std::optional<int64_t> found() const {
     if (!file_exists(folder_ + "/adapter_config.json")) return {};
     const int64_t number =

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// A tokenizer of numbers, which are the ids themselves; the end token is the last id, 99.
+/// A tokenizer for texts of numbers, which are the ids themselves. The end token is the last id, 99.
 PlainTokenizer numbers() {
   return PlainTokenizer(std::make_unique<NullTokenizer>(99));
 }
@@ -29,7 +29,7 @@ std::string flags(const Examples::Example& example) {
   return out;
 }
 
-// The tokenizers put <s> before a text; encode() leaves it out.
+// The tokenizers put <s> before a text. PlainTokenizer::encode() leaves it out, and before() returns it.
 TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
   for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
     TokenizerFiles files{.type = "HuggingFaceTokenizer",
@@ -66,7 +66,7 @@ TEST(Examples, CutTheBeginningOfAPromptAndTheEndOfAnAnswer) {
   Examples examples;
   examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()),
-            (Ids{2, 3, 4, 5, 6}));  // no end: the example was cut
+            (Ids{2, 3, 4, 5, 6}));  // no end token, because the answer was cut
   EXPECT_EQ(examples.report().cut_sources, 1);
   EXPECT_EQ(examples.report().cut_answers, 1);
 }
@@ -112,9 +112,9 @@ TEST(Examples, OfOtherRecordsHaveAnotherHash) {
     return examples.hash();
   };
   EXPECT_EQ(hash("1 2", "3"), hash("1 2", "3"));
-  EXPECT_NE(hash("1 2", "3"), hash("1 2", "4"));  // equally many tokens
+  EXPECT_NE(hash("1 2", "3"), hash("1 2", "4"));  // another token
   EXPECT_NE(hash("1 2", "3"), hash("2 1", "3"));
-  EXPECT_NE(hash("1 2", "3"), hash("1", "2 3"));  // other tokens are learned
+  EXPECT_NE(hash("1 2", "3"), hash("1", "2 3"));  // the same tokens, but others are learned
 }
 
 TEST(Question, IsARecordWithoutItsLastAnswer) {

@@ -40,7 +40,7 @@ TEST(Lora, AModuleThatTheModelLacksIsNamed) {
 }
 
 TEST(Lora, PlansSlotsOfTheFusedLayers) {
-  // 4 heads in 2 groups: a group has 2 queries, a key and a value.
+  // 4 heads in 2 groups, so each group has 2 queries, a key and a value.
   const TuningPlan plan =
       lora_plan(config_of("llama"), {.rank = 4, .alpha = 8, .modules = {"v_proj", "up_proj"}});
   ASSERT_EQ(plan.targets.size(), 2U);

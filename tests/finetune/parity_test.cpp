@@ -33,7 +33,7 @@ namespace {
 
 const std::string kFolder = MEGALITH_SOURCE_DIR "/tests/finetune/goldens";
 constexpr int64_t kSteps = 20, kBatch = 4, kLength = 24;
-// Issue 22: fp32, dropout 0, over 20 steps; sums are taken in another order.
+// The tolerance of issue 22, for 20 steps in fp32 without dropout, whose sums are in another order.
 constexpr double kTolerance = 1e-4;
 
 /// The figures of the run with torch.
@@ -93,11 +93,11 @@ struct Curve {
   double after = 0;
 };
 
-/// What a run begins with, and what it learns.
+/// The weights with which a run begins, and what it learns from.
 struct Begin {
   const TensorFile& base;
-  const TensorFile* adapters;       // initial adapters; null: none, or as the plan declares them
-  const Examples* pairs = nullptr;  // null: learns answers, not preferences
+  const TensorFile* adapters;  // initial adapters; null: there are none, or the plan declares their values
+  const Examples* pairs = nullptr;  // null: the run learns answers, not preferences
 };
 
 Curve tune(const RunShape& run, const Begin& begin, const SampleSource& source) {
@@ -164,7 +164,7 @@ void expect_golden(const Case& c) {
   EXPECT_LT(worst_loss, kTolerance);
   EXPECT_LT(worst_norm, 10 * kTolerance);
   EXPECT_NEAR(curve.after / golden.json["after"].as_double(), 1, kTolerance);
-  EXPECT_LT(golden.json["after"].as_double(), losses.front().as_double());  // the run learned something
+  EXPECT_LT(golden.json["after"].as_double(), losses.front().as_double());  // the run has learned something
 }
 
 class TuningParity : public testing::TestWithParam<Case> {};
@@ -208,7 +208,7 @@ TEST_P(TuningParity, FollowsPeftFor20Steps) {
   expect_golden(GetParam());
 }
 
-/// Tensors in memory: the linear layers' matrices rounded as QuantizeRows rounds them (see
+/// The model's tensors in memory, with the linear layers' matrices rounded as QuantizeRows rounds them (see
 /// ops/project_test.cpp).
 MemoryTensors rounded(const ModelSource& model) {
   MemoryTensors out("rounded");
@@ -233,8 +233,8 @@ MemoryTensors rounded(const ModelSource& model) {
   return out;
 }
 
-// QLoRA equals LoRA over the base rounded to 8 bits, bit for bit on one rank; ranks that share the columns of
-// a row share its scale too.
+// On one rank QLoRA equals LoRA over the base rounded to 8 bits, bit for bit. If ranks share the columns of a
+// row, they must also use one scale for the row.
 TEST(TuningInt8, IsLoraOverTheRoundedBase) {
   for (const char* family : {"gpt2", "llama"}) {
     const ModelSource model(kFolder + "/" + family);
@@ -256,7 +256,7 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
     EXPECT_EQ(narrow.losses, wanted.losses) << family;
     EXPECT_EQ(narrow.norms, wanted.norms) << family;
     EXPECT_NE(narrow.losses, curve_of(model.tensors(), false, {"one"}).losses) << family;
-    bf16 = true;  // the 8-bit values are rounded to bf16 again, as the rounded base is when it is read
+    bf16 = true;  // the 8-bit values are rounded to bf16 again, as is the rounded base when it is read
     EXPECT_EQ(curve_of(model.tensors(), true, {"one"}).losses, curve_of(base, false, {"one"}).losses)
         << family;
     bf16 = false;
@@ -269,16 +269,16 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
   }
 }
 
-// In a run with frozen weights the estimate counts only the adapters' gradients and moments: 4 and 8 bytes
-// per number, plus the gaps before the next tensor, bucket or rank's share.
+// With frozen weights the estimate must count only the adapters' gradients and moments: 4 and 8 bytes per
+// number, plus the gaps before the next tensor, bucket or rank's share.
 TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
   const ModelSource model(kFolder + "/llama");
   RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
   const RunMemory full = run_memory(run);
   run.tuning = lora_plan(model.config(), {.rank = 4, .modules = {"all-linear"}});
   const RunMemory lora = run_memory(run);
-  // A layer: q, o 16 x 16, k, v 16 to 8, gate, up 16 to 32, down 32 to 16; each has rank * (in + out)
-  // numbers.
+  // Inputs x outputs in a layer: q, o 16 x 16, k, v 16 x 8, gate, up 16 x 32, down 32 x 16. An adapter has
+  // rank * (inputs + outputs) numbers.
   const int64_t numbers = int64_t{4} * 4 * (2 * 32 + 2 * 24 + 3 * 48), matrices = 4 * 7 * 2;
   EXPECT_EQ(lora.parameters - full.parameters, numbers);
   const auto near = [&](size_t bytes, int64_t wanted) {
@@ -290,9 +290,9 @@ TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
   EXPECT_GE(static_cast<int64_t>(full.grads), 4 * full.parameters);
 }
 
-// Activations that only a frozen layer would read in the backward pass are not kept: without an adapter on
-// "down" its input, [rows, ffn] of each layer, and without one on query, key and value the input of the first
-// norm.
+// Activations are not kept if only a frozen layer would read them in the backward pass. Without an adapter on
+// "down", that is its input, [rows, ffn] per layer. Without adapters on query, key and value, it is the input
+// of the first norm.
 TEST(TuningMemory, ActivationsAreKeptWhereAGradientPasses) {
   const ModelSource model(kFolder + "/llama");
   RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
@@ -300,14 +300,15 @@ TEST(TuningMemory, ActivationsAreKeptWhereAGradientPasses) {
     run.tuning = lora_plan(model.config(), {.rank = 4, .modules = modules});
     return static_cast<int64_t>(run_memory(run).activations());
   };
-  const int64_t rows = 4 * kLength * 4, all = activations({"all-linear"});  // of a micro-batch, 4 layers
+  // Rows of a micro-batch in 4 layers.
+  const int64_t rows = 4 * kLength * 4, all = activations({"all-linear"});
   const ModelConfig& shape = model.config();
   EXPECT_EQ(all - activations({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"}),
             rows * shape.ffn_hidden * 4);
   EXPECT_EQ(all - activations({"o_proj", "gate_proj", "up_proj", "down_proj"}), rows * shape.hidden * 4);
 }
 
-// The estimate before a run, which the run itself uses (Trainer::check_memory()): one byte instead of four
+// The estimate before a run, which the run checks (Trainer::check_memory()), counts one byte instead of four
 // for each weight of a linear layer, and one scale per row.
 TEST(TuningInt8, IsInTheMemoryEstimate) {
   const ModelSource model(kFolder + "/llama");
@@ -317,17 +318,18 @@ TEST(TuningInt8, IsInTheMemoryEstimate) {
     run.tuning.int8 = int8;
     return static_cast<int64_t>(run_memory(run).weights);
   };
-  // A layer: queries 16 x 16, keys and values 8 x 16 each, projection 16 x 16, gate and up 32 x 16 each, down
-  // 16 x 32.
+  // The weights of a layer: queries 16 x 16, keys and values 8 x 16 each, projection 16 x 16, gate and up 32
+  // x 16 each, down 16 x 32.
   const int64_t elements = 4 * (16 * 16 + 2 * 8 * 16 + 16 * 16 + 2 * 32 * 16 + 16 * 32),
                 rows = 4 * (16 + 2 * 8 + 16 + 2 * 32 + 16);
   EXPECT_NEAR(
       static_cast<double>(weights(false) - weights(true)), static_cast<double>(3 * elements - 4 * rows),
       4 * 4 * 64 * 4 +
-          512);  // four scale vectors per layer begin at multiples of 64, two tensors at multiples of 256
+          // Padding: four scale vectors per layer begin at multiples of 64, two tensors at multiples of 256.
+          512);
 }
 
-// Issue 22: packed samples give the losses of single samples within 1e-5.
+// Issue 22: the losses of packed samples differ from those of single samples by at most 1e-5.
 TEST(TuningPacking, HasTheLossesOfSingleSamples) {
   for (const char* family : {"gpt2", "llama"}) {
     const ModelSource model(kFolder + "/" + family);
@@ -356,8 +358,8 @@ TEST(TuningPacking, HasTheLossesOfSingleSamples) {
     };
     const double alone = mean_loss(single, false, kLength), together = mean_loss(packed, true, 32);
     EXPECT_NEAR(together, alone, 1e-5) << family;
-    EXPECT_LT(packs.size(), 60U);                                     // made from 80 samples
-    EXPECT_GT(std::abs(mean_loss(packed, false, 32) - alone), 1e-3);  // only the mask makes them equal
+    EXPECT_LT(packs.size(), 60U);                                     // fewer than the 80 samples
+    EXPECT_GT(std::abs(mean_loss(packed, false, 32) - alone), 1e-3);  // without the mask the losses differ
   }
 }
 

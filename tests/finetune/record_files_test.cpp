@@ -25,7 +25,7 @@ TEST(HeldOut, IsAShareOrANumber) {
   EXPECT_THROW(held_out(1, 0.1, 1, "x"), Error);
 }
 
-// Any record may be held out; which ones depends only on the seed.
+// Each record can be held out. Only the seed determines which ones are.
 TEST(HeldOut, IsDrawnBySeed) {
   EXPECT_EQ(held_out(100, 0.1, 1, "x"), held_out(100, 0.1, 1, "x"));
   std::vector<int> times(20);
@@ -33,7 +33,8 @@ TEST(HeldOut, IsDrawnBySeed) {
     const std::vector<bool> held = held_out(20, 0.25, seed, "x");
     for (size_t i = 0; i < held.size(); ++i) times[i] += held[i] ? 1 : 0;
   }
-  for (const int n : times) EXPECT_NEAR(n, 100, 45);  // five standard deviations of a binomial of 400 and 1/4
+  // The tolerance: five standard deviations of a binomial distribution (400, 1/4).
+  for (const int n : times) EXPECT_NEAR(n, 100, 45);
 }
 
 /// A model folder with a tokenizer that puts <s> before a text, and options that name the model.
@@ -64,7 +65,7 @@ TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
   EXPECT_EQ(found.special_tokens, (std::vector<std::string>{"<a>", "<b>"}));
   EXPECT_EQ(found.tiktoken_pattern, "v1");
   EXPECT_EQ(found.tiktoken_special_tokens, 77);
-  // The tokenizer is entered in the options, so that a checkpoint stores it.
+  // The options name the tokenizer now, so that a checkpoint stores it.
   EXPECT_EQ(config.type, found.type);
   EXPECT_EQ(config.model, found.model);
   EXPECT_EQ(config.eod, found.eod);
@@ -73,10 +74,11 @@ TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
 TEST_F(TokenizerOfModel, OfIdsHasTheModelsVocabulary) {
   TokenizerConfig config;
   config.type = "NullTokenizer";
-  EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // from config.json
+  EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // the size is that of config.json
 }
 
-// A FIFO in a folder of records would never be written to, so it is skipped; one that the user names is read.
+// A FIFO or a folder in place of a file of records is refused, because nobody would write to the FIFO. A path
+// that the user names is accepted.
 TEST(DataFiles, OfAFolderAreRegularFiles) {
   namespace fs = std::filesystem;
   for (const std::string name : {"train.json", "train.jsonl", "dev.json", "dev.jsonl"}) {

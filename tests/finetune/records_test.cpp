@@ -12,7 +12,7 @@
 namespace megalith::test {
 namespace {
 
-/// "question|ANSWER|question": answers are in brackets.
+/// Shows a record as one text, with its answers in brackets.
 std::string text_of(const Record& record) {
   std::string out;
   for (const Segment& segment : record.segments)
@@ -24,7 +24,7 @@ Record read_one(const std::string& json, const RecordOptions& options = {}) {
   return record_of(Json::parse(json, "test"), options, "data.json:3");
 }
 
-/// Renders messages in place of a template, with the segments marked by hand.
+/// Options whose render function replaces a template; it marks the segments by itself.
 RecordOptions with_template() {
   return {.render = [](const Json::Array& messages, const std::string&) {
     std::vector<Segment> out;
@@ -71,7 +71,7 @@ TEST(Records, OfSourceAndTargetStandAsTheyAre) {
   EXPECT_EQ(text_of(read_one(R"({"prompt": "a", "response": "b"})")), "a[b]");
 }
 
-// The texts of stanford_alpaca/train.py, PROMPT_DICT.
+// The expected texts are those of PROMPT_DICT in stanford_alpaca/train.py.
 TEST(Records, OfInstructionsHaveAlpacasWords) {
   EXPECT_EQ(
       text_of(read_one(R"({"instruction": "Add.", "input": "", "output": "4"})")),
@@ -111,7 +111,7 @@ TEST(Records, ThatAreNoneAreNamedWithTheirPlace) {
   expect_refused(R"({"src": "a"})", "has no \"tgt\"");
   expect_refused(R"({"src": "a", "tgt": 4})", "\"tgt\" is 4; wanted a text");
   expect_refused(R"({"src": "a", "tgt": ""})", "\"tgt\" is empty");
-  // The quoted text is cut between two characters of three bytes each.
+  // The message cuts the quoted text between two characters, each of three bytes.
   std::string many, shown;
   for (int i = 0; i < 60; ++i) (i < 19 ? shown : many) += "\u65e5";
   expect_refused("{\"src\": \"a\", \"tgt\": [\"" + shown + many + "\"]}",
@@ -150,7 +150,7 @@ TEST(RecordPairs, HoldOneQuestionAndTwoAnswers) {
             wanted);
 }
 
-// Earlier answers of a conversation belong to the prompt.
+// Only the last answer of a conversation is learned; earlier answers belong to the prompt.
 TEST(RecordPairs, LearnTheLastAnswerAlone) {
   EXPECT_EQ(
       pair_text(R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "r"},

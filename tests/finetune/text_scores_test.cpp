@@ -15,7 +15,7 @@ const Json& golden() {
   static const Json kJson = Json::load(MEGALITH_SOURCE_DIR "/tests/finetune/goldens/scores.json");
   return kJson;
 }
-// Sums of a thousand doubles in another order, and exp() from another library.
+// Tolerance for the sum of a thousand doubles in another order, and for another library's exp().
 constexpr double kRounding = 1e-9;
 
 std::vector<std::string> strings(const Json& list) {

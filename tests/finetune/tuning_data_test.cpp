@@ -13,7 +13,8 @@
 namespace megalith::test {
 namespace {
 
-/// Records of these lengths: a prompt of one token, then the answer. Record i has the ids 10 i, 10 i + 1, ….
+/// Examples of these lengths: a prompt of one token, then the answer. Example i has the ids 10 i, 10 i + 1,
+/// ….
 Examples examples_of(const std::vector<int>& lengths) {
   const PlainTokenizer numbers(std::make_unique<NullTokenizer>(999));
   Examples examples;
@@ -50,7 +51,8 @@ TEST(TuningData, PacksHoldEveryExampleOnceAndNoMoreThanFits) {
     rows += used;
   }
   EXPECT_EQ(seen, std::vector<int>(lengths.size(), 1));
-  EXPECT_LE(static_cast<int64_t>(packs.size()), (rows + 39) / 40 + 1);  // the fewest that fit, or one more
+  // At most one pack more than the minimum.
+  EXPECT_LE(static_cast<int64_t>(packs.size()), (rows + 39) / 40 + 1);
 }
 
 TEST(TuningData, PacksKeepTheirDocumentsApart) {
@@ -85,10 +87,11 @@ TEST(TuningData, AnEpochIsEveryRecordInAnotherOrderAndThenEmptyOnes) {
   EXPECT_NE(orders[0], orders[1]);
   EXPECT_NE(orders[1], orders[2]);
   const TuningData again(examples, one_by_one(examples), {.step = 4, .seed = 5});
-  EXPECT_EQ(again.source().length(16), orders[2][0]);  // straight to the third epoch, as in a resumed run
+  EXPECT_EQ(again.source().length(16), orders[2][0]);  // reads the third epoch first, as a resumed run does
 }
 
-// numpy 2.4.6: x = np.arange(7); np.random.RandomState(5 + epoch).shuffle(x)
+// The expected order was computed with numpy 2.4.6: x = np.arange(7); np.random.RandomState(5 +
+// epoch).shuffle(x)
 TEST(TuningData, AnEpochsOrderIsNumpysShuffle) {
   const Examples examples = examples_of({3, 3, 3, 3, 3, 3, 3});
   const TuningData data(examples, one_by_one(examples), {.seed = 5});
