@@ -13,7 +13,7 @@ namespace megalith {
 namespace {
 
 /// The scratch bytes of a pass over `tokens` tokens of each of `sequences` sequences (one token each if there
-/// are several). Measured on the dry backend, so it is exactly what the pass will take.
+/// are several sequences). They are measured on the dry backend, so they are exactly what the pass will use.
 size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
@@ -38,13 +38,13 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 
 }  // namespace
 
-/// One of the sequences in progress.
+/// A sequence in progress.
 struct Generator::Slot {
   std::optional<KvCache> cache;
-  std::optional<size_t> prompt;  // the prompt whose keys and values the cache begins with
+  std::optional<size_t> prompt;  // index of the prompt whose keys and values the cache begins with
   size_t sequence = 0;
-  int64_t given = 0, max_new = 0;  // tokens of the prompt, and the maximum number of new ones
-  bool cut_short = false;          // by the model's positions
+  int64_t given = 0, max_new = 0;  // number of tokens of the prompt, and maximum number of new tokens
+  bool cut_short = false;          // whether the model's positions end the sequence
   std::vector<int32_t> tokens;     // the prompt and the tokens chosen so far
 };
 
@@ -63,7 +63,8 @@ struct Generator::State {
   Region region{*alone};
   Arena scratch, inputs;
   std::vector<float> logits;  // [sequences, V]
-  /// [V]: after the prompt that was read last, kept so that its other continuations need not read it again.
+  /// [V]: the logits after the prompt that was read last. They are kept so that further continuations of this
+  /// prompt need not read it again.
   std::vector<float> after_prompt;
   std::vector<int32_t> ids;
   std::vector<KvCache*> caches;
@@ -78,8 +79,8 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
-/// The positions that can be read. Where a window would hide some of them, only fp32 on the CPU can go beyond
-/// it. A model without position embeddings has no last position.
+/// The number of positions that can be read. A model without position embeddings has no last position. A
+/// sliding window also ends the positions: only fp32 on the CPU can go beyond it.
 std::optional<Generator::End> Generator::end() const {
   const ModelConfig& config = stage_.config();
   const bool has_last = config.position != PositionEmbedding::kNone;
@@ -92,7 +93,7 @@ std::optional<Generator::End> Generator::end() const {
   return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
 }
 
-/// The maximum number of tokens that may be added. The last one needs no position: nothing is read after it.
+/// The maximum number of new tokens. The last new token needs no position, because nothing is read after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   const std::optional<End> last = end();
   if (!last) return wanted;
@@ -228,7 +229,8 @@ void Generator::prepare(const Job& job, size_t sequences) {
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
-    room(given, wanted_tokens(job, given));  // throws before any sequence begins if a prompt leaves no room
+    // If a prompt leaves no room, throws here, before any sequence begins.
+    room(given, wanted_tokens(job, given));
     longest = std::max(longest, given);
   }
   longest = std::min(longest, kPromptRows);
@@ -236,7 +238,7 @@ void Generator::prepare(const Job& job, size_t sequences) {
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
   state_->sampler.emplace(job.sampling);
   state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
-  for (Slot& slot : state_->slots) slot.prompt.reset();  // prompts of an earlier job
+  for (Slot& slot : state_->slots) slot.prompt.reset();  // forget the prompts of an earlier job
 }
 
 std::vector<Generated> Generator::run(const Job& job) {

@@ -45,7 +45,7 @@ std::string token_text(const Json& config, const char* role) {
   return token != nullptr && token->is_string() ? token->as_string() : std::string();
 }
 
-/// A chat template is a text, or a list of named ones, of which "default" is used for chats.
+/// The chat template: a text, or a list of named texts, of which "default" is the one for chats.
 std::string template_text(const Json* value) {
   if (value == nullptr) return {};
   if (value->is_string()) return value->as_string();

@@ -10,13 +10,13 @@ namespace megalith {
 
 /// The settings for generation in a model's folder.
 struct GenerationFiles {
-  std::vector<int32_t> end;          // ids that end a text: generation_config()'s, else the tokenizer's
-  std::string chat_template;         // Jinja source; empty: none
-  std::string template_file;         // the file that holds it, for messages
-  std::string bos_token, eos_token;  // as text; empty: none
+  std::vector<int32_t> end;   // ids that end a text: those of generation_config(), else the tokenizer's
+  std::string chat_template;  // Jinja source; empty: none
+  std::string template_file;  // the file of the template, for messages
+  std::string bos_token, eos_token;  // texts of these tokens; empty: none
 };
 
-/// Reads them. kData for files that are not JSON or contain ids beyond the model's vocabulary.
+/// Reads the settings. kData for files that are not JSON or contain ids beyond the model's vocabulary.
 GenerationFiles generation_files(const ModelSource&, const Tokenizer&);
 
 }  // namespace megalith

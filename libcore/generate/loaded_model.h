@@ -17,7 +17,7 @@ namespace megalith {
 struct LoadOptions {
   std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
-  bool int8 = false;        // see WeightOptions; only on the CPU
+  bool int8 = false;        // WeightOptions::int8; only on the CPU
   bool bf16_cache = false;  // keep keys and values in bf16; only on the CPU
 };
 
@@ -25,12 +25,13 @@ struct LoadOptions {
 class LoadedModel {
  public:
   /// Loads weights and adapter, and logs time and memory. kUsage for options that the device does not
-  /// support; kData and kNoInput as in Adapter, merge_adapter() and read_prefix().
+  /// support; kData and kNoInput as thrown by Adapter, merge_adapter() and read_prefix().
   LoadedModel(const ModelSource& source, const LoadOptions& options);
 
   const Stage& stage() const { return stage_; }
   Stream& stream() { return stream_; }
-  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }  // the adapter's; null: none
+  /// Prefix of the adapter; null: it has none.
+  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }
 
  private:
   void read_adapter(const ModelSource& source, const std::string& path);
@@ -42,7 +43,7 @@ class LoadedModel {
   Stage stage_;
   std::optional<Adapter> adapter_;
   std::optional<KvPrefix> prefix_;
-  std::unique_ptr<TensorFile> merged_;  // the model with LoRA added
+  std::unique_ptr<TensorFile> merged_;  // the model's tensors with LoRA added
   std::optional<WeightStore> weights_;
   std::optional<ParamStore> params_;
 };

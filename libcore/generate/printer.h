@@ -10,22 +10,22 @@
 namespace megalith {
 
 struct Prompt {
-  std::string text;  // for --echo and the member "prompt" of --json
+  std::string text;  // the prompt's text, for --echo and the member "prompt" of --json
   std::vector<int32_t> ids;
 };
 
-/// Writes continuations to stdout in the order of their prompts. The first unfinished one is written as it is
-/// generated; the text of later ones waits.
+/// Writes continuations to stdout in the order of their prompts. The first one that is not finished is
+/// written while it is generated; the text of later ones waits.
 class Printer {
  public:
   struct Style {
     bool json = false, echo = true;
-    size_t continuations = 1;  // of each prompt
+    size_t continuations = 1;  // continuations of each prompt
     std::vector<std::string> stop;
   };
   Printer(const Tokenizer&, const std::vector<Prompt>&, Style);
 
-  /// Returns whether the sequence should continue.
+  /// Adds a token to a sequence. Returns whether the sequence should continue.
   bool token(size_t sequence, int32_t token);
   void end(size_t sequence, const Generated&);
 
@@ -44,7 +44,7 @@ class Printer {
   const Tokenizer& tokenizer_;
   const std::vector<Prompt>& prompts_;
   Style style_;
-  std::map<size_t, Text> texts_;  // begun, but not yet written completely
+  std::map<size_t, Text> texts_;  // texts of sequences that have begun but are not written completely
   size_t next_ = 0;               // the sequence that is being written
 };
 

@@ -29,8 +29,7 @@ std::string speed(int64_t tokens, double seconds) {
   return out;
 }
 
-/// The model's tokenizer. For a chat it adds no special tokens: the chat template writes those before and
-/// after a text.
+/// The model's tokenizer. In a chat it must not add special tokens, because the chat template writes them.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   if (source.tokenizer().type.empty())
     fail(ErrorKind::kUsage, source.path(),
@@ -39,7 +38,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   TokenizerFiles files = source.tokenizer();
   files.hf_special_tokens = !chat;
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files);
-  tokenizer->expect(0);  // prompts are short
+  tokenizer->expect(0);  // prompts are short, so no large cache is needed
   return tokenizer;
 }
 
@@ -106,7 +105,8 @@ void run_generate(const GenerateConfig& config) {
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
-  show_status(concat("loading ", config.model.model, " ..."));  // a typed prompt has replaced the status
+  // The prompt that the user typed has overwritten the status line.
+  show_status(concat("loading ", config.model.model, " ..."));
   const bool bf16_cache = config.run.cache == CacheType::kBf16;
   LoadedModel model(source, {.adapter = config.model.adapter,
                              .device = config.run.device,

@@ -110,8 +110,9 @@ struct GenerateConfig {
 };
 
 /// Loads the model and prints the continuations to stdout; speed and memory go to the log. kUsage if the
-/// model has no tokenizer or an option is not supported by this device or model; kData and kNoInput as for
-/// ModelSource, Adapter and read_prompts(); throws as write_stdout() if stdout cannot be written.
+/// model has no tokenizer, or if this device or model does not support an option; kData and kNoInput as
+/// thrown by ModelSource, Adapter and read_prompts(). If stdout cannot be written, throws what write_stdout()
+/// throws.
 void run_generate(const GenerateConfig&);
 
 }  // namespace megalith

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The largest logit. Computed in separate lanes, which the compiler vectorizes: the time of a loop over the
-/// vocabulary for each token is noticeable.
+/// The largest logit. It is computed in separate lanes, which the compiler vectorizes, because the loop over
+/// the vocabulary takes a noticeable part of each token's time.
 float max_logit(std::span<const float> logits) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> maxima;
@@ -69,7 +69,7 @@ void Sampler::penalise(std::span<float> logits, std::span<const int32_t> before)
     if (static_cast<size_t>(token) < logits.size()) seen_[static_cast<size_t>(token)] = false;
 }
 
-/// Drops tokens that are less likely than the k-th; those that are equally likely stay.
+/// Keeps the k likeliest tokens, and those that are as likely as the k-th; drops the others.
 void Sampler::keep_top_k(std::span<const float> logits) {
   const auto k = static_cast<size_t>(options_.top_k);
   if (k == 0 || k >= logits.size()) return;
@@ -81,7 +81,8 @@ void Sampler::keep_top_k(std::span<const float> logits) {
   });
 }
 
-/// Keeps the fewest of the likeliest tokens that together have top_p of the weight, at least one.
+/// Keeps the smallest number of the likeliest tokens that together have at least top_p of the weight; at
+/// least one token.
 void Sampler::keep_top_p() {
   if (options_.top_p >= 1) return;
   const double wanted = options_.top_p * total(candidates_);
@@ -89,7 +90,7 @@ void Sampler::keep_top_p() {
     return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
   };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  auto rest = candidates_.end();  // kept tokens are gathered from here on
+  auto rest = candidates_.end();  // the kept tokens are moved to [rest, end)
   double sum = 0;
   do {
     std::pop_heap(candidates_.begin(), rest, less_likely);

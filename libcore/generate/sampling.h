@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-/// How the next token is chosen. Order and meaning are as in transformers' generate(): repetition penalty,
-/// temperature, then top-k, then top-p.
+/// How the next token is chosen. The order and the meaning of the steps are those of transformers'
+/// generate(): repetition penalty, temperature, top-k, top-p.
 struct SampleOptions {
   int max_new_tokens = 50;
   double temperature = 0;  // 0: always the likeliest token
-  int top_k = 0;           // 0: all
+  int top_k = 0;           // 0: all tokens
   double top_p = 1;
   double repetition_penalty = 1;
   int64_t seed = 1234;
@@ -33,8 +33,8 @@ struct SampleOptions {
   }
 };
 
-/// The place of a random number: a token of a sequence. Only this place and the seed determine the number, so
-/// a text does not depend on what else is generated.
+/// Identifies a random number by the token for which it is drawn. The number depends only on this and the
+/// seed, so a text does not depend on what else is generated.
 struct Draw {
   int64_t sequence = 0, step = 0;
 };
@@ -46,12 +46,12 @@ class Sampler {
 
   struct Candidate {
     int32_t token;
-    double weight;  // its probability, up to a common factor
+    double weight;  // its probability times a factor that is common to all
   };
-  /// The next token, given the logits [V] after the last token, which are overwritten, and `before`, the
-  /// prompt's tokens and those chosen since. kData if a logit is NaN.
+  /// Returns the next token. `logits`: [V], those after the last token; they are overwritten. `before`: the
+  /// prompt's tokens and the tokens chosen since. kData if a logit is NaN.
   int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
-  /// The tokens that may be drawn, valid until the next call. Not for temperature 0.
+  /// The tokens that may be drawn. Valid until the next call. Not for temperature 0.
   std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
 
  private:

@@ -8,9 +8,10 @@ namespace megalith {
 namespace {
 
 constexpr size_t kContext =
-    8;  // tokens of context, so that the decoded ones are not at the beginning of a text
-constexpr size_t kMaxPending = 16;  // tokens that may be held back without certain text
-/// The most tokens that an incomplete character may lack: it has at most four bytes.
+    8;  // number of tokens of context: new tokens must not be decoded as the beginning of a text
+constexpr size_t kMaxPending = 16;  // maximum number of tokens held back because their text is uncertain
+/// The maximum number of bytes, and so of tokens, that may be missing in a character, which has at most four
+/// bytes.
 constexpr size_t kCharacter = 3;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
@@ -40,7 +41,8 @@ std::string TextStream::release(bool all) {
   const std::string both = tokenizer_.decode(ids_);
   if (const size_t taken = all ? ids_.size() : certain_tokens(both); taken > known_) {
     const std::string text = taken == ids_.size() ? both : tokenizer_.decode(std::span(ids_).first(taken));
-    // The comparison includes the context, which may end inside a character that the new tokens complete.
+    // The comparison includes the context, because it may end inside a character that the new tokens
+    // complete.
     if (text.starts_with(before))
       held_ += text.substr(before.size());
     else
@@ -58,8 +60,9 @@ std::string TextStream::release(bool all) {
 size_t TextStream::certain_tokens(const std::string& both) const {
   if (!both.ends_with(kReplacement)) return ids_.size();
   if (ids_.size() - known_ <= kMaxPending) return known_;
-  // So many tokens cannot all belong to one incomplete character: only the last ones can. The cut must not be
-  // inside a whole character either; there the text of the tokens before it would not be a prefix of `both`.
+  // These are too many tokens for one incomplete character, so only the last ones can belong to it. The cut
+  // between certain and uncertain tokens must not be inside a whole character: the text before such a cut is
+  // not a prefix of `both`.
   for (size_t taken = ids_.size() - kCharacter; taken > known_; --taken)
     if (both.starts_with(tokenizer_.decode(std::span(ids_).first(taken)))) return taken;
   return ids_.size();

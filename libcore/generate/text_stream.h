@@ -9,16 +9,16 @@
 
 namespace megalith {
 
-/// Turns the tokens of a continuation into text as they come. Text that may still change is held back: bytes
-/// that are not yet a whole character (at most 16 tokens are held back for this), and text that may be the
-/// beginning of a stop string. All pieces together equal the result of decoding everything at once, up to the
-/// first stop string, which is left out. The only exception is a decoder that takes back characters that were
-/// already whole (ByteFallback, for a run of byte tokens that contains a bad byte). A token takes the same
-/// time however many precede it.
+/// Turns the tokens of a continuation into text, token by token. Holds back text that may still change: bytes
+/// that are not yet a whole character (for this, at most 16 tokens are held back), and text that may be the
+/// beginning of a stop string. All pieces together equal the result of decoding all tokens at once, up to the
+/// first stop string, which is left out. There is one exception: a decoder that takes back whole characters
+/// (ByteFallback, for a run of byte tokens with a bad byte). The time for a token does not depend on how many
+/// tokens precede it.
 class TextStream {
  public:
-  /// `prompt`: the ids that the text continues. They are needed since a tokenizer may treat the beginning of
-  /// a text differently.
+  /// `prompt`: the ids before the continuation. They are needed because a tokenizer may decode the beginning
+  /// of a text differently.
   TextStream(const Tokenizer&, std::span<const int32_t> prompt, std::vector<std::string> stops = {});
 
   /// The text that this token makes certain; may be empty.
@@ -30,18 +30,18 @@ class TextStream {
 
  private:
   std::string release(bool all);
-  /// How many tokens of ids_ have certain text, so that no half character is printed. `both` is the text of
-  /// all of ids_; if it ends with a whole character, all tokens do.
+  /// The number of tokens at the beginning of ids_ whose text is certain, so that no half character is
+  /// printed. `both` is the text of all of ids_; if it ends with a whole character, all of it is certain.
   size_t certain_tokens(const std::string& both) const;
-  /// Where in held_ the first stop string begins or, if more text comes, may begin; the size of held_ if
-  /// there is none.
+  /// The position in held_ at which the first stop string begins or, if more text comes, may begin. The size
+  /// of held_ if there is none.
   size_t certain(bool more_comes) const;
 
   const Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
-  std::vector<int32_t> ids_;  // the context that decoding needs, then tokens whose text is not certain yet
-  size_t known_ = 0;          // the first known_ tokens of ids_ already gave their text to held_
-  std::string held_;          // decoded, but held back for the stop strings
+  std::vector<int32_t> ids_;  // the context for decoding, then the tokens whose text is not certain yet
+  size_t known_ = 0;          // number of tokens of ids_ whose text is already in held_ or was returned
+  std::string held_;          // decoded text that is held back because of the stop strings
   bool stopped_ = false;
 };
 

@@ -14,7 +14,7 @@ bool is_matrix(const Param& param) {
   return param.global.rank >= 2 && param.name.ends_with(".weight");
 }
 
-/// The type in which a parameter is stored in memory.
+/// The type in which a parameter is kept in memory.
 DType kept_type(const TensorFile& file, const Param& param) {
   const DType stored = file.at(share_of(param).box.name).dtype.value_or(DType::kF32);
   return is_matrix(param) && (stored == DType::kBf16 || stored == DType::kF16) ? stored : DType::kF32;
@@ -27,7 +27,8 @@ WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stre
   for (Param& param : table.all()) {
     const Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
     const bool looked_up =
-        param.name.starts_with("embedding.");  // only one row is read per token, so the size costs no time
+        // An embedding table: only one row is read per token, so its size costs no time.
+        param.name.starts_with("embedding.");
     const bool narrow = options.int8 && is_matrix(param) && !looked_up;
     const Stored value = other != nullptr ? Stored{other->value} : stored(file, param, stream, narrow);
     if (narrow)
@@ -38,7 +39,7 @@ WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stre
   arenas_.push_back(place_constants(table, stream));
 }
 
-/// Tensors share blocks of many huge pages.
+/// Allocates a tensor. Several tensors share a block of many huge pages.
 View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const std::string& name) {
   constexpr size_t kBlock = size_t{64} << 20, kAlignment = 256;
   const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(dtype);
@@ -48,8 +49,8 @@ View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const st
   return arenas_.back().make(dtype, shape, name);
 }
 
-/// The tensor in place in the file, or a copy in this store's memory. A copy that is needed only for the
-/// conversion to 8 bits (`passing`) has separate memory, which is freed.
+/// The tensor in place in the file, or a copy in this store's memory. With `passing`, the copy is needed only
+/// until it is converted to 8 bits; it has separate memory, which is then freed.
 WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& param, Stream& stream,
                                         bool passing) {
   const ParamShare share = share_of(param);

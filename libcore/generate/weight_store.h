@@ -11,16 +11,16 @@
 namespace megalith {
 
 struct WeightOptions {
-  bool int8 = false;  // linear layers and the head in 8 bits (see Project)
+  bool int8 = false;  // keep linear layers and the head in 8 bits (see Project)
 };
 
 /// The memory of a model's parameters for inference on the CPU. Matrices keep the type in which they are
-/// stored (fp32, bf16, fp16) and are computed with as fp32 (see Project): the bytes of the weights determine
-/// the time of a token, and widening them in registers costs nothing. Vectors are fp32. A matrix that a
-/// mapped file holds in the form that the model needs is used in place.
+/// stored (fp32, bf16, fp16) and are multiplied as fp32 (see Project): the time of a token depends on the
+/// bytes of the weights, while widening them in registers costs nothing. Vectors are converted to fp32. If a
+/// mapped file holds a matrix in the form that the model needs, the matrix is used in place.
 class WeightStore {
  public:
-  /// Reads everything; kData, naming the tensor, if one is missing or has another shape.
+  /// Reads all parameters. kData, with the tensor's name, if a tensor is missing or has another shape.
   WeightStore(const TensorFile&, ParamTable&, Stream&, const WeightOptions& = {});
 
   int64_t bytes() const { return bytes_; }    // bytes of all values
@@ -29,7 +29,7 @@ class WeightStore {
  private:
   struct Stored {
     View view;
-    std::optional<Arena> own = {};  // for a copy that is needed only briefly
+    std::optional<Arena> own = {};  // memory of a copy that is needed only briefly
   };
   Stored stored(const TensorFile&, const Param&, Stream&, bool passing);
   void quantize(Param&, View wide, Stream&);

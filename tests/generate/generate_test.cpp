@@ -44,11 +44,11 @@ TEST(Generate, StopsAtTheStopToken) {
 }
 
 TEST(Generate, EndsAtTheModelsLastPositionAndSaysSo) {
-  TinyModel model(test::tiny_gpt2());  // 9 positions
+  TinyModel model(test::tiny_gpt2());  // has 9 positions
   const test::LogLines log;
   const Generated out = generate(model, {1, 2, 3, 4, 5}, {.max_new_tokens = 20, .temperature = 0});
   const std::string said = join(log.lines, "\n");
-  EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read; the token after the last is not
+  EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read; the last token needs no position
   EXPECT_NE(said.find("only 5 of 20 new tokens fit"), std::string::npos) << said;
   EXPECT_THROW(generate(model, std::vector<int32_t>(10, 1), {}), Error);
 }
@@ -79,7 +79,8 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
-// The result equals that of giving the prompt that many times, but the prompt is read only once.
+// Several continuations of a prompt equal those of the same prompt given several times, but the prompt is
+// read only once.
 TEST(Generator, ContinuesAPromptSeveralTimes) {
   for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
     TinyModel model(config);
@@ -134,7 +135,8 @@ TEST(Generator, TellsEachTokenAndEndAsTheyCome) {
   EXPECT_EQ(generator.totals().prompt_tokens, 4);
 }
 
-// With one layer a token's logits depend only on the tokens within the window; positions are relative.
+// With one layer and relative positions, a token's logits depend only on the tokens within the window. So a
+// model without a window must choose the same token after just these tokens.
 TEST(Generator, SeesNoFurtherThanAWindow) {
   ModelConfig narrow = test::tiny_llama(), wide = narrow;
   narrow.layers = wide.layers = 1;
@@ -155,10 +157,10 @@ TEST(Generator, SeesNoFurtherThanAWindow) {
       tokens.push_back(token);
     }
   }
-  EXPECT_TRUE(hidden);  // otherwise the window would not have mattered
+  EXPECT_TRUE(hidden);  // in at least one step the window changed the token
 }
 
-// On a device without windows (here the CPU in bf16) generation ends where the window would hide something,
+// A device without windows (here the CPU in bf16) must end generation where the window would hide something,
 // whether or not the model has a last position.
 TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
   for (const PositionEmbedding position : {PositionEmbedding::kNone, PositionEmbedding::kRope}) {
@@ -182,8 +184,7 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
   }
 }
 
-// A cache in bf16 changes the logits a little, so it may change a token; here the first two tokens are the
-// same.
+// A cache in bf16 changes the logits a little, so a token may differ. Here the first two tokens are the same.
 TEST(Generator, KeepsKeysAndValuesInBf16) {
   TinyModel model(test::tiny_llama());
   const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}};
@@ -192,7 +193,7 @@ TEST(Generator, KeepsKeysAndValuesInBf16) {
   EXPECT_EQ(exact[0].tokens, narrow[0].tokens);
 }
 
-/// Letters a to w are the ids 0 to 22; the last id ends a text.
+/// A tokenizer in which the letters a to w are the ids 0 to 22; the last id ends a text.
 class Letters final : public Tokenizer {
  public:
   int vocab_size() const override { return 23; }

@@ -17,14 +17,14 @@ int32_t choose(std::vector<float> logits, const SampleOptions& options, int64_t 
   return Sampler(options).choose(logits, {}, {.sequence = 0, .step = step});
 }
 
-/// How often each token is drawn in `draws` steps.
+/// Draws `draws` times. Returns how often each token was drawn.
 std::map<int32_t, int> histogram(const std::vector<float>& logits, const SampleOptions& options, int draws) {
   std::map<int32_t, int> out;
   for (int step = 0; step < draws; ++step) ++out[choose(logits, options, step)];
   return out;
 }
 
-// Probabilities 0.5, 0.3, 0.15, 0.05.
+// Logits of tokens with the probabilities 0.15, 0.5, 0.05 and 0.3.
 const std::vector<float> kLogits{std::log(0.15f), std::log(0.5f), std::log(0.05f), std::log(0.3f)};
 
 TEST(Sampler, TakesTheLikeliestAtTemperatureZero) {
@@ -32,7 +32,7 @@ TEST(Sampler, TakesTheLikeliestAtTemperatureZero) {
   EXPECT_EQ(choose(std::vector<float>{2, 5, 5, 1}, {.temperature = 0}, 0), 1);
 }
 
-// 20,000 draws: a share's standard error is at most 0.0036.
+// In 20,000 draws, the standard error of a token's share is at most 0.0036.
 TEST(Sampler, DrawsByProbability) {
   const auto counts = histogram(kLogits, {.temperature = 1}, 20000);
   const double expected[] = {0.15, 0.5, 0.05, 0.3};
@@ -40,7 +40,7 @@ TEST(Sampler, DrawsByProbability) {
     EXPECT_NEAR(counts.at(token) / 20000.0, expected[token], 0.015) << token;
 }
 
-// At temperature 0.5 probabilities are squared: 0.25, 0.09, 0.0225, 0.0025 of 0.365.
+// Temperature 0.5 squares the probabilities: 0.25, 0.09, 0.0225 and 0.0025, divided by their sum 0.365.
 TEST(Sampler, TemperatureSharpens) {
   const auto counts = histogram(kLogits, {.temperature = 0.5}, 20000);
   EXPECT_NEAR(counts.at(1) / 20000.0, 0.25 / 0.365, 0.015);
@@ -55,7 +55,7 @@ TEST(Sampler, TopKKeepsTheLikeliest) {
   EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 100}, 20000).size(), 4u);
 }
 
-// The token that crosses the threshold stays, as in transformers' TopPLogitsWarper.
+// The token with which the sum reaches the threshold stays, as in transformers' TopPLogitsWarper.
 TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
   EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.45}, 500).size(), 1u);
   EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.6}, 500).size(), 2u);
@@ -110,7 +110,8 @@ TEST(Sampler, PenalisesRepetitionAlsoWhenGreedy) {
   const std::vector<int32_t> before{1, 1, 2};
   std::vector<float> logits{1, 1.5f, -1};
   EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, before, {}), 0);
-  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // penalised once, however often they occurred
+  // Each token is penalised once, however often it occurred.
+  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));
 }
 
 TEST(Sampler, KeepsTiesOfTheKth) {

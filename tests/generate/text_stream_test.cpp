@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// A tokenizer of which each id is a byte.
+/// A tokenizer in which each id is one byte.
 class Bytes final : public Tokenizer {
  public:
   int vocab_size() const override { return 256; }
@@ -28,8 +28,8 @@ class Bytes final : public Tokenizer {
   std::string hash() const override { return name(); }
 };
 
-/// Words separated by blanks: each word except a text's first begins with a blank, as SentencePiece writes
-/// them.
+/// A tokenizer of words as SentencePiece writes them: each word begins with a blank, except the first word of
+/// a text.
 class Words final : public Tokenizer {
  public:
   int vocab_size() const override { return 26; }
@@ -44,7 +44,8 @@ class Words final : public Tokenizer {
   std::string hash() const override { return name(); }
 };
 
-/// Pushes the bytes of `text` and returns the pieces, joined by "|"; the piece of finish() follows "$".
+/// Pushes the bytes of `text`, one by one. Returns the pieces, joined by "|"; the piece from finish() follows
+/// "$".
 std::string pieces(const std::string& text, std::vector<std::string> stops = {}) {
   const Bytes tokenizer;
   const std::vector<int32_t> prompt{'p'};
@@ -69,7 +70,7 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterAsReplacements) {
   EXPECT_EQ(pieces("a\xC3z"), "a|\xEF\xBF\xBDz|$");
 }
 
-/// Counts the tokens that it is asked to decode.
+/// A tokenizer that counts the tokens that it is asked to decode.
 class CountedBytes final : public Tokenizer {
  public:
   int vocab_size() const override { return 256; }
@@ -88,7 +89,7 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
   const CountedBytes tokenizer;
   TextStream stream(tokenizer, std::vector<int32_t>{'p'});
   std::string out;
-  size_t most = 0;  // the most tokens that were held back
+  size_t most = 0;  // the largest number of tokens held back
   for (size_t i = 1; i <= 10'000; ++i) {
     out += stream.push(0xFF);
     most = std::max(most, i - out.size() / 3);
@@ -99,8 +100,7 @@ TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
   EXPECT_EQ(out.size(), 3u * 10'000);
 }
 
-// A character among invalid bytes arrives whole wherever it is, and so do the invalid bytes before and after
-// it.
+// A character among invalid bytes arrives as a whole wherever it is. The invalid bytes around it arrive, too.
 TEST(TextStream, FindsACharacterBehindManyBadBytes) {
   const Bytes tokenizer;
   for (const std::string good : {"\xC3\xA9", "\xE3\x81\x82", "\xF0\x9F\x98\x80", "\xF0\x9F\x98", "a"})
@@ -131,7 +131,8 @@ TEST(TextStream, GivesWhatOnlyBeganAsAStopString) {
 TEST(TextStream, TakesTheFirstOfSeveralStopStrings) {
   EXPECT_EQ(pieces("xabcd", {"cd", "bc"}), "x|a|stopped");
   EXPECT_EQ(pieces("xabc", {"abcdef", "c"}),
-            "x|$abstopped");  // the longer stop may still follow, then cannot
+            // "ab" is held back for the longer stop string, until the next byte is not its continuation.
+            "x|$abstopped");
 }
 
 TEST(TextStream, ContinuesTheTextOfThePrompt) {

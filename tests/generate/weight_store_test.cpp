@@ -14,7 +14,7 @@ namespace {
 
 using test::TinyModel;
 
-/// A model's parameters as a tensor file, in the requested types.
+/// Presents a model's parameters as a tensor file, in the requested types.
 class ModelFile final : public TensorFile {
  public:
   ModelFile(const TinyModel& model, DType matrices, bool in_place) : model_(model), in_place_(in_place) {
@@ -54,7 +54,7 @@ struct Logits {
   int64_t bytes, mapped;
 };
 
-/// Logits for six tokens, with the weights of a store.
+/// The logits for six tokens, computed with the weights of a store.
 Logits logits(const TinyModel& like, const TensorFile& file, const WeightOptions& options = {}) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
@@ -72,7 +72,7 @@ Logits logits(const TinyModel& like, const TensorFile& file, const WeightOptions
   return {{out.as<float>(), out.as<float>() + out.elements()}, store.bytes(), store.mapped()};
 }
 
-/// Root mean square of the difference, relative to the root mean square of `want`.
+/// The root mean square of the difference, divided by that of `want`.
 double difference(const std::vector<float>& got, const std::vector<float>& want) {
   double apart = 0, size = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -115,7 +115,7 @@ TEST_P(WeightStoreTest, UsesMatricesWhereTheyStand) {
   EXPECT_GT(in_place.mapped, in_place.bytes / 2);
 }
 
-// 127 steps per row: the logits change, but little.
+// The values of a row are rounded to 127 steps, so the logits change, but little.
 TEST_P(WeightStoreTest, MovesLogitsLittleIn8Bits) {
   const Logits exact = logits(model_, ModelFile(model_, DType::kF32, false)),
                narrow = logits(model_, ModelFile(model_, DType::kF32, false), {.int8 = true}),
