@@ -37,7 +37,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 }
 
 std::string random_bytes(size_t count) {
-  constexpr size_t kMost = 256;  // getentropy() returns at most so many bytes
+  constexpr size_t kMost = 256;  // getentropy() returns at most this many bytes
   std::string bytes(count, '\0');
   for (size_t at = 0; at < count; at += kMost)
     if (::getentropy(bytes.data() + at, std::min(kMost, count - at)) != 0)
