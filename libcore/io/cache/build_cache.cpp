@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "MGTCACHE";
 
-struct alignas(64) Header {  // aligned so that the contents after it are, too
+struct alignas(64) Header {  // aligned, so that the contents that follow are aligned, too
   std::array<char, 8> magic;
   uint64_t bytes;  // bytes of the contents, which follow the header
   uint64_t hash;   // XXH64 of the contents
@@ -44,14 +44,14 @@ Header header_of(std::string_view contents, std::string_view source) {
   return header;
 }
 
-/// Whether a file or folder, given by lstat()'s result, belongs to this user or root and no one else may
-/// write it. (Must not be called for a link, whose mode lets all write: callers pass real paths.)
+/// Whether only this user and root can write a file or folder, given lstat()'s result. (Must not be called
+/// for a link, whose mode lets everyone write: callers pass real paths.)
 bool is_closed(const struct stat& file) {
   return (file.st_uid == ::geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /// The first folder, from `path` upward, in which other users may replace files, so that files in `path`
-/// cannot be trusted. Empty if there is no such folder, or `path` does not exist.
+/// cannot be trusted. Empty if there is no such folder, or if `path` does not exist.
 std::string open_folder(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -83,9 +83,9 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Whether a file with a temporary name was abandoned. It should have that name only for a moment, so it was
-/// if its process is gone, or if it was last written over an hour ago (its process may be on another
-/// machine).
+/// Whether a temporary file was abandoned by its writer. Files have temporary names only for a moment, so
+/// this one was abandoned if its process is gone, or if it was last written over an hour ago (its process may
+/// run on another machine).
 bool is_left(const fs::path& file, int64_t process) {
   constexpr auto kLong = std::chrono::hours(1);
   if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
@@ -96,8 +96,8 @@ bool is_left(const fs::path& file, int64_t process) {
   return !error && fs::file_time_type::clock::now() - written > kLong;
 }
 
-/// Removes temporary files of cached files that killed processes left. If a process still needs one, it only
-/// fails to cache its result.
+/// Removes the temporary files of cached files that killed processes left behind. If a living process still
+/// needs such a file, it only fails to cache its result.
 void remove_left_by_dead(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -162,7 +162,7 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
     }
     warn(path_, ": the cached file is damaged; it is made again");
   } catch (const Error&) {
-    // A file that cannot be read counts as absent.
+    // A file that cannot be read counts as not cached.
   }
   return nullptr;
 }
@@ -180,7 +180,7 @@ void CachedFile::store(std::string_view contents) const {
     file.write(&header, sizeof header);
     file.write(contents);
     file.commit();
-    for (const std::string& path : older_) ::unlink(path.c_str());  // usually they do not exist
+    for (const std::string& path : older_) ::unlink(path.c_str());  // usually there are none
   } catch (const std::exception&) {
     // Not an error: caching is optional.
   }

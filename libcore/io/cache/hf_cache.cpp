@@ -14,8 +14,7 @@ namespace megalith {
 namespace {
 
 std::string hub_folder() {
-  for (const char* name :
-       {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})  // the latter is huggingface_hub's old name
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})  // HUGGINGFACE_HUB_CACHE is the old name
     if (std::string hub = environment(name); !hub.empty()) return hub;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())

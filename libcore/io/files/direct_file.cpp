@@ -36,7 +36,7 @@ DirectFile::~DirectFile() {
   if (is_direct()) ::close(direct_);
 }
 
-// Bytes that do not fill a whole block are written through the page cache, which may hold the rest of that
+// Writes bytes that do not fill a whole block through the page cache, which may already hold the rest of that
 // block.
 void DirectFile::write(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
@@ -44,7 +44,7 @@ void DirectFile::write(const BytesToWrite& wish) const {
   const uint64_t first = (begin + kBlock - 1) / kBlock * kBlock, last = end / kBlock * kBlock;
   if (!is_direct() || last < first + kWorthDirect) {
     write_cached(wish);
-    // Only a request to start writing; errors are ignored, since a sync at the end waits for everything
+    // Only asks the system to start writing. Errors are ignored: the sync at the end waits for all bytes
     // anyway.
     if (!is_direct())
       ::sync_file_range(fd_, static_cast<off_t>(begin), static_cast<off_t>(wish.bytes),
@@ -57,7 +57,7 @@ void DirectFile::write(const BytesToWrite& wish) const {
   write_cached({last, data + (last - begin), end - last});
 }
 
-// Falls back to the page cache if the disk needs another alignment.
+// Writes whole blocks by direct I/O, or through the page cache if the disk needs another alignment.
 void DirectFile::write_blocks(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   size_t done = 0;

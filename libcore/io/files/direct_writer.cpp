@@ -16,7 +16,7 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
     return std::unique_ptr<DirectWriter>(new DirectWriter(std::move(file), fd, size));
   } catch (const Error&) {
     throw;
-  } catch (const std::exception&) {  // there is no thread or no memory
+  } catch (const std::exception&) {  // no thread can be started, or memory is exhausted
     return nullptr;
   }
 }
@@ -48,8 +48,8 @@ void DirectWriter::append(const void* data, size_t bytes) {
   }
 }
 
-/// Gives the full buffer to the thread and continues in a free one, so that the caller rarely waits for the
-/// disk.
+/// Gives the full buffer to the writing thread and continues in a free buffer, so that the caller rarely
+/// waits for the disk.
 void DirectWriter::hand_over() {
   const Buffer full = filled_;
   thread_.give([this, full] {
@@ -62,8 +62,8 @@ void DirectWriter::hand_over() {
   filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
 
-/// The last buffer is written through the page cache and kept: once it is full, it is written again as a
-/// whole.
+/// Writes the last, partly filled buffer through the page cache and keeps it: once full, it is written again
+/// as a whole.
 void DirectWriter::flush() {
   thread_.wait_for_jobs();
   file_->write_cached({filled_.offset, filled_.memory, filled_.bytes});

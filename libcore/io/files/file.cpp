@@ -64,8 +64,8 @@ std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) 
   }
 }
 
-/// If `path` is a device or FIFO, opens it for writing; kIo if `kind` does not allow it. -1 if `path` is a
-/// regular file or does not exist.
+/// If `path` is a device or FIFO, opens it for writing and returns its descriptor; throws kIo if `kind` does
+/// not allow it. Returns -1 if `path` is a regular file or does not exist.
 int open_stream(const std::string& path, OutputKind kind) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return -1;
@@ -74,8 +74,8 @@ int open_stream(const std::string& path, OutputKind kind) {
   return open_to_append(path);
 }
 
-/// Locks the file, truncates it to `size` bytes, since nothing is known about the bytes after them, and seeks
-/// to its end.
+/// Locks the file, truncates it to `size` bytes, since any bytes after them may be wrong, and seeks to its
+/// end.
 void resume_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
@@ -87,8 +87,8 @@ void resume_after(int fd, uint64_t size, const std::string& path) {
     fail_write("truncate", path);
 }
 
-/// Creates a nameless file in `folder`, so that a killed process leaves nothing. -1 if the system does not
-/// support such files or could not give one a name later.
+/// Creates a nameless file in `folder`, which leaves nothing behind if the process is killed. Returns -1 if
+/// the system does not support nameless files or could not name one later.
 int open_nameless(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
@@ -99,7 +99,7 @@ int open_nameless(const fs::path& folder) {
 void sync_path(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) fail_write("open for syncing", path.string());
-  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // as in sync_to_disk()
+  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // EINVAL: no fsync here, see sync_to_disk()
   const int reason = errno;
   const bool closed = ::close(fd) == 0;
   if (!synced) errno = reason;
@@ -121,8 +121,8 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
-  // These are only hints, so errors are ignored: some systems have no large pages, and old ones do not know
-  // MADV_POPULATE_READ.
+  // Both calls are only hints, so errors are ignored: some systems have no large pages, and old ones do not
+  // support MADV_POPULATE_READ.
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
@@ -198,11 +198,11 @@ AtomicFile::Begun AtomicFile::begin(std::string path, OutputKind kind) {
 }
 
 AtomicFile::Begun AtomicFile::resume(std::string path, uint64_t size) {
-  open_stream(path, OutputKind::kFile);  // refuses a device or FIFO
+  open_stream(path, OutputKind::kFile);  // throws if `path` is a device or FIFO
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
     fail_write("rename", path);
-  // O_NOFOLLOW: a link of that name can only be planted. O_NONBLOCK: opening a pipe would block.
+  // O_NOFOLLOW: a link with that name can only have been planted. O_NONBLOCK: opening a pipe would block.
   file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
@@ -322,7 +322,7 @@ uint64_t file_size(const std::string& path) {
 void rename_directory(const fs::path& from, const fs::path& to) {
   std::error_code ignored;
   const auto sync_parent = [&] { sync_directory(parent_or_here(to)); };
-  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // `to` was absent or an empty folder
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // `to` was absent or empty
   if (errno != EEXIST && errno != ENOTEMPTY) fail_write("rename into place", to.string());
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
     sync_parent();
@@ -343,7 +343,7 @@ void rename_directory(const fs::path& from, const fs::path& to) {
 
 void make_directories(const fs::path& folder) {
   std::error_code reason, ignored;
-  std::vector<fs::path> parents;  // that get an entry
+  std::vector<fs::path> parents;  // folders that get a new entry
   fs::path at = (folder / "").parent_path();
   for (; !at.empty() && !fs::exists(at, ignored); at = at.parent_path())
     parents.push_back(parent_or_here(at));

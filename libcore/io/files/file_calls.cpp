@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-constexpr std::string_view kMark = ".tmp-";  // between the output's name and the process
+constexpr std::string_view kMark = ".tmp-";  // separates the output's name from the process id
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void fail_cut(const std::string& path, uint64_t end, uint64_t size) {
 }
 
 void sync_to_disk(int fd, const std::string& path) {
-  if (::fsync(fd) != 0 && errno != EINVAL) fail_write("sync", path);  // EINVAL: no fsync on this file system
+  if (::fsync(fd) != 0 && errno != EINVAL) fail_write("sync", path);  // EINVAL: this file system has no fsync
 }
 
 std::string link_of(int fd) {

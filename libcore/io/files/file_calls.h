@@ -10,16 +10,16 @@
 
 namespace megalith {
 
-/// Throws kIo: "PATH: cannot DOING: REASON", with the reason from errno.
+/// Throws kIo with the message "PATH: cannot DOING: REASON"; the reason comes from errno.
 [[noreturn]] void fail_write(const char* doing, const std::string& path);
 
 /// Throws kData: the file now ends at byte `end`, but had `size` bytes when it was opened.
 [[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size);
 
-/// A path to the file that `fd` has open, even if it has no name.
+/// A path through which the file open as `fd` can be opened, even if it has no name.
 std::string link_of(int fd);
 
-/// fsync: what was written to the file survives a power failure. kIo with `path`.
+/// Calls fsync(): the file's bytes then survive a power failure. Throws kIo with `path`.
 void sync_to_disk(int fd, const std::string& path);
 
 /// Writes all bytes at the current position, through the page cache. kIo with `path`.
@@ -39,19 +39,19 @@ struct BytesToRead {
   void* out;
   size_t bytes;
 };
-/// Returns the number of bytes read, which is smaller than `wish.bytes` only at the end of the file. kIo with
-/// `path`.
+/// Reads bytes at their offset and returns their number, which is smaller than `wish.bytes` only at the end
+/// of the file. Throws kIo with `path`.
 size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
 
-/// A hidden name in the folder of `path`, new at each call, under which AtomicFile and AtomicDirectory write:
-/// ".OUTPUT.tmp-PROCESS-NUMBER". A killed process may leave such a file behind.
+/// A new hidden name in the folder of `path`, ".OUTPUT.tmp-PROCESS-NUMBER", under which AtomicFile and
+/// AtomicDirectory write. A killed process may leave a file with such a name behind.
 std::string temporary_name(const std::string& path);
-/// The parts of a name that temporary_name() made.
+/// The parts of a name from temporary_name().
 struct TemporaryName {
   std::string output;   // the output's name, without its folder
   int64_t process = 0;  // number of the process that wrote the file
 };
-/// Splits a name that temporary_name() made, given without its folder; nothing for any other name.
+/// Splits a name from temporary_name(), given without its folder. Returns nothing for any other name.
 std::optional<TemporaryName> parse_temporary_name(std::string_view name);
 
 }  // namespace megalith

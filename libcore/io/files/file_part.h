@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-/// Bytes and their offset in a file.
+/// Bytes and the offset at which they belong in a file.
 struct FilePart {
   uint64_t offset;
   std::string bytes;

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// The system is asked to write back this many bytes at a time.
+/// write_back_early() asks the system to write back whenever this many bytes were appended.
 constexpr uint64_t kWriteBackPiece = uint64_t{8} << 20;
 
 }  // namespace
@@ -25,7 +25,7 @@ FileWriter::FileWriter(int fd, std::string path, uint64_t size)
 }
 
 FileWriter::~FileWriter() {
-  direct_.reset();  // its thread writes to the file
+  direct_.reset();  // first ends the thread, which still writes to fd_
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -47,7 +47,7 @@ void FileWriter::write(const void* data, size_t bytes) {
   if (stream_ == Stream::kWriteBack) start_write_back(kWriteBackPiece);
 }
 
-/// From now on all bytes go around the page cache, also those in buffer_, which have not been written yet.
+/// Sends all bytes around the page cache from now on, including those in buffer_, which are not written yet.
 void FileWriter::begin_stream() {
   direct_ = DirectWriter::open(fd_, path_, size_ - buffer_.size());
   if (!direct_) {
@@ -58,7 +58,7 @@ void FileWriter::begin_stream() {
   buffer_ = std::string();
 }
 
-/// Moves the descriptor to the end of the file: append_all() and copy_to_end() write at its position.
+/// Moves the descriptor to the end of the file, where append_all() and copy_to_end() will write.
 void FileWriter::leave_stream() {
   flush();
   if (direct_ && ::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) fail_write("go to the end", path_);
@@ -99,7 +99,7 @@ void FileWriter::sync() {
 void FileWriter::start_write_back(uint64_t min_bytes) {
   const uint64_t there = size_ - buffer_.size();
   if (there - written_back_ < min_bytes) return;
-  // Errors are ignored: where the file system does not support this, commit() has to wait for more.
+  // Errors are ignored: if the file system does not support this call, commit() only has more to wait for.
   ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
                     SYNC_FILE_RANGE_WRITE);
   written_back_ = there;

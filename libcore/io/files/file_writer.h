@@ -16,21 +16,21 @@ class ReadableFile;
 /// KiB or more take three to five times as much system time for the same bytes as calls of up to 96 KiB.
 constexpr size_t kWritePiece = size_t{1} << 16;
 
-/// Writes an open file. It appends, gathers small writes in a buffer, and uses the page cache by default.
-/// Creating and naming the file is AtomicFile's task. Throws kIo with the path and the system's reason.
+/// Writes an open file by appending. Small writes are gathered in a buffer; by default they go through the
+/// page cache. AtomicFile creates and names the file. Throws kIo with the path and the system's reason.
 class FileWriter {
  public:
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  /// For files that may be large: asks the system to write back every 8 MiB that were appended, so that a
-  /// sync has less to wait for. Like stream_to_disk(), to be called before the first write.
+  /// For files that may be large: asks the system to write back after every 8 MiB, so that a sync has less to
+  /// wait for. Must be called before the first write, like stream_to_disk().
   void write_back_early() { stream_ = Stream::kWriteBack; }
-  /// For files that are only appended to and not read soon: once the file has `from` bytes, it is written
+  /// For files that are only appended to and not read soon. Once the file has `from` bytes, it is written
   /// around the page cache (see DirectWriter) or, if that is impossible, written back early. If `from` is at
-  /// most kWaiting, the first `from` bytes are held in memory, so that no byte goes through the page cache.
-  /// (Small files should not use DirectWriter: it needs a thread and a large page of memory, and touching
-  /// that page for the first time takes as long as writing a few MiB through the cache.)
+  /// most kWaiting, the first `from` bytes wait in memory, so that no byte goes through the page cache.
+  /// (Small files should not use DirectWriter, which needs a thread and a large page of memory: touching that
+  /// page for the first time takes as long as writing a few MiB through the cache.)
   void stream_to_disk(uint64_t from = kWaiting) {
     stream_ = Stream::kAroundCache;
     direct_from_ = from;
@@ -40,28 +40,29 @@ class FileWriter {
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write_at(uint64_t offset, const void* data, size_t bytes);  // overwrites bytes that were appended
-  /// Appends bytes [offset, offset + bytes) of another file, copied inside the kernel; see copy_to_end().
+  /// Appends bytes [offset, offset + bytes) of another file, copied inside the kernel. `progress`: see
+  /// copy_to_end().
   void append(const ReadableFile& source, uint64_t offset, uint64_t bytes,
               const std::function<void(uint64_t)>& progress = {});
-  /// Reads `bytes` bytes that were written at `offset` into `out`.
+  /// Reads `bytes` bytes from `offset` on into `out`; they must have been written before.
   void read_back(uint64_t offset, void* out, size_t bytes);
   uint64_t size() const { return size_; }  // bytes appended so far
   void flush();
   void sync();  // all bytes written so far survive a power failure
   /// sync() in two steps, so that the disk can work on several files at once. start_sync(), which is
-  /// optional, starts the sync; finish_sync() waits for it. Nothing may be written after start_sync().
+  /// optional, starts the sync; finish_sync() waits for its end. Nothing may be written after start_sync().
   void start_sync();
   void finish_sync();
   const std::string& path() const { return path_; }
-  /// A path at which the file can be opened for reading, even while it has no name (after flush()).
+  /// A path at which the file can be opened for reading, even while it has no name. Call flush() first.
   std::string open_path() const;
 
  protected:
-  /// Takes ownership of `fd`, which is open for reading and writing and positioned at the end of the file, at
-  /// `size` bytes.
+  /// Takes ownership of `fd`, which must be open for reading and writing and positioned at the file's end,
+  /// `size`.
   FileWriter(int fd, std::string path, uint64_t size);
   ~FileWriter();  // closes the file; bytes that were not flushed are lost
-  /// Closes the file. Returns false if that failed; errno then says why.
+  /// Closes the file. On failure returns false; errno gives the reason.
   bool close();
 
  private:

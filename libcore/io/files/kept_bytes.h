@@ -9,17 +9,17 @@ namespace megalith {
 
 class FileWriter;
 
-/// The beginning of a file that an interrupted writer left, after which a later one continues.
+/// The part of an interrupted file that is kept: its first bytes, after which a later writer continues.
 struct KeptBytes {
   uint64_t bytes = 0;
   uint64_t hash = 0;  // XXH64 of these bytes; not used if there are none
 };
 
-/// Hashes the file's first `kept.bytes` bytes and returns the hash state, to be continued with the bytes that
-/// are appended. kData if they are not the kept bytes: appending would make a file that no uninterrupted run
-/// makes.
+/// Hashes the file's first `kept.bytes` bytes. Returns the hash state, to be continued with the bytes that
+/// are appended. Throws kData if the hash differs from `kept.hash`: the file would become one that no
+/// uninterrupted run writes.
 Xxh64 hash_kept(FileWriter& file, const KeptBytes& kept);
-/// Throws kData unless `found`, the hash of the file's bytes as they are now, equals `kept.hash`.
+/// Throws kData unless `found`, the hash of the bytes that the file has now, equals `kept.hash`.
 void check_kept(const std::string& path, const KeptBytes& kept, const Xxh64& found);
 
 }  // namespace megalith

@@ -15,15 +15,15 @@
 namespace megalith {
 namespace {
 
-/// Whether the error means that the call does not support these files, so that another way of copying is
-/// worth trying.
+/// Whether the error means that the call does not support these files, so that another way of copying should
+/// be tried.
 bool cannot_copy(int error) {
   return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-/// Copies at most 64 MiB inside the kernel: with copy_file_range, which shares blocks if both files are on a
-/// file system that supports it; otherwise with sendfile, which also works across file systems. Returns the
-/// number of bytes copied, 0 at the end of the source; nothing if neither call supports these files.
+/// Copies at most 64 MiB inside the kernel. Uses copy_file_range, which shares blocks if both files are on a
+/// file system that can, or else sendfile, which also works across file systems. Returns the number of bytes
+/// copied, 0 at the end of the source, or nothing if neither call supports these files.
 std::optional<size_t> copy_some(const FileBytes& from, const EndOfFile& to) {
   const size_t max_bytes = std::min<uint64_t>(from.bytes, uint64_t{1} << 26);
   for (const bool by_range : {true, false}) {
@@ -34,7 +34,7 @@ std::optional<size_t> copy_some(const FileBytes& from, const EndOfFile& to) {
     if (n < 0 && errno == EINTR) return copy_some(from, to);
     if (n < 0 && !cannot_copy(errno))
       fail(ErrorKind::kIo, to.path, ": cannot copy ", from.file.path(), ": ", std::strerror(errno));
-    if (n == 0 && !by_range) return 0;  // copy_file_range returns 0 on some file systems that cannot copy
+    if (n == 0 && !by_range) return 0;  // copy_file_range may also give 0 if it cannot copy
   }
   return std::nullopt;
 }

@@ -18,10 +18,10 @@ struct EndOfFile {
   int fd;
   const std::string& path;
 };
-/// Appends bytes of one file to another inside the kernel. The files share blocks if the file system supports
-/// that (XFS, btrfs); otherwise the kernel copies. If it can do neither, the bytes go through a buffer. kData
-/// if the source ends too early; kIo. `progress` is called with the number of bytes copied so far, at least
-/// every 64 MiB.
+/// Appends bytes of one file to another inside the kernel. On a file system that supports it (XFS, btrfs),
+/// the files share blocks; otherwise the kernel copies the bytes. If the kernel can do neither, the bytes go
+/// through a buffer. Calls `progress` with the number of bytes copied so far, at least every 64 MiB. Throws
+/// kIo, and kData if the source ends too early.
 void copy_to_end(const FileBytes& from, const EndOfFile& to, const std::function<void(uint64_t)>& progress);
 
 }  // namespace megalith

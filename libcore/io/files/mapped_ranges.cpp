@@ -23,14 +23,14 @@ struct MappedRange::Entry {
 
 namespace {
 
-// The signal handler must not lock, so it reads the slots without a lock: an entry is complete before its
-// slot points to it.
+// One slot for each mapped range. The signal handler must not lock, so it reads the slots without a lock: an
+// entry is complete before its slot points to it.
 constexpr size_t kSlots = 4096;
 std::array<std::atomic<const void*>, kSlots> slots;
 std::mutex slots_lock;
 const char* program = "";
 
-/// Builds a line of text and writes it, with nothing that a signal handler must not call.
+/// Builds a line of text and writes it. Only calls functions that a signal handler may call.
 class Line {
  public:
   void add(std::string_view text) {
@@ -47,7 +47,7 @@ class Line {
   }
   void write() const {
     const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
-    static_cast<void>(written);  // a failure cannot be reported anywhere else
+    static_cast<void>(written);  // a failed write cannot be reported anywhere
   }
 
  private:
@@ -97,7 +97,7 @@ struct CutFiles {
       if (entry && at >= entry->begin && at < entry->begin + entry->bytes)
         end_with_place(*entry, static_cast<size_t>(at - entry->begin));
     }
-    std::signal(number, SIG_DFL);  // the faulting instruction runs again and raises the signal again
+    std::signal(number, SIG_DFL);  // the instruction runs again and raises SIGBUS again
   }
 };
 

@@ -17,7 +17,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = DirectFile::kBlock;
-constexpr size_t kMaxOpen = 16;  // the maximum number of files open for writing at a time
+constexpr size_t kMaxOpen = 16;  // the number of files that may be open for writing at once
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
@@ -34,7 +34,7 @@ struct Descriptor {
   int fd;
 };
 
-/// Opens `open_path`; messages name the file `path`.
+/// Opens the file at `open_path`; error messages call it `path`.
 int open_or_fail(const std::string& open_path, int flags, const std::string& path) {
   const int fd = ::open(open_path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) fail_write(flags & O_CREAT ? "create" : "open", path);
@@ -95,8 +95,8 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   wake_reader();
 }
 
-// Wakes the reader; called with the lock held. From now on the reader does not count as stuck, even before
-// its thread runs.
+// Wakes the reader; must be called with the lock held. The reader counts as not stuck from now on, even
+// before its thread runs.
 void PlacedFiles::wake_reader() {
   waiting_ = false;
   bytes_.notify_one();
@@ -117,9 +117,10 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
-// Finds contiguous free bytes in the ring. If the head has wrapped, the free bytes are those from the head to
-// the oldest buffer; otherwise those from the head to the end of the memory and those from its beginning to
-// the oldest buffer. If the end is too small for the new buffer, the head wraps.
+// Looks for `room` contiguous free bytes in the ring. If the head has wrapped around, the free bytes lie
+// between the head and the oldest buffer. Otherwise they lie after the head, up to the end of the memory, and
+// before the oldest buffer; if the part after the head is too small, the head wraps around. Returns whether
+// there is room.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
   if (buffers_.empty()) {
@@ -134,8 +135,8 @@ bool PlacedFiles::finds_room(size_t room) {
   return true;
 }
 
-// Removes buffers, oldest first, until `room` bytes are free. A buffer with unread bytes is removed only if
-// the reader is stuck.
+// Removes buffers, oldest first, until `room` contiguous bytes are free. A buffer with unread bytes is
+// removed only if the reader is stuck.
 bool PlacedFiles::make_room(size_t room) {
   while (!finds_room(room)) {
     if (buffers_.empty()) return false;
@@ -164,7 +165,7 @@ void PlacedFiles::end() {
   Buffer* buffer = nullptr;
   {
     const SerialExecutor::Lock lock = thread_.state().lock();
-    buffer = &buffers_.back();  // a deque's elements do not move
+    buffer = &buffers_.back();  // a deque's elements never move
     filling_ = false;
     wake_reader();
   }
@@ -217,7 +218,7 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
   while (true) {
     if (Buffer* const buffer = buffer_at(file, offset)) {
       const size_t n = std::min<uint64_t>(bytes, buffer->offset + buffer->bytes - offset);
-      ++buffer->readers;  // make_room() keeps the buffer while this is not 0
+      ++buffer->readers;  // while this is not 0, make_room() keeps the buffer
       lock.unlock();
       std::memcpy(out, buffer->data + (offset - buffer->offset), n);
       lock.lock();
@@ -249,7 +250,7 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
   if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
     const SerialExecutor::Lock lock = thread_.state().lock();
-    return files_[file];  // its paths do not change
+    return files_[file];  // used without the lock later: the paths do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
 }

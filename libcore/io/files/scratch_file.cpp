@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-/// Creates a nameless file, which vanishes with the process. On a file system without O_TMPFILE the file has
-/// a name for an instant.
+/// Creates a nameless file, which vanishes with the process. On a file system without O_TMPFILE, the file
+/// briefly has a name.
 int open_nameless(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0) return descriptor;
@@ -36,7 +36,7 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::append(const void* data, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(data);
-  buffer_.reserve(kBlock);  // only the part that is used takes memory
+  buffer_.reserve(kBlock);  // reserved memory that is never used costs nothing
   while (bytes > 0) {
     const size_t n = std::min(bytes, kBlock - buffer_.size());
     buffer_.insert(buffer_.end(), at, at + n);

@@ -12,22 +12,22 @@
 
 namespace megalith {
 
-/// Stores bytes and reads them back from the first one, as often as needed. The last bytes, at most 1 MiB,
-/// are in memory; all earlier ones are in a nameless file in `folder`, which vanishes with this object or
-/// with the process. Throws kIo.
+/// Stores bytes, which can be read back from the beginning as often as needed. The last bytes, at most 1 MiB,
+/// are in memory; earlier ones are in a nameless file in `folder`, which vanishes with this object or with
+/// the process. Throws kIo.
 class ScratchFile {
  public:
   explicit ScratchFile(std::string folder) : folder_(std::move(folder)) {}
-  /// Stores in the file `path`, which stays, so that a later object can continue it. The new object continues
-  /// after the kept bytes: kData if the file has fewer bytes than that, or different ones.
+  /// Stores the bytes in the file `path`, which stays, so that a later object can continue it. Continues
+  /// after the kept bytes. Throws kData if the file has fewer bytes than that, or different ones.
   ScratchFile(std::string path, const KeptBytes& kept);
   ~ScratchFile();
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
   void append(const void* data, size_t bytes);
-  /// Writes and syncs all bytes, so that they survive a power failure, and returns what a later object needs
-  /// to continue after them. Only if constructed with a path: a nameless file vanishes with the process.
+  /// Writes and syncs all bytes, so that they survive a power failure. Returns what a later object needs to
+  /// continue after them. Only for an object with a path: a nameless file vanishes with the process.
   KeptBytes save();
   uint64_t size() const { return written_ + buffer_.size(); }
   /// Passes all bytes to `take`, in order, in blocks of at most 1 MiB. The size of each block but the last is
@@ -44,7 +44,7 @@ class ScratchFile {
   std::vector<std::byte> buffer_;  // the newest bytes
   int descriptor_ = -1;
   uint64_t written_ = 0;       // bytes in the file
-  std::optional<Xxh64> hash_;  // of the bytes in the file, if it has a name
+  std::optional<Xxh64> hash_;  // hash of the bytes in the file, if the file has a name
 };
 
 }  // namespace megalith

@@ -14,7 +14,7 @@ namespace megalith {
 std::filesystem::path temporary_folder() {
   const char* variable = "TMPDIR";
   const char* path = nullptr;
-  for (const char* const name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"})  // the same as std::filesystem's
+  for (const char* const name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"})  // in the order of std::filesystem's
     if (const char* const value = path ? nullptr : std::getenv(name); value && *value) {
       variable = name;
       path = value;

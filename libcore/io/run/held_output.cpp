@@ -25,7 +25,7 @@ HeldOutput::HeldOutput(const std::string& path) {
     fd_ = open_to_append(path);
   } else if (fs::is_symlink(path, error)) {
     lock_.emplace(real_path(path));
-    lock_->remove_leftovers(path);  // temporary files of a run that would have replaced the link
+    lock_->remove_leftovers(path);  // left by killed runs that were to replace the link
   } else {
     lock_.emplace(path);
   }

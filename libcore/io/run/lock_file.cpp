@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Maps all names of one folder to the same path, so that two runs cannot lock it under two names: "out/"
+/// Maps all names of one output to the same path, so that two runs cannot lock it under two names: "out/"
 /// becomes "out", and a link to a folder becomes that folder.
 fs::path real_output(const std::string& path) {
   std::error_code error;
@@ -49,15 +49,15 @@ std::string user_name(uid_t id) {
   return concat("the user ", id);
 }
 
-/// Whether `name` is `output` itself or the name of a file of the dataset with the prefix `output`.
+/// Whether `name` is `output` itself, or a file of the dataset whose prefix is `output`.
 bool is_of(std::string_view name, std::string_view output) {
   if (!name.starts_with(output)) return false;
   name.remove_prefix(output.size());
   return name.empty() || name == ".bin" || name == ".idx" || name == ".json";
 }
 
-/// Removes temporary files in `folder` of outputs for which `ours(name)` holds. The caller must be the only
-/// writer of these outputs.
+/// Removes the temporary files in `folder` of all outputs for which `ours(name)` is true. The caller must be
+/// the only writer of these outputs.
 template <class Ours>
 void remove_left_by_others(const fs::path& folder, const Ours& ours) {
   std::error_code error;
@@ -78,23 +78,23 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is replaced again and again");
   write_owner();
-  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // succeeds at once if the file system has locks
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already held, if the file system has locks
   remove_leftovers(path);
 }
 
-/// Opens for reading only if necessary: a file that another user left behind often cannot be written, and
-/// reading is enough to lock it (except on NFS).
+/// Opens the lock file, for reading only if it cannot be written: it may belong to another user, and reading
+/// is enough to lock it (except on NFS).
 int LockFile::open_file() const {
-  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or FIFO cannot be a lock file
+  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or FIFO is refused
   const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
   int fd = open(O_RDWR | O_CREAT);
   if (fd < 0 && errno == EACCES) fd = open(O_RDONLY);
-  if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // the file was removed between the two calls
+  if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // another process removed the file in between
   return fd;
 }
 
 /// Opens and locks the file. Returns whether the locked file still has its name: its last owner may have
-/// removed it in the meantime, and the lock would then exclude no one.
+/// removed it meanwhile, and a lock on a nameless file would exclude no one.
 bool LockFile::try_lock(const std::string& output) {
   fd_ = open_file();
   if (fd_ < 0 && errno == EACCES) {
@@ -124,22 +124,23 @@ bool LockFile::try_lock(const std::string& output) {
   return false;
 }
 
-/// A lock file that this process may only read keeps the text of its last owner. read_owner() therefore
-/// checks whether that process is still alive.
+/// Writes this process's number and machine into the lock file. If the process may only read the file, the
+/// text of the last owner stays; therefore read_owner() checks whether that process is alive.
 void LockFile::write_owner() const {
   struct stat file {};
-  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name may be someone's file
+  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // a file with a second name may be somebody's
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    // A full disk is not an error: the lock holds anyway, only its owner is not recorded.
+    // A full disk is not an error: the lock holds even if its owner is not recorded.
     return;
 }
 
-/// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty if unknown.
+/// Names the process that holds the lock, for a message: ": process NUMBER on MACHINE"; empty if it is
+/// unknown.
 std::string LockFile::read_owner() const {
   std::array<char, 256> text{};
   ssize_t size = 0;
-  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // the owner locks a moment before it writes
+  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // the owner writes a moment after it locks
     size = ::pread(fd_, text.data(), text.size(), 0);
     if (size <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -154,7 +155,7 @@ std::string LockFile::read_owner() const {
 }
 
 LockFile::~LockFile() {
-  ::unlink(path_.c_str());  // while the file is still locked: no other process can hold the lock
+  ::unlink(path_.c_str());  // before the lock is released: no other process can hold it
   ::close(fd_);
 }
 

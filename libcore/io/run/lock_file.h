@@ -5,25 +5,25 @@
 
 namespace megalith {
 
-/// Keeps other processes from writing the same output. The lock is the kernel's (flock), so a killed process
-/// holds none. The lock is on the file .NAME.lock beside `path`, which the destructor removes. A lock file
-/// that a killed process left behind is reused, even another user's if it can be read. If the file system has
-/// no locks, nothing is locked. Different paths of the same folder (through links) have the same lock. The
-/// owner of the lock removes temporary files that killed writers of this output left (see temporary_name()).
+/// Keeps other processes from writing the same output. Locks the file .NAME.lock next to `path` with flock(),
+/// so the kernel releases the lock of a killed process. The destructor removes the lock file; one that a
+/// killed process left is reused, even another user's if it can be read. If the file system has no locks,
+/// nothing is locked. Different paths to the same output (through links) share a lock. The owner of the lock
+/// may remove temporary files that killed writers of this output left (see temporary_name()).
 class LockFile {
  public:
-  /// Takes the lock of the output `path`. If another process has it: kComm, which means try again, with that
-  /// process's number and machine. kIo if the lock file cannot be created, is a link or not a regular file,
-  /// or belongs to another user (whom the message names) and cannot be read.
+  /// Locks the output `path`. If another process has locked it, throws kComm ("try again") with that
+  /// process's number and machine. Throws kIo if the lock file cannot be created, is a link or not a regular
+  /// file, or belongs to another user (whom the message names) and cannot be read.
   explicit LockFile(const std::string& path);
   ~LockFile();
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
   /// Removes temporary files that killed writers of `output` left. Only the owner of this lock may write
-  /// `output`, which may for instance be a file in the locked folder.
+  /// `output`, which may be, for example, a file in the locked folder.
   void remove_leftovers(const std::string& output) const;
-  /// remove_leftovers() for all outputs in `folder` whose names begin with `begin`.
+  /// Calls remove_leftovers() for all outputs in `folder` whose names begin with `begin`.
   void remove_leftovers_in(const std::string& folder, std::string_view begin) const;
 
  private:

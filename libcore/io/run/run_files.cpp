@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether both paths name the same file, so that writing one would change what a reader of the other sees.
+/// Whether both paths name the same file, so that writing one of them would change the other.
 bool are_one_file(const std::string& a, const std::string& b) {
   struct stat first {
   }, second{};
@@ -22,7 +22,7 @@ bool are_one_file(const std::string& a, const std::string& b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Whether `path` is a device. It keeps no bytes, so any number of outputs may go to it.
+/// Whether `path` is a device. A device keeps no bytes, so any number of outputs may be written to it.
 bool is_device(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
@@ -32,7 +32,7 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/");
 }
 
-/// Whether a name matches the pattern, in which one "*" stands for any text.
+/// Whether a name matches the pattern, in which a single "*" stands for any text.
 bool fits(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;
@@ -45,7 +45,7 @@ bool fits(std::string_view name, std::string_view pattern) {
 std::string real_path(const std::string& path) {
   std::error_code error;
   fs::path there = (fs::absolute(path, error) / "").parent_path();
-  // Follows a link whose target does not exist yet: weakly_canonical() would return the link itself.
+  // Follows a link whose target does not exist yet, which weakly_canonical() would not follow.
   constexpr int kMostLinks = 40;  // Linux's limit
   for (int links = 0; links < kMostLinks && !fs::exists(there, error) && fs::is_symlink(there, error);
        ++links)
@@ -79,8 +79,8 @@ void RunFiles::keeps(std::string_view option, const std::string& folder,
   kept_.push_back({std::string(option), folder, real_path(folder), {names.begin(), names.end()}});
 }
 
-/// Whether the run's names cover this output. Also true for the folder itself and for all folders above it:
-/// an output with such a path would take the folder's place.
+/// Whether an output with this path would replace one of the protected files. True also for the folder itself
+/// and for all folders above it, since such an output would replace the folder.
 bool RunFiles::Kept::holds(const std::string& real_output) const {
   if (real_output == real || lies_in(real, real_output)) return true;
   if (!lies_in(real_output, real)) return false;
@@ -102,7 +102,7 @@ void RunFiles::replaces_folder(std::string_view option, const std::string& path)
   outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
 }
 
-/// The reason why the file at the output's path cannot be written; empty if it can.
+/// Why the file at the output's path cannot be written; empty if it can be.
 std::string RunFiles::refusal(const Named& output) {
   struct stat info {};
   if (output.folder || ::stat(output.path.c_str(), &info) != 0) return {};

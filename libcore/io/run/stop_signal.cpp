@@ -12,8 +12,7 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 const Interrupt* waker = nullptr;
 
-/// Shows a user who pressed Ctrl-C that the signal was received, since the current step may still take a
-/// while.
+/// Tells a user who pressed Ctrl-C that the signal was received: the current step may still take a while.
 void answer_at_once() {
   constexpr std::string_view kAnswer =
       "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
@@ -28,7 +27,7 @@ void on_signal(int number) {
   }
   if (number == SIGINT) answer_at_once();
   received = number;
-  if (waker) waker->set();  // calls only write(2), which a signal handler may call
+  if (waker) waker->set();  // safe in a signal handler: set() calls only write(2)
 }
 
 std::string_view name_of_received() {
@@ -54,10 +53,10 @@ StopSignal::StopSignal(const Interrupt* wake) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // interrupted reads and writes of the current step continue
+  action.sa_flags = SA_RESTART;  // restarts the current step's interrupted reads and writes
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &before_[i]);
-    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup: SIGHUP stays ignored
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // under nohup, SIGHUP stays ignored
       sigaction(SIGHUP, &before_[i], nullptr);
   }
 }

@@ -32,7 +32,8 @@ Interrupt::~Interrupt() {
 void Interrupt::set() const noexcept {
   const uint64_t one = 1;
   const ssize_t written = ::write(descriptor_, &one, sizeof one);
-  // A failure can be ignored: write() fails only if the counter is at its maximum, so that it is set already.
+  // A failure can be ignored: write() fails only if the counter is at its maximum, so the interrupt is
+  // already set.
   static_cast<void>(written);
 }
 
@@ -72,7 +73,7 @@ void InputStream::sniff() {
   if (const std::string_view format = compression_of(path_); !decoder_ && !format.empty())
     fail(ErrorKind::kData, path_, ": is named as ", format, ", but its content is not ", format,
          raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or rename it");
-  if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only a hint
+  if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // a failed hint does no harm
 }
 
 size_t InputStream::read(char* out, size_t room) {
@@ -89,7 +90,7 @@ void InputStream::skip(uint64_t bytes) {
   }
 }
 
-/// Skips bytes of a plain file by seeking: without compression, offsets in the data are offsets in the file.
+/// Skips bytes of an uncompressed file by seeking: their offsets in the data are their offsets in the file.
 void InputStream::seek(uint64_t bytes) {
   const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
   if (place > size_) fail_too_short(place - size_);
@@ -103,8 +104,8 @@ void InputStream::fail_too_short(uint64_t missing) const {
   fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place to resume from; it has changed");
 }
 
-/// Waits until a pipe has bytes; false if the stream was interrupted. Regular files are not polled: reading
-/// them never blocks.
+/// Waits until a pipe has bytes. Returns false if the stream was interrupted. Does not poll a regular file:
+/// reading one never blocks.
 bool InputStream::wait_for_bytes() {
   if (!interrupt_ || regular_) return true;
   pollfd watched[] = {{descriptor_, POLLIN, 0}, {interrupt_->descriptor(), POLLIN, 0}};
@@ -124,7 +125,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
   }
 }
 
-/// Reads raw bytes if none are left; returns false at the end of the file.
+/// Reads raw bytes if none are left in the buffer. Returns false at the end of the file.
 bool InputStream::fill() {
   if (raw_begin_ < raw_end_) return true;
   raw_begin_ = 0;
@@ -134,13 +135,13 @@ bool InputStream::fill() {
 
 size_t InputStream::read_plain(char* out, size_t room) {
   if (raw_begin_ == raw_end_) return read_raw(out, room);
-  const size_t n = std::min(room, raw_end_ - raw_begin_);  // first what sniff() has read
+  const size_t n = std::min(room, raw_end_ - raw_begin_);  // begins with the bytes that sniff() has read
   std::memcpy(out, raw_.get() + raw_begin_, n);
   raw_begin_ += n;
   return n;
 }
 
-/// Called at the end of a member: skips padding and returns whether another member begins.
+/// Call at the end of a member: skips padding and returns whether another member follows.
 bool InputStream::next_member() {
   if (decoder_->allows_padding())
     while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;

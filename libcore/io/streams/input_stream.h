@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Lets one thread wake another that is waiting for the next bytes of a pipe, and would otherwise wait until
-/// the pipe's writer ends. Once set(), it stays set.
+/// Lets one thread wake another that waits for the next bytes of a pipe and might otherwise wait until the
+/// pipe's writer ends. Once set, an Interrupt stays set.
 class Interrupt {
  public:
   Interrupt();
@@ -24,12 +24,12 @@ class Interrupt {
   int descriptor_;
 };
 
-/// The bytes of a file, a pipe, or stdin (path "-"), from beginning to end. Data with the magic number of
-/// gzip, zstd, bzip2 or xz is decompressed, including all further members, and its checksums are verified.
+/// Reads the bytes of a file, a pipe, or stdin (path "-"), from beginning to end. If the data has the magic
+/// number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums are verified.
 /// Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or truncated stream.
 class InputStream {
  public:
-  /// If `interrupt` is set while a read waits for a pipe, the read behaves as if the pipe had ended.
+  /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended.
   explicit InputStream(std::string path, const Interrupt* interrupt = nullptr);
   ~InputStream();
   InputStream(const InputStream&) = delete;
@@ -66,7 +66,7 @@ class InputStream {
   size_t raw_begin_ = 0, raw_end_ = 0;
   std::unique_ptr<Decoder> decoder_;
   bool in_member_ = true;
-  bool full_ = false;  // the last decoding step filled its output: more may follow without more input
+  bool full_ = false;  // the last step filled its output: it may yield more
 };
 
 }  // namespace megalith

@@ -12,13 +12,13 @@ namespace megalith {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
-/// The number of bytes read beyond a batch to find the end of its last line. It is small, since most of these
-/// bytes must be copied to the next batch.
+/// How many bytes are read beyond a batch to find the end of its last line. Few, since most of these bytes
+/// must be copied to the next batch.
 constexpr size_t kOverhang = size_t{1} << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
-/// The first occurrence of `one` or `other` in [at, end); end if there is none.
+/// Finds the first `one` or `other` in [at, end). Returns end if there is none.
 const char* find_either(const char* at, const char* end, char one, char other) {
   constexpr ptrdiff_t kStep = Bytes16::kBytes;
   const auto hits = [&](const char* from) {
@@ -69,7 +69,7 @@ void LineBatch::clear() {
 std::span<char> LineBatch::line(size_t i) {
   const size_t from = begin(i) + skipped(i);
   size_t to = ends_[i];
-  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // at most one line end: \n, \r or \r\n
+  while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // removes only one line end: \n, \r or \r\n
   return {buffer_.data() + from, to - from};
 }
 
@@ -104,13 +104,13 @@ bool LineReader::next(LineBatch& batch, const Grow& grow) {
       at_end_of_input(batch);
       break;
     }
-    if (window_.empty()) continue;  // all bytes read so far are in the batch
+    if (window_.empty()) continue;  // read_more() put all its bytes into the batch
     if (mode_ != ReaderMark::kLines)
       take_from_array(batch, grow);
     else if (batch.places_.empty())
       take_lines(batch, grow);
     else
-      break;  // the array has ended: lines that follow belong to another batch
+      break;  // after the array's end: lines need a batch of their own
   }
   if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kByteOrderMark))
     batch.mark_ = kByteOrderMark.size();
@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Whether the batch, of `bytes` bytes, is complete. It can be so only at the end of a line, and not between
-/// a \r and a \n that may follow, which belongs to the same line end.
+/// Whether the batch, which has `bytes` bytes, is complete. It is complete only at the end of a line; between
+/// a \r and a \n that may follow, the line has not ended, since both form one line end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
@@ -136,7 +136,7 @@ bool LineReader::refill(size_t room) {
   return !window_.empty();
 }
 
-/// Reads more of the input; false at its end.
+/// Reads more of the input. Returns false at its end.
 bool LineReader::read_more(LineBatch& batch) {
   if (mode_ != ReaderMark::kLines || !batch.places_.empty()) return refill(kWindowBytes);
   if (batch.bytes() + kOverhang <= limits_.bytes) return read_lines(batch);
@@ -144,7 +144,7 @@ bool LineReader::read_more(LineBatch& batch) {
   return refill(std::min(kWindowBytes, beyond + kOverhang));
 }
 
-/// Reads bytes directly into the batch, so that only bytes of the next batch must be copied.
+/// Reads bytes directly into the batch, so that only the bytes after the batch's end must be copied.
 bool LineReader::read_lines(LineBatch& batch) {
   if (batch.bytes() == 0) batch.first_ = place_;
   const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
@@ -175,8 +175,8 @@ void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& gr
   batch.buffer_.append(bytes.data(), bytes.size());
 }
 
-/// Throws kData if the last line or element is longer than LineLimits::refused. `bytes`: the size that the
-/// batch will have.
+/// Throws kData if the last line or element is longer than LineLimits::refused. `bytes`: the size of the
+/// batch with all of that line.
 void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   if (limits_.refused == 0 || bytes <= begin + limits_.refused) return;
@@ -198,8 +198,8 @@ void LineReader::at_end_of_input(LineBatch& batch) {
   if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
 }
 
-/// Whether the current line or element is longer than LineLimits::longest, even without a byte order mark and
-/// a line end. The rest of it need not be kept then.
+/// Whether the current line or element already exceeds LineLimits::longest, not counting a byte order mark
+/// and a line end. Its other bytes need not be kept.
 bool LineReader::enough_of_line(const LineBatch& batch) const {
   const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
   return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
@@ -217,8 +217,8 @@ void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
   append(batch, take(taken), grow);
 }
 
-/// Records the lines that end in the window until the batch is full; returns how many bytes of the window
-/// belong to it.
+/// Records the lines that end in the window, until the batch is full. Returns how many bytes of the window
+/// belong to the batch.
 size_t LineReader::scan_window(LineBatch& batch) {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
@@ -254,7 +254,7 @@ void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   if (mode_ == ReaderMark::kAfterArray) return leave_array_line();
   place_.advance(take(std::min(window_.find_first_not_of(kBlanks), window_.size())));
   if (window_.empty()) return;
-  if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // "[]"
+  if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // an empty array, "[]"
   batch.places_.push_back(place_);
   if (window_[0] == ']' || window_[0] == ',') return refuse_separator(batch);
   in_element_ = true;
@@ -262,7 +262,7 @@ void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   depth_ = 0;
 }
 
-/// Passes on a comma without an element as if it were an element: the parser then rejects it and names its
+/// Adds a comma without an element to the batch as an element: the parser then rejects it and names its
 /// place.
 void LineReader::refuse_separator(LineBatch& batch) {
   batch.buffer_.append(window_.data(), 1);
@@ -291,8 +291,8 @@ void LineReader::take_separator() {
   place_.advance(take(1));
 }
 
-/// Returns how many bytes of the window belong to the current element, which ends at the first comma or
-/// closing bracket outside its own brackets.
+/// Finds the end of the current element: the first comma or closing bracket outside the element's own
+/// brackets. Returns how many bytes of the window belong to the element.
 size_t LineReader::scan_element() {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
@@ -319,7 +319,7 @@ size_t LineReader::scan_element() {
   return static_cast<size_t>(at - begin);
 }
 
-/// Skips blanks up to the end of the line in which the array ended: otherwise they would count as a line.
+/// Skips blanks after the array up to the end of its line, since they would otherwise count as a line.
 void LineReader::leave_array_line() {
   if (window_[0] == '\n' || place_.after_return) {
     if (window_[0] == '\n') place_.advance(take(1));

@@ -14,15 +14,15 @@
 
 namespace megalith {
 
-/// A place in an input; line and byte count from 1.
+/// A place in an input. Lines and bytes are counted from 1.
 struct TextPlace {
   uint64_t line = 1, byte = 1;
-  bool after_return = false;  // the last character was \r: a \n that follows belongs to the same line end
-  /// Moves past `text`, with the line ends of Python's text files.
+  bool after_return = false;  // the last character was \r; a \n after it belongs to that line end
+  /// Moves past `text`, counting the line ends that Python's text files have.
   void advance(std::string_view text);
 };
 
-/// The position of a reader in an input, from which another one can continue.
+/// A reader's position in an input. Another reader can continue from there.
 struct ReaderMark {
   enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
   uint64_t bytes = 0;                                         // decompressed bytes before the position
@@ -35,23 +35,24 @@ struct ReaderMark {
 class LineBatch {
  public:
   size_t lines() const { return ends_.size(); }
-  /// The line without its end and, in the first line of an input, without its byte order mark.
+  /// The line without its line end; the first line of an input also without its byte order mark.
   std::span<char> line(size_t i);
-  /// The line as it is in the input, with its line end; a last line without a newline gets none. An array
-  /// element comes without its comma, but with the white space (newlines, too) after it.
+  /// The line as it is in the input, with its line end, if it has one. An array element is without its comma,
+  /// but with the white space (including newlines) after it.
   std::string_view raw_line(size_t i) const;
-  /// The distance of line(i) from raw_line(i): 3 after a byte order mark, else 0.
+  /// How many bytes line(i) begins after raw_line(i): 3 if there is a byte order mark, else 0.
   size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
-  /// The place in the input of byte `offset` of raw_line(i). The line must not have been changed.
+  /// The place of byte `offset` of raw_line(i) in the input. The line must not have been changed.
   TextPlace place(size_t i, size_t offset) const;
   bool from_array() const { return !places_.empty(); }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
-  /// Takes away the memory of the lines, so that another batch can reuse it. lines() and end() stay valid.
+  /// Takes the lines' memory out of the batch, so that another batch can reuse it. lines() and end() stay
+  /// valid.
   ByteBuffer take_memory() { return std::exchange(buffer_, {}); }
   /// Gives the batch memory for the lines that will be read next.
   void use_memory(ByteBuffer memory) { buffer_ = std::move(memory); }
-  /// The position of the reader after this batch.
+  /// The position of the reader after it read this batch.
   const ReaderMark& end() const { return end_; }
 
  private:
@@ -70,28 +71,28 @@ class LineBatch {
 struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
-  size_t longest = 0;  // about how many bytes of a line or element are kept; 0: all
-  size_t refused = 0;  // about how many bytes of one, kept or not, are too many (kData); 0: no limit
+  size_t longest = 0;  // about how many bytes of a long line or element are kept; 0: all
+  size_t refused = 0;  // from about this size on, a line or element is refused (kData); 0: never
 };
 
-/// The default for LineLimits::refused. No text has such long lines, but a device or a decompression bomb
+/// The default for LineLimits::refused. Real texts have no such long lines. A device or a decompression bomb
 /// does, and would take all memory.
 inline constexpr size_t kLongestLine = size_t{1} << 28;
 
-/// Splits an input into batches of whole lines, as Python's text files do: \n, \r\n and a lone \r end a line,
-/// and the last line needs no end. If the first character of the input is "[", it begins with a JSON array,
-/// whose elements take the place of lines; after the array, lines follow. The bytes themselves are not
-/// checked. Of a line longer than LineLimits::longest, the batch keeps a little more than that, and the line
-/// end. Memory: one batch and a window of 256 KiB. Throws kData for an array without an end and for a line or
-/// element longer than LineLimits::refused.
+/// Splits an input into batches of whole lines. Like Python's text files, it ends a line at \n, \r\n or a
+/// lone \r, and the last line needs no end. An input whose first character is "[" begins with a JSON array;
+/// the array's elements count as lines, and ordinary lines may follow the array. The bytes themselves are not
+/// checked. For a line longer than LineLimits::longest, the batch keeps little more than that many bytes, and
+/// the line end. Memory: one batch and a window of 256 KiB. Throws kData if the array does not end, or if a
+/// line or element is longer than LineLimits::refused.
 class LineReader {
  public:
-  /// Begins at `from`, which an earlier reader of the same input returned.
+  /// Begins at `from`, a position of an earlier reader of the same input.
   LineReader(std::string path, LineLimits limits, const Interrupt* interrupt = nullptr, ReaderMark from = {});
 
-  /// Reads the next lines, at least one; false at the end of the input. Before a long line makes the batch
-  /// larger than LineLimits::bytes, `grow` is called with a lower bound of the batch's new size; it may wait
-  /// or throw.
+  /// Reads the next lines, at least one, into the batch; returns false at the end of the input. Before a long
+  /// line makes the batch larger than LineLimits::bytes, calls `grow` with a lower bound of the new size;
+  /// `grow` may wait or throw.
   bool next(LineBatch& batch, const std::function<void(size_t)>& grow);
 
   /// Changes LineLimits::bytes for the batches that follow.
@@ -124,16 +125,16 @@ class LineReader {
 
   InputStream input_;
   LineLimits limits_;
-  ByteBuffer storage_;       // holds the bytes of window_
+  ByteBuffer storage_;       // memory for window_
   std::string_view window_;  // bytes read and not yet in a batch
   uint64_t read_ = 0;        // bytes of the input up to the end of the window
-  TextPlace place_;          // where the window begins; with lines, where the batch begins
+  TextPlace place_;          // where the window begins; for lines, where the batch begins
   ReaderMark::Mode mode_ = ReaderMark::kLines;
-  // The byte before the window is a \r whose line is not finished yet: a \n may follow.
+  // Whether the byte before the window is a \r whose line has not ended yet, since a \n may follow.
   bool carriage_return_ = false;
   bool at_start_ = true;
   size_t left_out_ = 0;  // bytes of the current line or element that are not kept
-  // State of the element that is being read.
+  // State inside the array element that is being read.
   bool in_element_ = false, in_string_ = false, escaped_ = false;
   size_t depth_ = 0;
 };

@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// The number of bytes for one call: the libraries count bytes in 32 bits.
+/// The size of a buffer for one call of a library, which counts bytes in 32 bits.
 unsigned clamped(size_t bytes) {
   return static_cast<unsigned>(std::min(bytes, size_t{1} << 30));
 }
@@ -145,7 +145,7 @@ class XzDecoder final : public Decoder {
   uint64_t memory() const override { return lzma_memusage(&stream_); }
 
  private:
-  void begin() {  // begins a stream; reuses the memory of the previous one
+  void begin() {  // begins a stream, in the previous stream's memory
     if (lzma_stream_decoder(&stream_, kXzMemoryLimit, 0) != LZMA_OK) throw std::bad_alloc();
   }
   static const char* reason(lzma_ret status) {
@@ -182,7 +182,7 @@ std::unique_ptr<Decoder> make(Compression compression) {
 
 extern "C" {
 
-/// The plugin's one function: makes a decoder, which the caller owns.
+/// The only function that the plugin exports: creates a decoder, which the caller owns.
 __attribute__((visibility("default"))) megalith::Decoder* megalith_decoder(
     megalith::Compression compression) {
   return megalith::make(compression).release();

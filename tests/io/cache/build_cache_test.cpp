@@ -18,7 +18,7 @@
 namespace megalith {
 namespace {
 
-/// A text of 64 characters, in place of a SHA-256.
+/// A text of 64 characters that serves as a SHA-256.
 std::string source(int number) {
   return std::string(63, 'a') + static_cast<char>('0' + number);
 }
@@ -78,7 +78,7 @@ TEST(CachedFile, TakesThePlaceOfOlderForms) {
   EXPECT_EQ(left.size(), 4U);
 }
 
-/// The number of a process that has ended.
+/// The id of a process that has ended.
 pid_t ended_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -100,7 +100,8 @@ TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
                                           ".gpt-index-x-" + source(1) + dead};
   for (const auto* names : {&left, &stays})
     for (const std::string& name : *names) write_file(dir / name, "");
-  // An old file counts as abandoned, wherever its writer is: complete files get their names at once.
+  // An old temporary file counts as abandoned, even if its writer may run on another machine: a file has a
+  // temporary name only for a moment.
   fs::last_write_time(dir / left[2], fs::file_time_type::clock::now() - std::chrono::hours(2));
   CachedFile(dir.path(), "gpt-index", 1, source(1)).store("contents");
   for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
@@ -139,7 +140,7 @@ TEST(CachedFile, IsOfItsSourceAlone) {
   EXPECT_FALSE(CachedFile("kind", 1, source(2)).load());
 }
 
-/// A file is used only if nobody but this user and root may write or replace it.
+/// A cached file is used only if nobody except this user and root can write or replace it.
 TEST(CachedFile, SaysThatANamedFolderKeepsNothing) {
   namespace fs = std::filesystem;
   const test::TempDir dir;
@@ -192,7 +193,7 @@ TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
       EXPECT_EQ(::lchown(path.c_str(), 0, 0), 0);
     }
   }
-  fs::permissions(above, fs::perms::all | fs::perms::sticky_bit);  // like /tmp
+  fs::permissions(above, fs::perms::all | fs::perms::sticky_bit);  // as /tmp has
   EXPECT_TRUE(loads());
   fs::rename(file, dir / "elsewhere");
   fs::create_symlink(dir / "elsewhere", file);

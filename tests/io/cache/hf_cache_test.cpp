@@ -16,7 +16,7 @@ TEST(HubId, IsOneOrTwoWords) {
     EXPECT_FALSE(is_hub_id(bad)) << bad;
 }
 
-// The layout of huggingface_hub's cache: models--ORG--NAME/refs/main holds the commit of snapshots/COMMIT.
+// In huggingface_hub's cache, models--ORG--NAME/refs/main contains the COMMIT of the folder snapshots/COMMIT.
 TEST(HubSnapshot, IsThatOfTheBranchMain) {
   const test::TempDir dir;
   const std::string model = dir / "hub/models--org--tiny";

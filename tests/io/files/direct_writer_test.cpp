@@ -21,15 +21,15 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-/// An open file whose descriptor is closed by the destructor.
+/// An open file. The destructor closes its descriptor.
 struct OpenFile {
   explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
   ~OpenFile() { ::close(fd); }
   int fd;
 };
 
-// The temporary folder may be on any file system. Where it does not support DirectWriter, these tests are
-// skipped; AtomicFile's tests below still run.
+// These tests are skipped if the temporary folder's file system does not support DirectWriter. AtomicFile's
+// tests below always run.
 class DirectWriterTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -79,7 +79,7 @@ TEST(MappedFile, BringsInLittleOfAFileWhereItsPagesAreSmall) {
   write_file(dir / "x", std::string(64 * kMiB, 'a'));
   read_file(dir / "x");  // now the page cache holds the file: touching a byte may map any number of pages
   const MappedFile file(dir / "x", MappedPages::kSmall);
-  const auto mapped_pages = [] {  // the number of file pages that the process has mapped
+  const auto mapped_pages = [] {  // how many pages of files the process has mapped
     std::ifstream numbers("/proc/self/statm");
     size_t size = 0, resident = 0, shared = 0;
     numbers >> size >> resident >> shared;

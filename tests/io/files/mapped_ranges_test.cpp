@@ -15,7 +15,7 @@ namespace {
 void read_cut_file(const std::string& path, size_t place) {
   report_cut_files("some program");
   const MappedFile before(path);
-  MappedFile file = MappedFile(path);  // the object moves: the record must follow
+  MappedFile file = MappedFile(path);  // a move: the recorded range must follow
   std::filesystem::resize_file(path, 0);
   const volatile char byte = file.text()[place];
   static_cast<void>(byte);
@@ -26,7 +26,7 @@ TEST(MappedRangesDeathTest, SayWhichFileWasCutWhereItIsRead) {
   const std::string path = dir / "cut";
   for (const size_t place : {0, 5000, 99'999}) {
     write_file(path, std::string(100'000, 'x'));
-    // The SIGBUS handler knows which byte was read.
+    // The handler's message must give the byte that was read.
     EXPECT_EXIT(read_cut_file(path, place), testing::ExitedWithCode(65),
                 "some program: error: " + path + ": cannot be read at byte " + std::to_string(place) +
                     ": it had 100000 bytes when it was opened");

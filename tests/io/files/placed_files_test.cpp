@@ -31,7 +31,7 @@ void place(PlacedFiles& files, size_t file, uint64_t offset, std::string_view by
   }
 }
 
-// A part of a file: its first byte and its end.
+// The bytes [begin, end) of a file.
 struct Cut {
   size_t file;
   size_t begin, end;
@@ -79,15 +79,15 @@ TEST_F(PlacedFilesTest, HoldWhatCameInAnyOrder) {
   create(files);
   write_all(files);
   expect_files();
-  for (const Cut& cut : cuts_) {  // overwrites with small parts
+  for (const Cut& cut : cuts_) {  // overwrites single bytes as small parts
     contents_[cut.file][cut.begin] = 'x';
     files.put(cut.file, {{cut.begin, "x"}});
   }
   expect_files();
 }
 
-// A reader gets the right bytes from memory or from the file if it reads in the order of writing, in another
-// order, or only some parts.
+// A reader must get the right bytes, from memory or from the file, whether it reads in the order of writing,
+// in another order, or only some parts.
 TEST_F(PlacedFilesTest, AreReadWhileTheyAreWritten) {
   for (const size_t memory : {size_t{0}, kMiB, 40 * kMiB})
     for (const int how : {0, 1, 2}) {
@@ -116,8 +116,8 @@ TEST_F(PlacedFilesTest, AreReadWhileTheyAreWritten) {
     }
 }
 
-// A buffer is kept until the reader has read it: the reader gets its bytes even if the file holds others by
-// then.
+// A buffer is kept until the reader has read it. The reader must get the buffer's bytes even if the file has
+// been overwritten since.
 TEST_F(PlacedFilesTest, GiveAReaderTheBytesThatTheyWrite) {
   PlacedFiles files(4 * kMiB);
   const size_t number = files.create(path(0), kMiB);
@@ -189,7 +189,7 @@ TEST_F(PlacedFilesTest, TellOfAFullDisk) {
   }
 }
 
-// File systems that cannot reserve space, and writes that write only half of their bytes.
+// Tests a file system that cannot reserve space, and write calls that write only half of their bytes.
 TEST_F(PlacedFilesTest, WriteWhereTheSystemCanDoLess) {
   for (const test::Fault& fault :
        {test::Fault{.mode = test::Fault::kFail, .error = EOPNOTSUPP, .every = {"fallocate"}},

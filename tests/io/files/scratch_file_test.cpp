@@ -23,7 +23,7 @@ std::vector<uint32_t> read_back(const ScratchFile& file) {
   return values;
 }
 
-// 262144 values fill the memory buffer exactly.
+// 262144 values of 4 bytes fill the buffer in memory exactly.
 TEST(ScratchFile, GivesBackWhatWasPutAside) {
   for (const uint32_t count : {0U, 1U, 262143U, 262144U, 262145U, 1'000'003U}) {
     const test::TempDir dir;
@@ -35,7 +35,7 @@ TEST(ScratchFile, GivesBackWhatWasPutAside) {
     }
     EXPECT_EQ(file.size(), 4U * count);
     EXPECT_EQ(read_back(file), expected);
-    file.append(&count, sizeof count);  // reads again after more was appended
+    file.append(&count, sizeof count);  // it must be possible to append after reading, and to read again
     expected.push_back(count);
     EXPECT_EQ(read_back(file), expected);
     EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
@@ -78,7 +78,7 @@ TEST(ScratchFile, ContinuesBehindWhatWasSaved) {
       ScratchFile file(dir / "kept", {});
       add(file, kept);
       saved = file.save();
-      add(file, 270'000);  // not saved: the process is killed
+      add(file, 270'000);  // these are not saved: the process is killed
     }
     expected.resize(kept);
     EXPECT_EQ(saved.bytes, 4U * kept);

@@ -22,7 +22,7 @@ ErrorKind kind_of_second(const std::string& path) {
   } catch (const Error& error) {
     return error.kind();
   }
-  return ErrorKind::kInternal;  // nothing was thrown
+  return ErrorKind::kInternal;  // the constructor threw nothing
 }
 
 TEST(HeldOutput, LocksAFileAndWhatIsNotThereYet) {
@@ -47,7 +47,7 @@ TEST(HeldOutput, LocksWhatALinkLeadsTo) {
   fs::create_directory(dir / "folder");
   fs::create_symlink("../file", dir / "folder/link");
   fs::create_symlink("link", dir / "folder/second");
-  fs::create_symlink("later", dir / "folder/new");  // the target does not exist yet
+  fs::create_symlink("later", dir / "folder/new");  // a link whose target does not exist yet
   write_file(dir / "folder/.link.tmp-1-0", "of a report that was killed in the link's place");
   for (const auto& [one, other] : {std::pair{"file", "folder/link"},
                                    {"folder/link", "file"},
@@ -72,11 +72,11 @@ TEST(HeldOutput, KeepsTheReaderOfAFifoWaiting) {
   pollfd seen{.fd = reader, .events = POLLIN, .revents = 0};
   {
     const HeldOutput held(fifo);
-    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // the reader sees neither bytes nor the end
+    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // nothing to read, and the FIFO has not ended
     write_file(fifo, "a", OutputKind::kStream);
     char byte = 0;
     EXPECT_EQ(::read(reader, &byte, 1), 1);
-    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // the writer has closed it, but the reader sees no end
+    EXPECT_EQ(::poll(&seen, 1, 0), 0);  // the writer has closed the FIFO, but it has not ended
   }
   EXPECT_EQ(::poll(&seen, 1, 0), 1);
   EXPECT_NE(seen.revents & POLLHUP, 0);

@@ -63,7 +63,7 @@ TEST(LockFile, RemovesWhatKilledWritersLeft) {
   {
     const LockFile lock(dir / "out/");
     EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}),
-              static_cast<std::ptrdiff_t>(others.size()) + 2);  // plus `out` and its lock file
+              static_cast<std::ptrdiff_t>(others.size()) + 2);  // the two more are `out` and its lock file
   }
   for (const std::string& other : others) EXPECT_TRUE(file_exists(dir / other)) << other;
 }
@@ -81,7 +81,7 @@ TEST(LockFile, RemovesWhatKilledWritersLeftInAFolder) {
   for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
 }
 
-/// Makes this process run as an unprivileged user from now on, and `folder` writable for all.
+/// Lets this process continue as an unprivileged user for whom `folder` is writable.
 void become_somebody(const std::string& folder) {
   ::chmod(folder.c_str(), 0777);
   constexpr uid_t kNobody = 65534;
@@ -89,7 +89,7 @@ void become_somebody(const std::string& folder) {
     std::_Exit(2);
 }
 
-// Root could read any file, so the lock is taken by another user, in a separate process.
+// Takes the lock as an unprivileged user, in a process of its own: root could read any file.
 TEST(LockFileDeathTest, TakesOverOneThatAnotherUserLeftBehind) {
   const test::TempDir dir;
   write_file(dir / ".out.lock", "");
@@ -140,7 +140,8 @@ TEST(LockFile, NeedsAFolder) {
   EXPECT_THROW(LockFile(dir / "absent/out"), Error);
 }
 
-// Owners that end remove the lock file: nobody may hold a lock on a file that has lost its name.
+// An owner removes the lock file when it ends. Another process must not end up with a lock on a file that has
+// lost its name.
 TEST(LockFile, IsHeldByOneAtATimeWhileOwnersComeAndGo) {
   const test::TempDir dir;
   std::atomic<int> owners{0}, locked{0}, together{0};

@@ -36,7 +36,7 @@ class RunFilesTest : public testing::Test {
     fs::create_symlink("input", dir_ / "link");
     fs::create_hard_link(dir_ / "input", dir_ / "other");
     fs::create_directory_symlink("folder", dir_ / "way");
-    fs::create_symlink("later", dir_ / "to-later");  // the target does not exist yet
+    fs::create_symlink("later", dir_ / "to-later");  // a link whose target does not exist yet
     fs::create_symlink("../to-later", dir_ / "folder/to-later");
     fs::create_symlink("another", dir_ / "to-another");
     fs::create_symlink("circle", dir_ / "circle");
@@ -150,7 +150,7 @@ TEST_F(RunFilesTest, TellsFilesFromWhatIsNone) {
                                            {dir_ / "folder", OutputKind::kStream, "is a folder"}}) {
     RunFiles files;
     files.writes("--output", output, kind);
-    files.writes("--again", "/dev/null", OutputKind::kStream);  // any number of outputs may be a device
+    files.writes("--again", "/dev/null", OutputKind::kStream);  // any number of outputs may go to a device
     const std::string said = complaint(files);
     EXPECT_EQ(said.empty(), what.empty()) << said;
     EXPECT_NE(said.find(what), std::string::npos) << said;

@@ -31,7 +31,7 @@ std::string error_of(const std::string& path, ErrorKind kind) {
   return {};
 }
 
-/// Text that compresses about four times, so that the decoders' own buffers matter.
+/// Text that compresses to about a quarter, so that the decoders' own buffers matter.
 std::string sample(size_t bytes) {
   std::mt19937 random(3);
   std::string text;
@@ -42,7 +42,8 @@ std::string sample(size_t bytes) {
 
 class InputStreamTest : public testing::Test {
  protected:
-  /// Writes `text` to a file, compresses it with the system's own tool, and returns the path of the result.
+  /// Writes `text` to a file and compresses it with a tool of the system. Returns the path of the compressed
+  /// file.
   std::string compress(const std::string& text, const std::string& command) {
     write_file(dir_ / "plain", text);
     EXPECT_EQ(test::run_command(command + " < " + dir_ / "plain" + " > " + dir_ / "packed").code, 0);
@@ -110,7 +111,7 @@ TEST_F(InputStreamTest, RefusesEveryCutAndReportsFlippedBytes) {
   }
 }
 
-// A window that is too large for the memory limit is refused, not allocated.
+// An xz window above the memory limit must be refused before it is allocated.
 TEST_F(InputStreamTest, RefusesAnXzWindowThatIsTooLarge) {
   const std::string path = compress(sample(100), "xz --lzma2=dict=256MiB");
   EXPECT_NE(error_of(path, ErrorKind::kData).find("window of more than 64 MiB"), std::string::npos);

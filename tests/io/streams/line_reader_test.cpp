@@ -57,7 +57,7 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
        {std::pair{"a\nb\n" + many, ":3: the line has more than 2000000 bytes"},
         {"a\r\n" + many + "\nb", ":2: the line has more than 2000000 bytes"},
         {"[1,\n\"" + many + "\"]", ": the element has more than 2000000 bytes"}})
-    for (const size_t kept : {0, 16})  // also one of which little is kept
+    for (const size_t kept : {0, 16})  // 16: even if little of the line is kept
       try {
         LineLimits limits = kLimits;
         limits.longest = kept;
@@ -72,8 +72,8 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
   EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);
 }
 
-// A line longer than the limit keeps little more than the limit, and its line end. The lines around it are
-// not affected.
+// A line longer than LineLimits::longest keeps little more than that many bytes, and its line end. The lines
+// around it must be unchanged.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {
@@ -128,8 +128,8 @@ TEST(LineReader, TakesAByteOrderMarkOnlyFromTheBeginning) {
   EXPECT_EQ(batch.skipped(0), 0U);
 }
 
-// The expected lines come from a byte-by-byte loop. The lengths make the window end before, inside and after
-// a line end.
+// The expected lines come from a loop over single bytes. The lengths are chosen so that the window ends
+// before, inside and after a line end.
 TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
   std::mt19937 random(7);
   for (const size_t length : {262143U, 262144U, 262145U, 524290U}) {
@@ -153,7 +153,7 @@ TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
   }
 }
 
-// Lines of all lengths, so that batches end before, in and far behind the bytes that are read at once.
+// Lines of very different lengths, so that batches end before, inside and far beyond the bytes of one read.
 TEST(LineReader, AgreesWithANaiveSplitWhateverTheLimits) {
   std::mt19937 random(23);
   Lines expected;
@@ -249,7 +249,7 @@ ArrayText random_array(std::mt19937& random, size_t bytes) {
       if (kind >= 3) continue;
       ++line;
       column = 1;
-      if (kind == 2) put(" ");  // so that no \n follows a \r
+      if (kind == 2) put(" ");  // a lone \r: no \n may follow it
     }
   };
   put("[");
