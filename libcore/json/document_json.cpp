@@ -46,8 +46,9 @@ uint64_t specials_of(const char* at) {
   return mask;
 }
 
-/// Skips plain text and escapes of two characters. Returns the first quote, control character, or backslash
-/// of a \u or invalid escape in [at, end); end if there is none. Sets `escaped` if it skipped an escape.
+/// Skips plain text and two-character escapes. Returns the first byte in [at, end) that is a quote, a control
+/// character, or the backslash of a \u escape or an invalid escape; returns `end` if there is none. Sets
+/// `escaped` if it skipped an escape.
 char* skip_plain(char* at, char* end, bool& escaped) {
   while (end - at > 64) {
     uint64_t mask = specials_of(at);
@@ -75,15 +76,15 @@ char* skip_plain(char* at, char* end, bool& escaped) {
   return at;
 }
 
-/// The low surrogate, if the text at `at` is \uDC00-\uDFFF.
+/// The low surrogate that the escape at `at` stands for, if there is one (\uDC00 to \uDFFF).
 std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
   const uint32_t unit = read_hex4(at + 2, end);
   return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
 }
 
-/// Copies exactly `n` < 16 bytes from `at` to `out` <= at. It must not write more: the bytes after them may
-/// still have to be read.
+/// Copies exactly `n` < 16 bytes from `at` back to `out` <= `at`. It must not write more bytes, since those
+/// after `out` + `n` may still have to be read.
 void copy_short(char* out, const char* at, size_t n) {
   const auto piece = [&](size_t bytes) {
     if ((n & bytes) == 0) return;
@@ -99,7 +100,8 @@ void copy_short(char* out, const char* at, size_t n) {
   piece(1);
 }
 
-/// Decodes \uXXXX, together with the low surrogate after a high one. Moves `at` and `out` past them.
+/// Decodes the \uXXXX at `at`; if it is a high surrogate, the low one after it is decoded with it. Moves `at`
+/// and `out` past them.
 void decode_unit(const char*& at, const char* end, char*& out) {
   uint32_t c = read_hex4(at + 2, end);
   at += 6;
@@ -112,9 +114,9 @@ void decode_unit(const char*& at, const char* end, char*& out) {
   out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
 }
 
-/// Decodes [at, end), whose escapes are well-formed, to `out` <= at. This is safe in place: an escape is
-/// never shorter than its character. Returns the end of the decoded text. (A lone surrogate gives three bytes
-/// that are not valid UTF-8.)
+/// Decodes [at, end), whose escapes are well-formed, to `out` <= `at`. This is safe in place, since an escape
+/// is never shorter than its character. Returns the end of the decoded text. (A lone surrogate gives three
+/// bytes that are not valid UTF-8.)
 char* unescape(const char* at, const char* end, char* out) {
   const auto decode = [&] {  // decodes the escapes that begin at `at`
     do {
@@ -249,8 +251,8 @@ void DocumentParser::start(std::span<char> line) {
   }
 }
 
-/// Reports invalid UTF-8 before any other problem, as Python does: it decodes the line before json.loads sees
-/// it.
+/// Reports invalid UTF-8 before any other problem, as Python does, which decodes the line before json.loads
+/// sees it.
 bool DocumentParser::check_bytes() {
   const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
   if (const size_t good = valid_utf8_prefix(line); good < line.size())
@@ -365,15 +367,15 @@ bool DocumentParser::scan_string(Literal& literal) {
   return true;
 }
 
-/// Whether a string that begins here is the value of a wanted key, or in that value. It can then be decoded
-/// during the scan, so that no second pass is needed.
+/// Whether a string that begins here is the value of a wanted key or an element of that value, and the line
+/// is short. Such a string is decoded during the scan, which saves a second pass.
 bool DocumentParser::wants_string() const {
   if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
 }
 
-/// As scan_string(), but decodes during the scan: `literal` is then the decoded text, which lies in the line
-/// if it had no escapes.
+/// As scan_string(), but decodes the string during the scan. `literal` is then the decoded text. It is in the
+/// line if the string has no escapes, otherwise in decoded_.
 bool DocumentParser::scan_text(Literal& literal) {
   const char* const opening = at_;
   literal.begin = at_ + 1;
@@ -388,7 +390,7 @@ bool DocumentParser::scan_text(Literal& literal) {
   while (escaped) {
     stop = json_text_.decode(stop.at, end_, stop.out);
     if (stop.at == end_ || *stop.at != '\\') break;
-    const char* from = stop.at;  // a surrogate or an invalid escape
+    const char* from = stop.at;  // it is at a surrogate or an invalid escape
     char* at = begin_ + (stop.at - begin_);
     if (!scan_escape(at, literal)) return false;
     decode_unit(from, end_, stop.out);
@@ -424,8 +426,8 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   return true;
 }
 
-/// Scans a number or a word. A number ends where its grammar ends, so that any other character after it is
-/// reported as unexpected.
+/// Scans a number or a word such as "true". A number ends where its grammar ends, so that any other character
+/// after it is reported as unexpected.
 bool DocumentParser::scan_other() {
   const char* const begin = at_;
   Kind kind = Kind::kNumber;
@@ -461,8 +463,8 @@ void DocumentParser::skip_blanks() {
   while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
 }
 
-/// Records a value of type `kind` that begins at `at`, inside depth_ open levels. Only the root, the value of
-/// a wanted key and the elements of a list that is such a value are recorded.
+/// Records a value of type `kind` that begins at `at`, inside depth_ open levels. Only three kinds of values
+/// are recorded: the root, the value of a wanted key, and the elements of that value if it is a list.
 void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   if (depth_ == 0) root_ = kind;
   if (!slot_) return;
@@ -488,8 +490,8 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// Returns the slot for the value of this key, emptied, since a later occurrence replaces an earlier one;
-/// null if the key is not wanted.
+/// Returns the slot for the value of this key; null if the key is not wanted. Empties the slot, since a later
+/// occurrence of a key replaces an earlier one.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   const std::string_view text = text_of(key);
   slot_depth_ = depth_;
@@ -499,8 +501,8 @@ DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   return found;
 }
 
-/// Whether the key completes the slot's path. A key that only continues the path drops the value that an
-/// earlier occurrence of it led to: the last of duplicate keys wins.
+/// If the key is the next name of the slot's path, drops the value that an earlier occurrence of the key led
+/// to: the last of duplicate keys wins. Returns whether the path is then complete.
 bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
   slot.matched = std::min(slot.matched, depth - 1);
   if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;

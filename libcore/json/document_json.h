@@ -60,7 +60,7 @@ class DocumentParser {
  public:
   explicit DocumentParser(std::vector<std::string> keys);
 
-  /// The strings of a line longer than this are decoded in place, so that they are in memory only once.
+  /// In a line longer than this, strings are decoded in place, so that they are in memory only once.
   static constexpr size_t kDecodedInPlace = size_t{1} << 20;
 
   /// Parses `line`, which has no line end. Returns the first problem; if there is none, texts() may be read.
@@ -81,16 +81,17 @@ class DocumentParser {
     char* begin = nullptr;
     char* end = nullptr;
     bool escaped = false;
-    const char* lone_surrogate = nullptr;  // where its \u escape begins; null: there is none
+    // where the \u escape of a lone surrogate begins; null if there is none
+    const char* lone_surrogate = nullptr;
   };
   struct Slot {  // the value of the last occurrence of a wanted key
     Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
     std::string key;
     std::vector<std::string> path;  // the key as one name, or split at its dots into nested names
-    size_t matched = 0;  // how many names of the path, from the first, are keys of the open objects
+    size_t matched = 0;  // how many names at the beginning of the path are keys of the open objects
     Kind kind = Kind::kAbsent;
     const char* at = nullptr;      // where the value begins
-    Kind element = Kind::kAbsent;  // the first element of a list that is not a string, and its place
+    Kind element = Kind::kAbsent;  // kind and place of the first element of a list that is not a string
     const char* element_at = nullptr;
     std::vector<Literal> literals;
     std::vector<std::string_view> texts;

@@ -126,8 +126,8 @@ bool one_of(std::string_view some, char c) {
   return some.find(c) != std::string_view::npos;
 }
 
-/// Whether the digits [at, end) of a JSON text, which are not in a string, are an integer that does not fit
-/// in 64 bits.
+/// Whether the digits [at, end) of a JSON text are an integer that does not fit in 64 bits. They must not be
+/// inside a string.
 bool is_long_integer(std::string_view text, size_t at, size_t end) {
   const bool fraction_or_exponent = at > 0 && one_of(".eE+", text[at - 1]);
   const bool whole = end == text.size() || !one_of(".eE", text[end]);

@@ -10,8 +10,8 @@
 namespace megalith {
 
 /// A JSON value of a configuration, an index or a metrics line (for a corpus see json/document_json.h).
-/// Objects keep the order in which members were added. Reading a member that does not exist, or as the wrong
-/// type, throws kData with the path.
+/// Objects keep the order in which members were added. Throws kData, with the member's path, if a member is
+/// read that does not exist or has another type.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -47,7 +47,7 @@ class Json {
 
   bool as_bool() const;
   int64_t as_int() const;
-  double as_double() const;  // of an integer, too
+  double as_double() const;  // also accepts an integer
   const std::string& as_string() const;
   const Array& as_array() const;
   const Object& as_object() const;

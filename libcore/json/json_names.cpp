@@ -10,7 +10,8 @@ namespace {
 
 thread_local JsonNames* innermost = nullptr;
 
-/// Whether `value` is `from` or inside it. If so, appends the path from `from` to it to `way`.
+/// Whether `value` is `from` or inside it. If so, appends the path that leads from `from` to `value` to
+/// `way`.
 bool find_way(const Json& from, const Json& value, std::string& way) {
   if (&from == &value) return true;
   const size_t here = way.size();

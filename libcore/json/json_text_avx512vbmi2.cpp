@@ -39,8 +39,8 @@ __m512i look_up(const Table& table, __m512i bytes) {
                                   _mm512_loadu_si512(table.data() + 64));
 }
 
-/// Writes the bytes whose bits are set in `kept`, end to end, and moves `out` past them. The rest of 64 bytes
-/// at `out` is overwritten, too.
+/// Writes the bytes whose bits are set in `kept`, end to end, and moves `out` past them. All 64 bytes at the
+/// old `out` are overwritten.
 void write(char*& out, __m512i bytes, uint64_t kept) {
   _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(kept, bytes));
   out += _mm_popcnt_u64(kept);
@@ -53,7 +53,7 @@ uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const uint64_t follows = backslashes << 1;
   const uint64_t odd_starts = backslashes & ~kEven & ~follows;
-  // The addition carries through each run of backslashes that begins at an odd place, to the bit after it.
+  // For each run of backslashes that begins at an odd place, the addition carries to the bit after the run.
   const uint64_t even_runs = odd_starts + backslashes;
   return (kEven ^ (even_runs << 1)) & follows;
 }
@@ -80,7 +80,8 @@ constexpr uint64_t each_sixth(uint64_t pattern) {
   return bits;
 }
 
-/// Converts 16-bit units, one in each 32 bits, to UTF-8, in the same 32 bits and padded with zeros.
+/// Converts UTF-16 units, one in each 32 bits, to UTF-8. Each result is in the same 32 bits as its unit,
+/// padded with zeros.
 __m512i utf8_of(__m512i units) {
   const auto bits = [](unsigned value) { return _mm512_set1_epi32(static_cast<int>(value)); };
   const __m512i low = _mm512_or_si512(_mm512_and_si512(units, bits(0x3F)), bits(0x80));
@@ -106,15 +107,16 @@ bool decode_units(JsonText::Stop& stop, const char* end) {
   uint64_t count = _tzcnt_u64(~good) / 6;
   const __m512i gathered =
       _mm512_maskz_permutexvar_epi8(kAll, _mm512_loadu_si512(kDigitPlaces.data()), values);
-  const __m512i bytes = _mm512_maddubs_epi16(gathered, _mm512_set1_epi16(0x0110));  // 16, 1
-  const __m512i units = _mm512_madd_epi16(bytes, _mm512_set1_epi32(0x00010100));    // 256, 1
+  const __m512i bytes = _mm512_maddubs_epi16(gathered, _mm512_set1_epi16(0x0110));  // weights 16 and 1
+  const __m512i units = _mm512_madd_epi16(bytes, _mm512_set1_epi32(0x00010100));    // weights 256 and 1
   const uint64_t halves =
       _mm512_cmpeq_epi32_mask(_mm512_and_si512(units, _mm512_set1_epi32(0xF800)), _mm512_set1_epi32(0xD800));
   const uint64_t whole = _tzcnt_u64(halves);
   count = whole < count ? whole : count;
   if (count == 0) return false;
   const __m512i text = utf8_of(units);
-  const uint64_t kept = _mm512_test_epi8_mask(text, text) | 0x1111111111111111;  // U+0000: keeps its zero
+  // so U+0000 keeps its zero byte
+  const uint64_t kept = _mm512_test_epi8_mask(text, text) | 0x1111111111111111;
   write(stop.out, text, kept & below(4 * count));
   stop.at += 6 * count;
   return true;
@@ -136,7 +138,7 @@ JsonText::Stop decode_vbmi2(const char* at, const char* end, char* out) {
     const uint64_t escaped = escaped_by(backslashes) & block.valid, escapes = backslashes & ~escaped;
     const __m512i meant = look_up(kSimpleEscapes, block.bytes);
     const uint64_t odd =
-        escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u escapes and invalid ones
+        escaped & (_mm512_testn_epi8_mask(meant, meant) | block.high());  // \u escapes and invalid escapes
     const uint64_t cut = escapes & ~(block.valid >> 1);  // escapes whose second byte is in the next block
     const uint64_t plain = _tzcnt_u64((others & ~escaped) | odd >> 1 | cut | ~block.valid);
     write(stop.out, _mm512_mask_mov_epi8(block.bytes, escaped, meant), ~escapes & below(plain));

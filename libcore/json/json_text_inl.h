@@ -9,9 +9,9 @@
 #include "libcore/base/machine/bytes16.h"
 #include "libcore/json/json_text.h"
 
-/// Parts of JsonText for files that are compiled for one instruction set. They call no inline function of
-/// other headers that the compiler might not inline: the linker keeps only one copy of such a function, which
-/// must not be a copy that only some processors can run.
+/// Parts of JsonText for files that are compiled for one instruction set. They must not call an inline
+/// function of another header, unless the compiler is sure to inline it. Otherwise the linker might keep the
+/// copy of the function from one of these files, which not every processor can run.
 namespace megalith {
 namespace {
 
@@ -93,7 +93,7 @@ inline bool is_special(char c) {
   return c == '"' || c == '\\' || static_cast<unsigned char>(c) <= 0x1F;
 }
 
-/// Works on every processor.
+/// A `Simd` (see find_special()) for every processor.
 struct Generic {
   static constexpr int kBytes = Bytes16::kBytes;
   static Bytes16 load(const char* at) { return Bytes16::load(at); }

@@ -7,8 +7,8 @@
 namespace megalith {
 
 /// The text of a file that people write. A file of more than 4 MiB (hundreds of times the usual size) is
-/// refused, if possible before it is read: parsed values take about a hundred times the memory of their text.
-/// kNoInput, kIo, kData.
+/// refused, since parsed values take about a hundred times the memory of their text. It is refused before it
+/// is read, unless its size is not known yet (a pipe). kNoInput, kIo, kData.
 std::string read_small(const std::string& path);
 /// Json::load() for a file that people write, such as config.json. Values take up to 130 bytes of memory for
 /// each byte of text, so a file of more than 4 MiB (hundreds of times the usual size) is refused with kData,

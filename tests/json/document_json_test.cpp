@@ -34,7 +34,7 @@ std::string from_base64(std::string_view text) {
 std::vector<std::string> texts_of(const std::string& field) {
   std::vector<std::string> texts;
   for (const std::string& part : split(field, ',')) texts.push_back(from_base64(part));
-  texts.pop_back();  // the empty part after the last comma
+  texts.pop_back();  // removes the empty part after the last comma
   return texts;
 }
 
@@ -150,8 +150,8 @@ TEST(DocumentParser, AcceptsTheGreatestDepthAndNoMore) {
   EXPECT_TRUE(problem_of(line(kMaxDocumentDepth + 1)));
 }
 
-// Parses every prefix of a line that has all kinds of tokens. Each is in memory of exactly its size, so that
-// a sanitizer detects reads beyond it.
+// Parses every prefix of a line that has all kinds of tokens. Each prefix is in memory of exactly its size,
+// so that a sanitizer detects reads beyond it.
 TEST(DocumentParser, RefusesEveryCutLine) {
   const std::string whole =
       R"( {"text":["a\u00e9\ud83d\ude00","b"],"n":[-1.5e+3,true,false,null,NaN,{"x":{}}],"é":"ü"})";
@@ -168,8 +168,8 @@ TEST(DocumentParser, ForgetsTheLineBefore) {
   EXPECT_EQ(strings(parser.texts(0)), std::vector<std::string>{"c"});
 }
 
-// Escapes and plain runs of all lengths, so that they lie across the boundaries of the blocks that are
-// processed at once. The expected text is known, since the line is made from it.
+// Decodes escapes between plain runs of all lengths, so that some lie across the boundaries of the blocks
+// that are processed at once. The expected text is built together with the line.
 TEST_P(DocumentParserIsa, DecodesEscapesWhereverTheyLie) {
   const std::pair<const char*, const char*> pieces[] = {
       {"\\n", "\n"},     {"\\\"", "\""},          {"\\\\", "\\"},       {"\\u00e9", "é"},
@@ -208,8 +208,9 @@ Outcome outcome_of(DocumentParser& parser, std::string_view text, size_t blanks)
   return {"", strings(parser.texts(0))};
 }
 
-// Each line is parsed twice: as it is, and with so many blanks after it that its strings are scanned first
-// and decoded in place. The lines are mutations of those in the goldens.
+// Parses each line twice: as it is, and followed by so many blanks that it counts as a long line, whose
+// strings are scanned first and decoded in place. The results must be equal. The lines are mutations of those
+// in the goldens.
 TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
   std::vector<std::string> seeds;
   for (const std::string& row :
@@ -232,7 +233,8 @@ TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
     const bool at_end = outcome.problem.find("the line ends") != std::string::npos;
     Outcome of_long = outcome_of(parser, text, DocumentParser::kDecodedInPlace);
     if (at_end)
-      EXPECT_NE(of_long.problem, "") << quote(text);  // the message may differ: the line ends elsewhere
+      // only the message may differ, since the two lines end at different places
+      EXPECT_NE(of_long.problem, "") << quote(text);
     else
       ASSERT_EQ(of_long, outcome) << quote(text);
     refused += !outcome.problem.empty();

@@ -14,7 +14,8 @@ TEST(SmallJson, IsNotReadWhenItIsLarge) {
   const std::string path = dir / "config.json";
   write_file(path, "{\"a\": \"" + std::string((4 << 20) - 9, 'x') + "\"}");
   EXPECT_TRUE(load_small(path).is_object());
-  write_file(path, "[" + std::string(5 << 20, ' '));  // also not JSON, but the message is about its size
+  // the text is not JSON either, but the message must be about its size
+  write_file(path, "[" + std::string(5 << 20, ' '));
   try {
     load_small(path);
     FAIL();
