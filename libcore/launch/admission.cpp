@@ -23,12 +23,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kTimeToSayHello = std::chrono::seconds(2);  // for a connection to prove who it is
-constexpr auto kTimeToTell = std::chrono::seconds(1);      // for an admitted rank to take an answer
-constexpr int kAtOnce = 64;  // connections accepted between two looks at those that wait
+constexpr auto kTimeToSayHello = std::chrono::seconds(2);  // within which a connection must prove who it is
+constexpr auto kTimeToTell = std::chrono::seconds(1);      // longest wait until a rank takes an answer
+constexpr int kAtOnce = 64;  // connections accepted before those that wait are checked again
 constexpr size_t kMostWaiting = 128, kFewestWaiting = 8;  // of each kind, see Admission::make_room()
-constexpr uint64_t kOtherFiles = 64;                      // open files, or files needed meanwhile
-constexpr int64_t kLogged = 20;                           // refusals; the others are counted
+constexpr uint64_t kOtherFiles = 64;                      // files that this process has open or needs besides
+constexpr int64_t kLogged = 20;  // refusals that are logged; the others are only counted
 constexpr size_t kMaxReason = 500;
 
 size_t room_beside(int world) {
@@ -80,7 +80,8 @@ class Admission {
 
   void serve() {
     std::vector<pollfd> wanted = {{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
-    std::vector<size_t> here;  // only open connections: poll() takes no more than the process may open
+    // The ranks with open connections: poll() accepts no more entries than the process may open files.
+    std::vector<size_t> here;
     const auto want = [&](const Socket& socket) {
       wanted.push_back({.fd = socket.descriptor(), .events = POLLIN, .revents = 0});
     };
@@ -123,8 +124,9 @@ class Admission {
       drop_oldest(true);
   }
 
-  /// Connections that have sent the greeting have room of their own. So connections that send nothing, which
-  /// anybody can make in large numbers, cannot displace a rank whose hello is on its way.
+  /// Drops connections beyond `room_`. Connections that have sent the greeting are counted apart from the
+  /// others. So connections that send nothing, which anybody can open in large numbers, cannot displace a
+  /// rank whose hello is on its way.
   void make_room() {
     for (const bool greeted : {false, true}) {
       const auto such = [greeted](const Candidate& c) { return c.messages.has_value() == greeted; };
@@ -133,7 +135,7 @@ class Admission {
     }
   }
 
-  /// Drops the oldest connection that has sent the greeting, or that has not. False if there is none.
+  /// Drops the oldest connection that has sent the greeting (`greeted`) or has not. False if there is none.
   bool drop_oldest(bool greeted) {
     const auto oldest = std::find_if(candidates_.begin(), candidates_.end(), [greeted](const Candidate& c) {
       return c.messages.has_value() == greeted;
@@ -189,7 +191,8 @@ class Admission {
     candidate.socket.send(mine, steady_clock::now());
   }
 
-  /// Rank 0 waits for no stranger: the part of the answer that is not taken at once is lost.
+  /// Sends an answer without waiting, since rank 0 waits for no stranger. The part that cannot be sent at
+  /// once is lost.
   static void answer(const Candidate& candidate, const std::string& packed) {
     try {
       candidate.socket.send(packed, steady_clock::now());
@@ -214,7 +217,8 @@ class Admission {
     compare_options(hello);
   }
 
-  /// Once the options of one rank differ, all connected ranks are told; later ones are told when they join.
+  /// Once the options of one rank differ, tells all connected ranks. Ranks that join later are told when they
+  /// join.
   void compare_options(const RankHello& hello) {
     const bool first = differences_.empty();
     if (const std::string list = option_differences(options_.mine, hello); !list.empty())
@@ -228,7 +232,7 @@ class Admission {
     return {ErrorKind::kUsage, "the ranks were not given the same options: " + differences_};
   }
 
-  /// Tells all connected ranks.
+  /// Sends the error to all connected ranks and disconnects them.
   void tell_all(const Error& error) {
     for (size_t rank = 1; rank < ranks_.size(); ++rank) {
       if (!ranks_[rank].open()) continue;

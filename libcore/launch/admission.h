@@ -26,8 +26,8 @@ struct AdmissionOptions {
 /// have. A rank whose connection was closed tries again.
 ///
 /// When a rank's options differ, every rank is told so, including those that join later, and this throws
-/// kUsage. At the deadline it throws kComm, with the ranks that did not join; kIo if this process may open
-/// too few files.
+/// kUsage. At the deadline it throws kComm, with the ranks that did not join. It throws kIo if this process
+/// may open too few files.
 std::vector<RankChannel> admit_ranks(Socket listener, const AdmissionOptions&);
 
 }  // namespace megalith

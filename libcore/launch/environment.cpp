@@ -14,19 +14,20 @@
 namespace megalith {
 namespace {
 
-constexpr int kServerRanks = 4;  // on each server for DLC's commands without LOCAL_WORLD_SIZE
+constexpr int kServerRanks = 4;  // ranks on each of DLC's servers if LOCAL_WORLD_SIZE is not set
 
-/// How a kind of launcher numbers its ranks.
+/// The variables with which one kind of launcher numbers its ranks.
 struct Family {
   const char* launcher;
-  const char *rank, *world, *local_rank, *local_world;  // variables; null if there is none
+  const char *rank, *world, *local_rank, *local_world;  // names of variables; null if there is none
   const char* only_with = nullptr;                      // the others count only if this variable is set
 };
 constexpr Family kRank = {"the environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 constexpr Family kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Family kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-// Outside a step, Slurm's variables are those of the batch script, which runs once: they do not count ranks.
+// Outside a step, Slurm's variables describe the batch script, which runs only once, so they do not count
+// ranks.
 constexpr Family kSlurm = {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"};
 constexpr Family kPaddle = {"Paddle's launcher", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM",
                             "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE"};
@@ -34,11 +35,11 @@ constexpr Family kAscend = {"the rank table", "RANK_ID", "RANK_SIZE", nullptr, n
 constexpr const Family* kFamilies[] = {&kRank,  &kOpenMpi, &kPmi,
                                        &kSlurm, &kPaddle,  &kAscend};  // by precedence
 
-/// Variables that launchers set beside a family's own, or instead of them, and that no run needs.
+/// A variable that a launcher sets beside, or instead of, the variables of its family, and that no run needs.
 struct Beside {
   const char* name;
-  const char* missing;  // what must be set instead
-  int alone;            // the largest value in the only process of a run
+  const char* missing;  // the variable that must be set, too
+  int alone;            // the largest value that a run of one process can have
   const char* only_with = nullptr;
 };
 constexpr int kRankAlone = 0, kWorldAlone = 1;
@@ -52,7 +53,7 @@ constexpr Beside kBeside[] = {
     {"MV2_COMM_WORLD_RANK", kPmi.rank, kRankAlone},
     {"MV2_COMM_WORLD_SIZE", kPmi.rank, kWorldAlone},
     {"SLURM_STEP_NUM_TASKS", kSlurm.rank, kWorldAlone},
-    {"SLURM_NPROCS", kSlurm.rank, kWorldAlone, kSlurm.only_with},  // the batch script has the job's value
+    {"SLURM_NPROCS", kSlurm.rank, kWorldAlone, kSlurm.only_with},  // in a batch script, it is the job's value
     {"SLURM_NODEID", kSlurm.rank, kRankAlone},
     {"PADDLE_GLOBAL_RANK", kPaddle.rank, kRankAlone},
     {"PADDLE_GLOBAL_SIZE", kPaddle.rank, kWorldAlone},
@@ -72,7 +73,8 @@ class Reader {
     return value ? value : "";
   }
 
-  /// kUsage if the variable has any other value.
+  /// The variable's number, from min_value to max_value; nothing if it is not set; kUsage for any other
+  /// value.
   std::optional<int> number(const char* name, int min_value, int max_value) const {
     const char* const value = name ? environment_(name) : nullptr;
     if (!value) return std::nullopt;
@@ -153,7 +155,7 @@ Endpoint parse_endpoint(const char* variable, std::string text) {
   return {text.substr(0, colon), static_cast<int>(*port)};
 }
 
-/// PADDLE_MASTER, else the first of the ranks' endpoints.
+/// Where rank 0 listens: PADDLE_MASTER or, if that is not set, the first of PADDLE_TRAINER_ENDPOINTS.
 std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch) {
   const std::string list = read.text("PADDLE_TRAINER_ENDPOINTS");
   const auto endpoints = split(list, ',');
@@ -181,7 +183,7 @@ std::string job_of(const Reader& read, const Family& family) {
   return {};
 }
 
-/// The address of rank 0, as the launcher writes it.
+/// The address of rank 0 according to the launcher's own variables; nothing if they do not tell it.
 std::optional<Endpoint> own_endpoint(const Reader& read, const Family& family, const Launch& launch) {
   const std::string job = job_of(read, family);
   const int port = job.empty() ? kDefaultPort : port_of_job(job);
@@ -216,7 +218,8 @@ void take_torchrun(const Reader& read, Launch& launch) {
          "MASTER_PORT; start with torchrun --no-python");
 }
 
-/// The rank table gives what RANK_ID alone does not say.
+/// The launch of an Ascend rank: from RANK_ID and the rank table or, without a table, from RANK_ID and
+/// RANK_SIZE.
 std::optional<Launch> ascend_launch(const Reader& read) {
   const std::string path = read.text("RANK_TABLE_FILE");
   if (path.empty()) {
@@ -243,8 +246,7 @@ std::optional<Launch> ascend_launch(const Reader& read) {
                 .launcher = kAscend.launcher};
 }
 
-/// Whether torchrun started this process: then RANK and WORLD_SIZE count ranks, whatever they count
-/// elsewhere.
+/// Whether torchrun started this process. If so, RANK and WORLD_SIZE count ranks, even on a server of DLC.
 bool started_by_torchrun(const Reader& read) {
   return !read.text("LOCAL_RANK").empty() || !read.text("TORCHELASTIC_RUN_ID").empty();
 }
@@ -285,8 +287,8 @@ std::optional<int> world_of(const Reader& read, const Family& family) {
   return launch ? std::optional(launch->world) : std::nullopt;
 }
 
-/// Refuses a world that is smaller than another launcher's: each of that launcher's processes would train
-/// alone.
+/// Refuses a world that is smaller than the world of another launcher in the environment: the processes of
+/// that launcher would not train together.
 void require_no_more(const Reader& read, const Family& chosen, int world) {
   for (const Family* family : kFamilies)
     if (const auto other = world_of(read, *family); other > world)
@@ -294,7 +296,8 @@ void require_no_more(const Reader& read, const Family& chosen, int world) {
            " in the environment contradict each other; unset those of the launcher that is not used");
 }
 
-/// A launch from the variables of `family`, complete except for what the command line adds.
+/// The launch that the variables of `family` describe, without the hints of the command line that
+/// take_hints() adds.
 std::optional<Launch> launch_of(const Reader& read, const Family& family) {
   if (&family == &kAscend) return ascend_launch(read);
   auto launch = read.ranks(family);
@@ -309,8 +312,9 @@ std::optional<Launch> launch_of(const Reader& read, const Family& family) {
        " is not set; set it too, or unset the first");
 }
 
-/// Refuses variables of a launcher without its rank and size. Processes that ignored them would each train
-/// alone. LOCAL_WORLD_SIZE by itself only asks for a number of ranks: DLC's commands set it.
+/// Refuses an environment that has other variables of a launcher, but not its rank and size. Processes that
+/// ignored them would each train alone. LOCAL_WORLD_SIZE by itself only asks for a number of ranks: DLC's
+/// commands set it.
 void refuse_leftovers(const Reader& read) {
   constexpr int kMax = std::numeric_limits<int>::max();
   for (const Family* family : kFamilies) {
@@ -373,8 +377,8 @@ LaunchSizes read_launch_sizes(const Environment& environment, bool servers) {
 std::optional<ServerLaunch> read_server_launch(const Environment& environment, const LaunchHints& hints) {
   const Reader read(environment, hints);
   if (started_by_torchrun(read)) return std::nullopt;
-  // LOCAL_WORLD_SIZE counts ranks here, but RANK and WORLD_SIZE count servers, so only these two are
-  // compared.
+  // RANK and WORLD_SIZE count servers here and are checked against each other. LOCAL_WORLD_SIZE counts ranks
+  // and is not part of that check.
   constexpr Family kServers = {"DLC", "RANK", "WORLD_SIZE", nullptr, nullptr};
   const auto servers = read.ranks(kServers);
   if (!servers) return std::nullopt;

@@ -16,13 +16,13 @@ struct Launch {
   int rank = 0, world = 1;
   std::optional<int> local_rank = {}, local_world = {};  // unknown under some launchers
   std::string address = {};                              // host or address of rank 0
-  int port = 0;               // where rank 0 listens; under torchrun, its agent with the store
+  int port = 0;               // of rank 0 or, under torchrun, of the agent with the store
   std::string launcher = {};  // for messages: "torchrun", "mpirun"
-  std::string token = {};     // of the job: ranks prove to each other that they have it; may be empty
-  std::string job =
-      {};  // without a token: the launcher's name of the job, which tells jobs apart; may be empty
+  std::string token = {};  // the job's secret, which ranks prove to each other that they have; may be empty
+  // The launcher's name of the job, which tells jobs apart if there is no token; may be empty.
+  std::string job = {};
   bool agent_store = false;  // torchrun's agent listens on `port`, and its store holds rank 0's address
-  std::string attempt = {};  // torchrun's count of restarts: its store keeps the keys of earlier attempts
+  std::string attempt = {};  // torchrun's count of restarts; its store keeps the keys of earlier attempts
 };
 
 /// What the job service DLC of Alibaba's PAI told this process: it is one of several servers and starts its
@@ -36,7 +36,7 @@ struct ServerLaunch {
 
 /// What the command line adds to the environment.
 struct LaunchHints {
-  std::string address = {};  // if not empty, instead of MASTER_ADDR
+  std::string address = {};  // if not empty, replaces MASTER_ADDR
   std::optional<int> port = {};
   std::optional<int> local_rank = {};
 };
@@ -61,13 +61,13 @@ struct LaunchSizes {
 };
 
 /// Reads only the sizes, from the first launcher in read_launch()'s order that gives a world size, whether or
-/// not it gives a rank. `servers`: WORLD_SIZE counts servers wherever read_server_launch() would read it so.
-/// kUsage if a size is not a number.
+/// not it gives a rank. With `servers`, WORLD_SIZE counts servers in the cases in which read_server_launch()
+/// would read it that way. kUsage if a size is not a number.
 LaunchSizes read_launch_sizes(const Environment&, bool servers);
 
 /// $MEGALITH_JOB_TOKEN, a secret of the job's ranks; empty if it is not set.
 std::string job_token(const Environment&);
-/// TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty: anybody may know it.
+/// The launcher's name of the job, which is no secret: TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty.
 std::string job_name(const Environment&);
 
 /// Whether another process reads the same command line and reports for this one, judged by the environment

@@ -14,7 +14,7 @@ struct HostfileEntry {
 
 /// The servers of a run, in order, one on each line: "HOST", "HOST slots=N" (Open MPI, DeepSpeed) or "HOST:N"
 /// (MPICH); an IPv6 address before ":N" is in brackets. Blank lines and comments from "#" on are skipped.
-/// kUsage with file and line for anything else; kNoInput.
+/// kUsage, with file and line, for any other text; kNoInput if the file cannot be read.
 std::vector<HostfileEntry> read_hostfile(const std::string& path);
 
 /// The place of this machine among the entries, found by its addresses. Hosts that have no address yet are

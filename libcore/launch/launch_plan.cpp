@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// The options given that say how to start ranks; empty if none was.
+/// The first given option that says how to start ranks, with its value; empty if none was given.
 std::string starting_options(const LaunchConfig& config) {
   if (config.gpus) return "--gpus " + *config.gpus;
   if (config.servers) return concat("--nnodes ", *config.servers);
@@ -146,7 +146,7 @@ ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch&
   return ranks;
 }
 
-/// Refuses options that have a meaning only with a launcher; for a run without one.
+/// For a run without a launcher: refuses options that have a meaning only with one.
 void refuse_orphans(const LaunchConfig& config) {
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::kUsage, option,

@@ -16,9 +16,9 @@ struct LaunchPlan {
   int world() const { return rank ? rank->world : server ? server->world : 0; }
 };
 
-/// Decides from the options and the environment. `nproc`: the value of --nproc, 0 if not given; a launcher's
-/// task that is the only one runs these ranks as threads. kUsage if options and environment contradict each
-/// other; also throws what read_launch() and read_hostfile() throw.
+/// Decides from the options and the environment. `nproc`: the value of --nproc, 0 if not given. If this
+/// process is the only task of a launcher, it runs these ranks as threads. kUsage if options and environment
+/// contradict each other; also throws what read_launch() and read_hostfile() throw.
 LaunchPlan plan_launch(const LaunchConfig&, int nproc, const Environment&);
 
 }  // namespace megalith

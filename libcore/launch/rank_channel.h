@@ -26,30 +26,31 @@ enum class RankSide : char { kFirst = '0', kOther = '1' };  // rank 0, any other
 struct Unproven {};
 
 /// Messages over one connection. Each one carries a proof that its sender knows the job token: HMAC-SHA-256
-/// under a key that is made from the token and the bytes that both sides drew. The proof covers the sender's
-/// side, the message's number on the connection and the message's bytes. So a message from another
-/// connection, an earlier one or one that was sent the other way proves nothing. With an empty token anybody
-/// can make the proofs.
+/// under a key derived from the token and the bytes that both sides drew. The proof covers the sender's side,
+/// the message's number on the connection and the message's bytes. So a message from another connection, an
+/// earlier one or one that was sent the other way proves nothing. With an empty token anybody can compute the
+/// proofs.
 ///
 /// On the wire: the length in 8 bytes (little-endian), the bytes, 64 hexadecimal digits of proof.
 class ProvenMessages {
  public:
   struct Greetings {
-    std::string_view first, other;  // of rank 0 and of the other rank
+    std::string_view first, other;  // the greetings of rank 0 and of the other rank
   };
   ProvenMessages(std::string_view token, const Greetings&, RankSide mine);
 
-  /// The next message that this side sends.
+  /// Packs `bytes` as the next message that this side sends.
   std::string packed(std::string_view bytes) { return packed(bytes, digest_of(bytes)); }
-  /// The same message, made with digest_of(bytes), which is then computed only once for many receivers.
+  /// As above, but the caller passes digest_of(bytes), so that it is computed only once for many receivers.
   std::string packed(std::string_view bytes, const std::string& digest);
   static std::string digest_of(std::string_view bytes);
-  /// An empty message without a proof: the answer to a peer that proved nothing, which learns nothing about
-  /// the token from it.
+  /// An empty message without a proof: the answer to a peer that did not prove itself. The answer tells the
+  /// peer nothing about the token.
   static std::string unproven();
 
-  /// The next message of the other side, taken from the beginning of `received`; nothing while it is
-  /// incomplete. kData for a message of more than `max` bytes; Unproven for one without a valid proof.
+  /// Removes the other side's next message from the beginning of `received` and returns it; nothing while the
+  /// message is incomplete. kData for a message of more than `max` bytes; Unproven for one without a valid
+  /// proof.
   std::optional<std::string> take(std::string& received, size_t max);
 
  private:
@@ -78,8 +79,8 @@ class RankChannel {
   std::optional<ProvenMessages> messages_;
 };
 
-/// Exchanges greetings with rank 0, for another rank. Nothing if the peer closed the connection or sent
-/// nothing before the deadline; kComm if the peer is not a rank.
+/// Exchanges greetings with rank 0; to be called by the other ranks. Nothing if the peer closed the
+/// connection or sent nothing before the deadline; kComm if the peer is not a rank.
 std::optional<RankChannel> greet_first_rank(Socket, std::string_view token, Deadline);
 
 }  // namespace megalith

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// What a rank says when it joins the rendezvous: with it rank 0 can refuse a rank of another version or job
-/// before training begins.
+/// The message with which a rank joins the rendezvous, so that rank 0 can refuse a rank of another version or
+/// job before training begins.
 struct RankHello {
   std::string version = {};  // of the program
   std::string job = {};      // the launcher's number of the job; it tells jobs apart and proves nothing
@@ -18,9 +18,9 @@ struct RankHello {
   Json options = Json::object();  // resolved; the same on every rank
 };
 
-constexpr size_t kMaxHello = size_t{1} << 20;  // a hundred times what the options of a run need
+constexpr size_t kMaxHello = size_t{1} << 20;  // bytes: a hundred times what the options of a run need
 
-/// As JSON.
+/// Encodes it as JSON.
 std::string encode_hello(const RankHello&);
 /// kData if `bytes` do not hold a hello.
 RankHello decode_hello(std::string_view bytes);
@@ -33,11 +33,11 @@ std::string refusal(const RankHello& mine, const RankHello& theirs);
 /// 2,000 bytes, all printable.
 std::string option_differences(const RankHello& mine, const RankHello& theirs);
 
-/// Rank 0 answers a hello with an error or with kWelcome, which is empty. It sends one of the two again when
-/// all ranks have joined or the time is over.
+/// Rank 0 answers a hello with an error or with kWelcome, which is empty. When all ranks have joined, or at
+/// the deadline, it sends an error or kWelcome once more.
 constexpr std::string_view kWelcome = "";
 constexpr size_t kMaxAnswer = size_t{1} << 16;
-/// As JSON.
+/// Encodes it as JSON.
 std::string encode_failure(const Error&);
 /// Throws the error that `answer` holds, with `where` before its message: kComm or kUsage, printable and at
 /// most about 4,000 bytes. kComm if `answer` holds no error.

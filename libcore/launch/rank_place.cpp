@@ -11,8 +11,8 @@
 namespace megalith {
 namespace {
 
-// Equal in all containers of a machine, which share its cores, and different on every machine. A host name
-// guarantees neither.
+// This file is the same in all containers of a machine, which share its cores, and differs between machines.
+// A host name guarantees neither.
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 std::string host_name() {
@@ -52,7 +52,7 @@ int cpu_share(const std::vector<RankPlace>& places, int rank) {
         1.0 / static_cast<double>(std::count_if(places.begin(), places.end(), [&](const RankPlace& p) {
           return p.machine == mine.machine && std::find(p.cpus.begin(), p.cpus.end(), cpu) != p.cpus.end();
         }));
-  constexpr double kRounding = 1e-9;  // three thirds of a CPU are one
+  constexpr double kRounding = 1e-9;  // so that three thirds of a CPU count as a whole one
   return std::max(1, static_cast<int>(share + kRounding));
 }
 

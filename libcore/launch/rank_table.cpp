@@ -83,7 +83,8 @@ std::vector<ListedRank> ranks_on(const Place& server) {
   return ranks;
 }
 
-/// Checks the whole table, whichever rank reads it, so that no part of a faulty table is passed on.
+/// Lists the ranks of all servers. Checks the whole table, whichever rank reads it, so that a faulty table is
+/// refused as a whole.
 std::vector<ListedRank> listed_ranks(const Place& table) {
   std::vector<ListedRank> ranks;
   const std::vector<Place> servers = table.at("server_list").list();
@@ -182,7 +183,7 @@ std::string rank_table_text(const std::vector<int>& devices, const std::string& 
 
 std::string merged_rank_table_text(const std::vector<std::string>& paths) {
   Json servers = Json::array();
-  std::map<std::string, std::string> seen;  // from server to file
+  std::map<std::string, std::string> seen;  // the file in which each server was found
   int rank = 0;
   for (const std::string& path : paths) {
     const Json list = servers_of(path);

@@ -32,9 +32,9 @@ constexpr auto kPatience = std::chrono::seconds(2);     // for rank 0's greeting
 constexpr auto kPause = std::chrono::milliseconds(50);  // between two tries
 constexpr size_t kMaxHost = 255;                        // bytes in a message
 constexpr size_t kLeastMessage = size_t{1} << 16,
-                 kForEachRank = 256;  // bytes of RendezvousOptions::max_message
+                 kForEachRank = 256;  // bytes: the default of max_message
 
-/// Adds the rank to errors of its connection: an address alone tells a user little.
+/// Calls `call` and adds the rank to its errors, since the address of a connection alone tells a user little.
 template <class Call>
 void with_rank(size_t rank, const Call& call) {
   try {
@@ -46,10 +46,10 @@ void with_rank(size_t rank, const Call& call) {
   }
 }
 
-/// How ranks exchange.
+/// The limits of an exchange.
 struct ExchangeLimits {
   std::chrono::milliseconds timeout;
-  size_t max_message;  // bytes of each rank
+  size_t max_message;  // bytes that a rank may send
 };
 
 ExchangeLimits limits_of(const RendezvousOptions& options) {
@@ -83,13 +83,13 @@ class FirstRankExchange {
 
 // ---- the other ranks
 
-/// The side of the other ranks.
+/// The other ranks' side of exchanges.
 class OtherRankExchange {
  public:
   OtherRankExchange(RankChannel first, int world, const ExchangeLimits& limits)
       : first_(std::move(first)), world_(static_cast<size_t>(world)), limits_(limits) {}
   std::vector<std::string> operator()(std::string_view mine) {
-    constexpr size_t kLength = sizeof(uint64_t);  // before each text, and before the list
+    constexpr size_t kLength = sizeof(uint64_t);  // length before each text; number of texts before the list
     const Deadline deadline = steady_clock::now() + limits_.timeout;
     std::vector<std::string> all;
     with_rank(0, [&] {
@@ -133,7 +133,7 @@ class FirstRankAddress {
       const Json json = Json::parse(text, key_);
       const int64_t port = json["port"].as_int();
       if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
-    } catch (const Error&) {  // the text was written by another program
+    } catch (const Error&) {  // the text is not an address: another program wrote it
     }
     fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote_name(text),
          " is not an address");

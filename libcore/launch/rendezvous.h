@@ -19,7 +19,7 @@ struct RendezvousOptions {
   std::string interface_name = {};  // to bind to; empty: the one that routes to rank 0
 };
 
-/// What a rank gets when all ranks have joined.
+/// The result of the rendezvous for one rank.
 struct Rendezvous {
   HostExchange exchange;          // through rank 0; kComm names the rank that failed
   std::string interface_address;  // of this rank, for its other connections

@@ -54,7 +54,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// Between fork and exec it makes only calls that are safe after a fork: another thread may have held a lock.
+/// Starts a process. Between fork and exec, the child makes only calls that are safe after a fork, since
+/// another thread may have held a lock.
 pid_t start(const std::string& program, std::vector<std::string> arguments,
             std::vector<std::string> variables) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
@@ -69,7 +70,7 @@ pid_t start(const std::string& program, std::vector<std::string> arguments,
 class Children {
  public:
   explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}
-  ~Children() { signal(SIGKILL); }  // processes are left only if one could not be started
+  ~Children() { signal(SIGKILL); }  // processes still run here only if another one could not be started
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 

@@ -15,8 +15,8 @@ struct ServerRanks {
   int first = 0, count = 1, world = 1;  // ranks [first, first + count) of `world`
   std::string address = {};             // of rank 0
   int port = 0;
-  std::string token = {};                 // of the job; empty: the ranks inherit the environment's, if any
-  std::vector<std::string> devices = {};  // one for each rank; empty if none was named
+  std::string token = {};                 // of the job; empty: the ranks inherit this process's token, if any
+  std::vector<std::string> devices = {};  // one for each rank; empty if no devices were named
 };
 
 /// Runs `program` with `arguments` (its name first) once for each rank, tells each its place with the

@@ -50,7 +50,7 @@ std::string bare(const std::string& host) {
   return bracketed ? host.substr(1, host.size() - 2) : host;
 }
 
-/// Null, with getaddrinfo()'s error in `code`, if the host has no address.
+/// Looks up the host's addresses. Null, with getaddrinfo()'s error in `code`, if the host has none.
 Addresses look_up(const std::string& host, int port, int& code) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -106,7 +106,7 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// The result is not open, with errno set, if there is no listener.
+/// Connects to one address. If there is no listener, the result is not open, and errno is set.
 Socket try_connect(const addrinfo& to, Deadline deadline) {
   Socket socket = new_socket(to);
   if (!socket.open()) return socket;
@@ -268,7 +268,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     stop_if_asked();
     std::this_thread::sleep_for(kPause);
     if (steady_clock::now() - looked_up < kBetweenLookUps) continue;
-    int code = 0;  // the machine may have been started again, at another address
+    int code = 0;  // looks up again: the machine may have restarted at another address
     if (Addresses now = look_up(host, port, code)) addresses = std::move(now);
     looked_up = steady_clock::now();
   }

@@ -30,11 +30,11 @@ class Socket {
   int local_port() const;
 
   void send(std::string_view bytes, Deadline) const;
-  std::string receive(size_t bytes, Deadline) const;  // exactly that many
+  std::string receive(size_t bytes, Deadline) const;  // exactly `bytes` bytes
   /// What has arrived, at most `bytes`, without waiting: an empty string if nothing has, nullopt if the peer
   /// has closed the connection.
   std::optional<std::string> receive_some(size_t bytes) const;
-  Socket accept() const;  // result is not open if no connection waits or none can be opened; see errno
+  Socket accept() const;  // if no connection waits or none can be opened, the result is not open; see errno
 
  private:
   void close();
@@ -58,9 +58,9 @@ std::string address_of_interface(const std::string& name);
 /// The addresses of this machine's interfaces.
 class ThisMachine {
  public:
-  ThisMachine();  // kIo
-  /// Whether `host` names this machine: whether one of the machine's interfaces has an address of `host`.
-  /// Nothing if `host` has no address.
+  ThisMachine();  // throws kIo
+  /// Whether `host` names this machine, which means that one of the machine's interfaces has an address of
+  /// `host`. Nothing if `host` has no address.
   std::optional<bool> is(const std::string& host) const;
 
  private:

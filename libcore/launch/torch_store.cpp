@@ -14,7 +14,7 @@ namespace {
 constexpr char kValidate = 0, kSet = 1, kGet = 3, kWait = 6;
 constexpr uint32_t kMagic = 0x3C85F7CE;
 constexpr char kStopWaiting = 0;
-constexpr uint64_t kMaxBytes = 8U << 20;  // of a value, as in the store itself
+constexpr uint64_t kMaxBytes = 8U << 20;  // the largest size of a value, as in the store itself
 
 template <class T>
 std::string bytes_of(T value) {

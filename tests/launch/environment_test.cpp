@@ -192,9 +192,11 @@ TEST(ReadLaunch, OverlooksOnlyWhatTellsOfNoLauncher) {
   // A batch script of Slurm runs only once, however many tasks its steps will have.
   EXPECT_FALSE(read_launch(of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "1"}})));
   EXPECT_FALSE(read_launch(of({{"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "0"}})));
-  EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));  // DLC sets it for a command to start ranks
+  // DLC sets only LOCAL_WORLD_SIZE for a command that starts ranks.
+  EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));
   EXPECT_FALSE(read_launch(of({{"PADDLE_TRAINER_ENDPOINTS", "a:1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})));
-  // Variables of the only process of a run. In a batch script, SLURM_NPROCS is the job's.
+  // The only process of a run may have these variables. In a batch script, SLURM_NPROCS is the job's number
+  // of processes.
   EXPECT_FALSE(read_launch(of({{"PADDLE_GLOBAL_SIZE", "1"}, {"PADDLE_LOCAL_RANK", "0"}})));
   EXPECT_FALSE(read_launch(of({{"SLURM_NPROCS", "4"}, {"SLURM_NODEID", "0"}, {"SLURM_JOB_ID", "1"}})));
 }
@@ -271,7 +273,7 @@ TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
     }
 }
 
-// A plan asks only for the number of ranks; this process need not be one.
+// A plan asks only for the number of ranks; this process need not be one of them.
 TEST(ReadLaunchSizes, TakesTheFirstLaunchersWorld) {
   const auto sizes = [](const Variables& variables, bool servers = false) {
     const LaunchSizes told = read_launch_sizes(of(variables), servers);
@@ -370,12 +372,13 @@ TEST(AnotherSpeaks, ForEveryRankButTheFirst) {
   EXPECT_TRUE(another_speaks(of({{"RANK", "1"}, {"WORLD_SIZE", "2"}})));
   EXPECT_TRUE(another_speaks(of({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
   EXPECT_TRUE(another_speaks(of({{"RANK_ID", "1"}, {"RANK_TABLE_FILE", "none"}})));
-  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));  // not in a step: refused, with a message
+  // Not in a Slurm step: this process reports the error itself.
+  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));
   EXPECT_FALSE(another_speaks(of({{"RANK", "one"}})));
   EXPECT_TRUE(another_speaks(of({{"RANK", "0"}, {"MEGALITH_STARTED_RANK", "1"}})));
 }
 
-// A job's name is no secret, so it never takes the token's place.
+// A job's name is no secret, so it never replaces the token.
 TEST(JobToken, IsOursAlone) {
   Variables all = {{"SLURM_JOB_ID", "s"}};
   EXPECT_EQ(job_token(of(all)), "");

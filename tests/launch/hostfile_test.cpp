@@ -73,7 +73,7 @@ TEST(Hostfile, NamesTheLinesOfHosts) {
   EXPECT_EQ(complaint({{"203.0.113.1", 1, 3}, {"no\x1b.such.host.invalid", 1, 5}}),
             "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
             "\"no\\x1b.such.host.invalid\"; give --node-rank");
-  // Another server's name may get its address later than this one's.
+  // A host without an address yet is skipped: another server may get its address later than this one.
   EXPECT_EQ(place_of_this_machine({{"no.such.host.invalid"}, {"127.0.0.1"}}, "f"), 1);
 }
 

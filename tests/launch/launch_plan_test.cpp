@@ -51,7 +51,7 @@ TEST(LaunchPlan, RefusesToStartRanksBesideALauncher) {
   EXPECT_NE(complaint({.servers = 2, .server = 1}, 0, kRank).find("--nnodes 2"), std::string::npos);
   const Variables two = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}};
   EXPECT_NE(complaint({}, 2, two).find("--nproc 2 and mpirun contradict"), std::string::npos);
-  Variables started = kRank;  // the program that started this rank has obeyed the options
+  Variables started = kRank;  // the program that started this rank has already applied the options
   started[kStartedHere] = "1";
   EXPECT_EQ(planned({.gpus = "0,1"}, 2, started).rank->launcher, "this program");
 }
@@ -77,7 +77,7 @@ TEST(LaunchPlan, RunsThreadsInTheOnlyTaskOfALauncher) {
     const LaunchPlan plan = planned({}, 2, variables);
     EXPECT_FALSE(plan.rank) << name;
     EXPECT_FALSE(plan.server) << name;
-    EXPECT_TRUE(planned({}, 0, variables).rank) << name;  // one rank, as the launcher says
+    EXPECT_TRUE(planned({}, 0, variables).rank) << name;  // without --nproc: one rank, as the launcher says
     EXPECT_NE(complaint({.gpus = "0,1"}, 2, variables).find("contradict"), std::string::npos) << name;
     EXPECT_NE(complaint({.servers = 2, .server = 0}, 2, variables).find("contradict"), std::string::npos)
         << name;
@@ -95,7 +95,8 @@ TEST(LaunchPlan, StartsARankForEachDevice) {
   EXPECT_GE(plan.server->token.size(), 32U);
   EXPECT_NE(plan.server->token, planned({.gpus = "4,5"}, 0).server->token);
   EXPECT_TRUE(planned({.gpus = "4,5"}, 0, {{"MEGALITH_JOB_TOKEN", "t"}}).server->token.empty());
-  EXPECT_FALSE(planned({.gpus = "4,5"}, 0, {{"SLURM_JOB_ID", "7"}}).server->token.empty());  // no secret
+  // A job's id is no secret, so a token is drawn.
+  EXPECT_FALSE(planned({.gpus = "4,5"}, 0, {{"SLURM_JOB_ID", "7"}}).server->token.empty());
   for (const char* wrong : {"", "4,", "a", "-1", "3,3"})
     EXPECT_NE(complaint({.gpus = wrong}, 0).find("--gpus"), std::string::npos) << wrong;
   EXPECT_NE(complaint({.gpus = "4,5"}, 3).find("--nproc 3 and --gpus 4,5"), std::string::npos);
@@ -156,7 +157,7 @@ TEST(LaunchPlan, StartsDlcsRanks) {
   EXPECT_EQ(plan.server->world, 4);
   EXPECT_EQ(plan.server->address, "m");
   EXPECT_EQ(plan.server->port, 23);
-  const LaunchPlan three = planned(config, 3, dlc);  // --nproc in place of LOCAL_WORLD_SIZE
+  const LaunchPlan three = planned(config, 3, dlc);  // --nproc replaces LOCAL_WORLD_SIZE
   ASSERT_TRUE(three.server);
   EXPECT_EQ(three.server->first, 3);
   EXPECT_EQ(three.server->count, 3);

@@ -57,7 +57,7 @@ TEST(ProvenMessages, AreRefusedWithoutProof) {
   (void)here.packed("hello");
   refused(here.packed("hello"));  // the second message, taken as the first
   const std::string good = other().packed("hello");
-  for (size_t at = 8; at < good.size(); ++at) {  // each byte after the length
+  for (size_t at = 8; at < good.size(); ++at) {  // changes each byte after the length
     std::string bad = good;
     bad[at] ^= 1;
     refused(bad);
@@ -66,7 +66,8 @@ TEST(ProvenMessages, AreRefusedWithoutProof) {
 
 TEST(ProvenMessages, AreBounded) {
   ProvenMessages here = other(), there = first();
-  std::string received = here.packed(std::string(kMax + 1, 'x')).substr(0, 8);  // before the rest has arrived
+  // Must be refused before the rest has arrived.
+  std::string received = here.packed(std::string(kMax + 1, 'x')).substr(0, 8);
   EXPECT_THROW(there.take(received, kMax), Error);
   received = std::string(8, '\xff');
   EXPECT_THROW(there.take(received, kMax), Error);

@@ -37,9 +37,9 @@ TEST(CpuShare, IsWhatTheRanksOfAMachineHaveEach) {
 // mpirun may bind each rank to cores of its own; these must not be divided again.
 TEST(CpuShare, DividesOnlyTheCoresThatAreShared) {
   EXPECT_EQ(cpu_share({place("a", {0, 1}), place("a", {2, 3})}, 0), 2);
-  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 0), 2);  // two and a half
-  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 1), 3);  // three and a half
-  EXPECT_EQ(cpu_share(std::vector<RankPlace>(3, place("a", {0, 1, 2})), 1), 1);   // three thirds
+  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 0), 2);  // 2.5 CPUs, rounded down
+  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 1), 3);  // 3.5 CPUs, rounded down
+  EXPECT_EQ(cpu_share(std::vector<RankPlace>(3, place("a", {0, 1, 2})), 1), 1);   // three thirds of a CPU
   EXPECT_EQ(cpu_share(std::vector<RankPlace>(8, place("a", {0})), 5), 1);
 }
 

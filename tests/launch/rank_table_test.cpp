@@ -19,7 +19,7 @@ std::string rank(const std::string& id, const std::string& device = "0") {
   return R"({"device_id": ")" + device + R"(", "rank_id": )" + id + "}";
 }
 
-/// A table of two servers that gives `servers` as their number.
+/// A table that lists two servers, but whose server_count is `servers`.
 std::string counted(const std::string& servers) {
   return R"({"server_count": )" + servers + ", " + table(rank("0"), rank("1")).substr(1);
 }
@@ -71,7 +71,7 @@ TEST(RankTable, MergesNoBadTable) {
   }
 }
 
-// A server's table that lists a device twice would make two ranks use it.
+// A server's table that lists a device twice is refused: two ranks would use that device.
 TEST(RankTable, MergesNoDeviceTwice) {
   const TempDir dir;
   write_file(dir / "twice", R"({"server_list": [{"server_id": "a", "device": [)" + rank("0") + "," +

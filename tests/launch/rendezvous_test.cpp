@@ -137,7 +137,7 @@ TEST(Rendezvous, NamesTheRankAndTheOptionThatDiffer) {
   const auto results = run_processes(3, [&](int rank) {
     RendezvousOptions options = options_of(rank, 3, port);
     if (rank == 2) options.options.set("seed", 2);
-    // The others join before this rank, so they wait.
+    // Rank 2 joins last, so the others wait for it.
     if (rank == 2) std::this_thread::sleep_for(500ms);
     return met(options);
   });
@@ -184,7 +184,7 @@ TEST(Rendezvous, BoundsWhatItSaysOfOptionsThatDiffer) {
   }
 }
 
-/// Keeps that many connections of strangers open, and makes a new one for each that is closed.
+/// Keeps `size` connections of strangers open, and replaces each one that is closed.
 std::string crowd(int port, size_t size) {
   enum Kind { kIdle, kGarbage, kSlow, kGreets };
   std::vector<Socket> sockets(size);
@@ -204,7 +204,7 @@ std::string crowd(int port, size_t size) {
   }
 }
 
-/// Lets the process open only so many files.
+/// Limits the number of files that the process may open.
 void limit_files(rlim_t files) {
   const rlimit limit{files, files};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -220,7 +220,7 @@ TEST(Rendezvous, MeetsInACrowdOfAThousandStrangers) {
     (void)knock(port);
     std::vector<ForkedProcess> crowds;
     for (int i = 0; i < 4; ++i) crowds.emplace_back([&] { return crowd(port, 250); });
-    std::this_thread::sleep_for(1500ms);  // all strangers are connected
+    std::this_thread::sleep_for(1500ms);  // until all strangers are connected
     const auto begin = std::chrono::steady_clock::now();
     std::vector<ForkedProcess> ranks;
     for (int rank = 1; rank < 4; ++rank)
@@ -235,7 +235,7 @@ TEST(Rendezvous, MeetsInACrowdOfAThousandStrangers) {
     const ProcessResult result = first.wait();
     EXPECT_EQ(result.code, 0) << result.text;
     EXPECT_LT(seconds_since(begin), 5) << files;
-    EXPECT_LT(result.log.size(), 10000U);  // although it refused thousands
+    EXPECT_LT(result.log.size(), 10000U);  // although it refused thousands of connections
     EXPECT_NE(result.log.find("more connections"), std::string::npos) << result.log;
   }
 }
@@ -264,7 +264,7 @@ TEST(Rendezvous, IsNotDeceivedByAReplay) {
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   std::string said;
-  {  // between rank 1 and rank 0, a spy
+  {  // a spy stands between rank 1 and rank 0
     const Socket listener = listen_on("127.0.0.1", 0);
     ForkedProcess rank([&] { return met(options_of(1, 3, listener.local_port())); });
     Socket heard;
@@ -340,7 +340,7 @@ TEST(Rendezvous, BelievesNobodyWhoPosesAsRankZero) {
       << result.text;
 }
 
-// A peer that announces 4 GiB, or sends them, costs no memory.
+// A peer that announces or sends a message of 4 GiB costs no memory.
 TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
   const auto soon = [] { return std::chrono::steady_clock::now() + 2s; };
   const std::string endless = std::string("\0\0\0\0\1\0\0\0", 8) + std::string(1 << 16, 'x');
@@ -454,7 +454,7 @@ TEST(Rendezvous, NamesRankZeroWhenItIsMissing) {
       << result.text;
 }
 
-// A rank that its launcher restarts takes its old place.
+// A rank that its launcher restarts may join again in its old place.
 TEST(Rendezvous, LetsARankComeAgain) {
   const int port = free_port();
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
@@ -506,12 +506,12 @@ TEST(Rendezvous, ListensOnOneInterfaceAlone) {
     }
   }
   ASSERT_EQ(listeners.size(), 1U);
-  EXPECT_EQ(listeners[0], "0100007F:" + wanted.str());  // 127.0.0.1, not 00000000
+  EXPECT_EQ(listeners[0], "0100007F:" + wanted.str());  // listens on 127.0.0.1, not on 0.0.0.0
   ForkedProcess second([&] { return met(options_of(1, 2, port)); });
   EXPECT_EQ(second.wait().code, 0);
   EXPECT_EQ(first.wait().code, 0);
   EXPECT_THROW(connect_to("127.0.0.1", port, std::chrono::steady_clock::now() + 200ms),
-               Error);  // the listening socket is closed
+               Error);  // fails, since the listening socket is closed
 }
 
 TEST(Rendezvous, BindsTheInterfaceThatIsNamed) {

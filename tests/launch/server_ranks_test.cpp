@@ -51,7 +51,7 @@ TEST(ServerRanks, GiveTheCodeOfTheFirstThatFailed) {
 TEST(ServerRanks, EndThoseThatGoOnWithoutTheOthers) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 70; exec sleep 60"), 70);
-  EXPECT_GT(seconds_since(begin), 9);  // the time that the others are given
+  EXPECT_GT(seconds_since(begin), 9);  // the other rank gets ten seconds to end
   EXPECT_LT(seconds_since(begin), 30);
 }
 

@@ -46,7 +46,7 @@ ErrorKind kind_of(const std::function<void()>& call) {
   } catch (const Error& error) {
     return error.kind();
   }
-  return ErrorKind::kInternal;  // no call here throws it
+  return ErrorKind::kInternal;  // returned if nothing is thrown; no call here throws kInternal
 }
 
 TEST(Socket, CarriesBytesBothWays) {
@@ -76,7 +76,7 @@ TEST(Socket, EndsAtItsDeadlineAndWhenThePeerGoes) {
 TEST(Socket, SaysWhyItCannotListenOrConnect) {
   const Socket listener = listen_on("127.0.0.1", 0);
   EXPECT_EQ(kind_of([&] { (void)listen_on("127.0.0.1", listener.local_port()); }), ErrorKind::kComm);
-  EXPECT_EQ(kind_of([&] { (void)listen_on("203.0.113.1", 0); }), ErrorKind::kUsage);  // nobody's address
+  EXPECT_EQ(kind_of([&] { (void)listen_on("203.0.113.1", 0); }), ErrorKind::kUsage);  // no machine's address
   EXPECT_EQ(kind_of([&] { (void)listen_on("no.such.host.invalid", 0); }), ErrorKind::kUsage);
   const int port = listen_on("127.0.0.1", 0).local_port();  // the socket is closed again
   EXPECT_EQ(kind_of([&] { (void)connect_to("127.0.0.1", port, in(100ms)); }), ErrorKind::kComm);

@@ -25,8 +25,8 @@ Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-/// The part of torch's store that its workers use at start, for a few clients. tools/peers asks torch's own
-/// store.
+/// A server with the part of torch's store that workers use at start, for a few clients. tools/peers tests
+/// with torch's own store.
 class StoreServer {
  public:
   explicit StoreServer(int clients) : listener_(listen_on("127.0.0.1", 0)) {
@@ -103,7 +103,7 @@ TEST(TorchStore, SetsAndWaitsForKeys) {
   });
   EXPECT_EQ(reader.get("a/b"), std::string("x\0y", 3));
   later.join();
-  EXPECT_EQ(server.value("/a/b"), std::string("x\0y", 3));  // torch's clients put the slash before a key
+  EXPECT_EQ(server.value("/a/b"), std::string("x\0y", 3));  // torch's clients put a slash before each key
 }
 
 TEST(TorchStore, EndsAtItsDeadlineWithTheKey) {
