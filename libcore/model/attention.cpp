@@ -14,12 +14,13 @@ std::string name_prefix(int layer) {
 
 /// Lowers a rotary frequency for a context that was lengthened after training, so that angles in the longer
 /// context do not exceed those in the original one. LLaMA 3.1 lowers only frequencies with few turns within
-/// the original context: those with the fewest by the full factor, the next ones by part of it.
+/// the original context: the lowest frequencies by the full factor, those with more turns by part of it.
 double lengthened(const ModelConfig& config, double frequency) {
   frequency /= config.rotary_interpolation;
   if (!config.rope_scaling) return frequency;
   constexpr double kTurn = 6.283185307179586;
-  const double waves = config.rope_original_positions * frequency / kTurn;  // within the original context
+  // Turns within the original context.
+  const double waves = config.rope_original_positions * frequency / kTurn;
   const double kept =
       std::clamp((waves - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);
   return (1 - kept) * frequency / config.rope_factor + kept * frequency;
@@ -94,7 +95,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
   if (table.plan().prefix > 0) {
     Param prefix{.name = name_prefix(layer) + "prefix",
                  .global = {2, config.kv_heads(), table.plan().prefix, config.kv_channels}};
-    prefix.init = Init::normal(1);  // as in peft
+    prefix.init = Init::normal(1);  // peft's initial values
     prefix.adapter = true;
     prefix_ = &table.add(cut(std::move(prefix), 1, split));
   }
@@ -214,8 +215,8 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .starts = ctx.starts});
 }
 
-// Sums the gradients of keys and values over the context group: the queries of all its ranks contribute to
-// them.
+// Sums the gradients of keys and values over the context group, since the queries of all its ranks contribute
+// to these gradients.
 void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
                               ConstView kv) const {
   const int64_t s = dqkv.shape[0];

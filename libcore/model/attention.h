@@ -14,8 +14,8 @@ float rotary_frequency(const ModelConfig& config, int64_t pair);
 
 /// Causal self-attention with grouped queries on the heads of this rank: QKV projection, rotation, attention,
 /// output projection. If a context group divides the sequence, the queries of this rank see the keys and
-/// values of all ranks. The backward pass gathers those again, so that no rank has to keep those of the
-/// others.
+/// values of all ranks. The backward pass gathers keys and values again, so that no rank keeps those of the
+/// other ranks.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
@@ -25,7 +25,7 @@ class SelfAttention {
     View out;  // [s, b, groups * q, head]; empty: recomputed in backward
     View lse;  // [b, groups * q, s] f32; empty if `out` is
   };
-  /// core: also allocates out and lse.
+  /// With `core`, also allocates out and lse.
   Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
 
   /// Writes this rank's summand of the output to y [s, b, h]. x [s, b, h] has all rows, as inside the tensor
@@ -43,11 +43,12 @@ class SelfAttention {
   View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
-  /// Positions of this rank's rows: with a prefix, those that follow it; otherwise, those of the context
-  /// region.
+  /// Positions of this rank's rows. With a prefix, they follow the prefix; otherwise, they are those of the
+  /// context region.
   RowPositions positions(const Ctx&, int64_t s) const;
-  /// [s_total, b, groups, 2, head] in ctx.scratch: the keys and values of the prefix and of qkv or, with a
-  /// context group, of all its ranks. Empty with neither: qkv then has all keys and values.
+  /// Returns, in ctx.scratch, the keys and values [s_total, b, groups, 2, head] of the prefix and of qkv or,
+  /// with a context group, of the qkv of all its ranks. Returns an empty view without a prefix or context
+  /// group: qkv then has all keys and values.
   View gather(const Ctx&, ConstView qkv) const;
   View make_whole(const Ctx&, ConstView qkv) const;
   void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;

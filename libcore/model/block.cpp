@@ -9,8 +9,8 @@ std::string norm_name(int layer, const char* which) {
   return concat("decoder.layers.", layer, ".", which);
 }
 
-/// The memory for a branch's output inside the tensor region: with sequence parallelism, new memory for all
-/// rows; otherwise `y` itself, since leaving the region then works in place.
+/// Returns memory for a branch's output inside the tensor region. With sequence parallelism, this is new
+/// memory for all rows; otherwise it is `y`, since the region is then left in place.
 View branch_memory(const Ctx& ctx, View y) {
   if (!ctx.tp.sequence()) return y;
   Shape inside = y.shape;
@@ -18,8 +18,8 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-/// All rows of a branch's input, given this rank's rows; empty if these were not kept, since no gradient
-/// needs them.
+/// Returns all rows of a branch's input. `kept` holds this rank's rows; if it is empty, no gradient needs the
+/// input, and the result is empty.
 ConstView input_of(const Ctx& ctx, const View& kept) {
   return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
 }

@@ -9,7 +9,7 @@ namespace megalith {
 /// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))).
 class Block {
  public:
-  /// layer: its number in the whole model, from 0.
+  /// `layer`: the block's number in the whole model, from 0.
   Block(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
 
   struct Saved {
@@ -31,8 +31,8 @@ class Block {
  private:
   /// y = x + dropout(branch).
   void join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
-  /// The gradient of a branch's output inside the tensor region, given `d` outside: `d` itself or, if dropout
-  /// masks it or its rows are gathered, new memory in ctx.scratch.
+  /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
+  /// result is `d` itself or, if dropout or a gather changes it, new memory in ctx.scratch.
   ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;
   DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
 

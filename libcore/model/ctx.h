@@ -20,15 +20,16 @@ struct RandomKey {
 class GradSink {
  public:
   virtual ~GradSink() = default;
-  /// Called before the first gradients of a microbatch are computed: those of the head, already in the
-  /// forward pass.
+  /// Called before the first gradients of a microbatch are computed. These are the head's, which the forward
+  /// pass already computes.
   virtual void head_begins(Stream& compute) = 0;
   /// Called when the work enqueued on `compute` so far completes the current microbatch's gradients of this
   /// unit (see ParamTable::begin_unit). Within a stage, units come in descending order.
   virtual void unit_done(Stream& compute, int unit) = 0;
 };
 
-/// What a layer's calls work with: passed down, never stored. A layer rewinds `scratch` to where it was.
+/// The context of a layer's calls. It is passed down and never stored. A layer frees all that it allocates in
+/// `scratch`.
 struct Ctx {
   Stream& compute;
   const Region& tp;
@@ -40,8 +41,8 @@ struct Ctx {
   GradSink* grads = nullptr;                    // null: nobody is notified
   ContextRegion cp = {};
 
-  /// Positions of this rank's `rows` rows outside the tensor region; with sequence parallelism it has only a
-  /// share of them there.
+  /// The positions of the `rows` rows that this rank has outside the tensor region. With sequence
+  /// parallelism, these are only a share of the sequence.
   RowPositions outside_rows(int64_t rows) const;
 };
 

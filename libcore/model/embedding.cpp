@@ -65,7 +65,7 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const Row
   const ArenaScope scope(ctx.scratch);
   const Shape inside{tokens.shape[0], tokens.shape[1], words_->global[1]};
   const View whole = ctx.tp.sequence() ? ctx.scratch.make(y.dtype, inside, "embedding") : y;
-  // Only one rank adds the positions: leaving the region sums over ranks.
+  // Only one rank adds the positions, since leaving the region sums over the ranks.
   const bool with_positions = positions_ && ctx.tp.rank() == 0;
   run(ctx.compute, Embedding{.y = whole,
                              .ids = tokens,

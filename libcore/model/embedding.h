@@ -35,7 +35,7 @@ class TokenEmbedding {
   float dropout_;
   Param* words_;
   Param* positions_ = nullptr;
-  int64_t first_position_;  // of a sequence in training: the length of the TuningPlan's prefix
+  int64_t first_position_;  // of a training sequence: the length of the TuningPlan's prefix
 };
 
 }  // namespace megalith

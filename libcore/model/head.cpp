@@ -24,8 +24,8 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
   norm_.forward(ctx, saved.dnormed, saved.x, saved.norm);
   const ConstView normed = ctx.tp.enter(ctx.compute, ctx.scratch, saved.dnormed);
   const int64_t n = normed.shape.rows(), h = normed.shape.back();
-  // In place if `normed` is the tape's memory: a block's gradient replaces its rows, which are not read
-  // again. So the tape holds only one [s, b, h] for the head.
+  // If `normed` is in the tape's memory, the gradient overwrites it: the gradient of a block of rows replaces
+  // these rows, which are not read again. So the tape holds only one tensor [s, b, h] for the head.
   const View inside = normed.data == saved.dnormed.data
                           ? saved.dnormed
                           : ctx.scratch.make(normed.dtype, normed.shape, "head gradient");

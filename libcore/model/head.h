@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// Final norm, logits and loss. In training and evaluation, logits are computed in ctx.scratch in blocks of
-/// rows of at most kLogitsBytes, so that [n, V] never exists as a whole.
+/// rows of at most kLogitsBytes, so that the whole tensor [n, V] never exists.
 class Head {
  public:
   static constexpr int64_t kLogitsBytes = int64_t{128} << 20;
@@ -21,12 +21,12 @@ class Head {
   struct Saved {
     ConstView x;  // [s', b, h]
     Norm::Saved norm;
-    View dnormed;  // [s', b, h]: gradient of the norm's output, which forward() already computes
+    View dnormed;  // [s', b, h]: gradient of the norm's output; forward() computes it
   };
   Saved make_saved(const Ctx&, Arena&, ConstView x) const;
 
-  /// loss [s, b] f32. In training it also adds to the weight's gradient and fills saved.dnormed: these two
-  /// need the logits, which are discarded on return.
+  /// loss [s, b] f32. In training, also adds to the weight's gradient and fills saved.dnormed, since both
+  /// need the logits, which forward() does not keep.
   void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
   /// dx: gradient of x, overwritten.
   void backward(const Ctx&, View dx, const Saved&) const;
@@ -48,10 +48,10 @@ class Head {
   /// vocabulary: the maximum over the ranks, and the sum of the ranks' sums after rescaling them to that
   /// maximum.
   void reduce(const Ctx&, View max, View sum_exp) const;
-  /// The number of rows of a block. There are as few blocks as possible, all equal except the last, which may
-  /// be a little shorter. Measured with GPT-2 124M in bf16: 4 blocks of 1024 rows take 12 % less processor
-  /// time and a quarter less memory than 3 blocks of 1335 rows and one of 91. For a sequence shorter than the
-  /// model's seq_length, blocks are no larger than for a full one.
+  /// The number of rows of a block. There are as few blocks as possible. All have equal size, except that the
+  /// last may be a little shorter. Measured with GPT-2 124M in bf16: 4 blocks of 1024 rows take 12 % less
+  /// processor time and a quarter less memory than 3 blocks of 1335 rows and one of 91. For a sequence
+  /// shorter than the model's seq_length, blocks are no larger than for a full one.
   int64_t block_rows(const Ctx&, const Shape& rows, DType) const;
 
   Norm norm_;

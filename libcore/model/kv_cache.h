@@ -33,7 +33,8 @@ class KvCache {
   /// tokens, head].
   void put(Stream&, int64_t tokens, std::span<const float> values);
   /// Replaces the contents by the first `tokens` positions of `from`. Both caches must be of the same model
-  /// and dtype. kInternal unless both hold one sequence, `from` has that many positions and they fit.
+  /// and dtype. kInternal unless each cache holds one sequence, `from` has at least `tokens` positions and
+  /// they fit into this cache.
   void copy(Stream&, const KvCache& from, int64_t tokens);
   /// Drops the positions from `past` on; kInternal unless past <= past().
   void truncate(int64_t past);
@@ -48,9 +49,9 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-/// The t new rows of each of b sequences in one pass, and the caches for their keys and values: one cache for
-/// all b sequences or, with t = 1, one for each sequence, so that sequences of different lengths share a
-/// pass. past() of each cache already includes the new rows.
+/// One pass over t new rows of each of b sequences, and the caches for their keys and values. There is one
+/// cache for all b sequences or, with t = 1, one for each sequence, so that sequences of different lengths
+/// share a pass. past() of each cache already includes the new rows.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;
@@ -65,7 +66,8 @@ struct Reading {
       first += cache->batch();
     }
   }
-  /// The part of `rows` [t, b, …] that belongs to sequences [first, last): all of them, or a part if t = 1.
+  /// The part of `rows` [t, b, …] that belongs to the sequences [first, last). These must be all sequences
+  /// unless t = 1.
   template <class V>
   V part(const V& rows, int64_t first, int64_t last) const {
     if (last - first == rows.shape[1]) return rows;

@@ -18,13 +18,14 @@ struct LinearShape {
                  // (column parallel)
   double init_std;
   bool bias;
-  int layer = 0;      // global number
-  uint32_t site = 0;  // DropoutKey::site of the layer's first adapter; one more for each next adapter
+  int layer = 0;  // global number
+  // DropoutKey::site of the layer's first adapter; each further adapter has the next number.
+  uint32_t site = 0;
 };
 
-/// y = x W^T + b, plus what the adapters of the table's plan add. One class for column-parallel and
-/// row-parallel layers: LinearShape::cut_axis tells which. In a row-parallel layer only the first rank adds
-/// the bias, so that the sum over ranks contains it once.
+/// y = x W^T + b, plus what the adapters of the table's plan add. LinearShape::cut_axis decides whether the
+/// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
+/// that the sum over ranks contains it once.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
@@ -45,8 +46,7 @@ class Linear {
   void project(const Ctx&, View y, ConstView x) const;
   void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
-  /// The weight [out, in]: itself or, if it is kept in 8 bits, its values in ctx.scratch, converted to this
-  /// type.
+  /// The weight [out, in]. If it is stored in 8 bits, returns a copy in ctx.scratch, converted to this type.
   ConstView wide_weight(const Ctx&, DType) const;
 
   Param* weight_;

@@ -23,7 +23,7 @@ V matrix(const V& view, int64_t columns) {
 Param declare_a(const TensorSplit& split, const LowRank::Layer& layer, const std::string& name, int64_t r) {
   const int64_t in = layer.weight.back();
   Param a{.name = layer.name + ".lora_A." + name, .global = {r, in}};
-  // The standard deviation of the uniform numbers with which peft initializes A.
+  // peft initializes A with uniform numbers; these normal numbers have the same standard deviation.
   a.init = Init::normal(1 / std::sqrt(3.0 * static_cast<double>(in)));
   a.adapter = true;
   if (layer.cut_axis == layer.weight.rank - 1) return cut(std::move(a), 1, split);

@@ -11,8 +11,8 @@ namespace megalith {
 /// A LoRA adapter (Hu et al. 2021) of a linear layer: adds scale * dropout(x) A^T B^T to some of its outputs,
 /// as peft does. A is [r, in]; B has the shape of the layer's weight, but with only the slots of
 /// LowRankTarget and with r in place of `in`. In a column-parallel layer every rank holds all of A, in a
-/// row-parallel layer all of B. Each rank computes a summand of the gradient of that whole matrix, so it must
-/// be summed over the ranks; adapters need no other communication.
+/// row-parallel layer all of B. Each rank computes only a summand of the gradient of the matrix that every
+/// rank holds whole, so this gradient must be summed over the ranks; adapters need no other communication.
 class LowRank {
  public:
   struct Layer {
@@ -41,8 +41,8 @@ class LowRank {
   ConstView dropped(const Ctx&, ConstView x) const;
   /// scale * dropped A^T, [n, r] in ctx.scratch.
   View shrunk(const Ctx&, ConstView dropped) const;
-  /// The columns of dy that this adapter adds to: dy itself if these are all, otherwise a copy in
-  /// ctx.scratch.
+  /// Returns those columns of dy that correspond to this adapter's outputs: dy itself if these are all
+  /// columns, otherwise a copy in ctx.scratch.
   ConstView part_of(const Ctx&, ConstView dy) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;
 

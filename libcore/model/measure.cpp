@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Stands for a group of a given size, so that one process can measure one rank of many: moves nothing, and
-/// counts the bytes of the whole tensors that are reduced, gathered and scattered.
+/// Acts as a group of a given size, so that one process can measure one rank of many. It moves no data, but
+/// counts the bytes of the whole tensors that would be reduced, gathered and scattered.
 class SilentComm final : public Communicator {
  public:
   SilentComm(std::string name, int rank, int size) : rank_(rank), size_(size), name_(std::move(name)) {}

@@ -18,7 +18,7 @@ struct MeasureInput {
 /// What one stage needs on one rank: bytes of memory, and the cost of one microbatch.
 struct StageCost {
   size_t tape = 0;                // saved activations of one microbatch
-  size_t scratch = 0;             // peak over forward and backward
+  size_t scratch = 0;             // peak over the forward and backward passes
   size_t evaluation_scratch = 0;  // peak of a forward pass without training
   size_t values = 0, grads = 0;
   size_t tensor_bytes = 0;   // sizes of the whole tensors that the tensor group reduces, gathers and scatters

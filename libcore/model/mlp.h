@@ -25,8 +25,8 @@ class Mlp {
  private:
   void activate(const Ctx&, View y, ConstView x) const;
   View make_activation(Arena&, ConstView fc1) const;
-  /// Returns the gradient of fc1's output `fc1`, given dy, the gradient of the activation's output. The
-  /// result overwrites `fc1` with SwiGLU, otherwise dy.
+  /// Returns the gradient of fc1's output `fc1`, given dy, the gradient of the activation's output. With
+  /// SwiGLU, the result overwrites `fc1`; otherwise, it overwrites dy.
   View activate_grad(const Ctx&, View dy, View fc1) const;
   View rows(View) const;  // viewed as [n, ffn]
 

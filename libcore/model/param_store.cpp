@@ -16,7 +16,7 @@ int64_t aligned(int64_t elements, int64_t step) {
   return (elements + step - 1) / step * step;
 }
 
-/// The parameter that holds `param`'s values in this table: itself, unless it is tied to another one in this
+/// The parameter that holds `param`'s values: `param` itself, unless it is tied to another parameter in this
 /// table.
 Param& holder(ParamTable& table, Param& param) {
   Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
@@ -64,9 +64,9 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
   return ranges;
 }
 
-/// Places the gradients of the buckets, which are in the order of a backward pass, alternately in two windows
-/// of memory: while those in one window are reduced, the next bucket's are computed in the other. Returns the
-/// number of elements of the whole memory.
+/// Places the gradients of the buckets alternately in two windows of memory. (The buckets are in the order of
+/// a backward pass.) While the gradients in one window are reduced, those of the next bucket are computed in
+/// the other. Returns the number of elements of the whole memory.
 int64_t share_windows(std::vector<Bucket>& buckets) {
   int64_t window = 0;
   for (const Bucket& bucket : buckets)
@@ -87,7 +87,7 @@ uint64_t hash(std::string_view text) {
   return sum;
 }
 
-/// Gives parameters their initial values, a piece at a time, so that a piece is still in the cache when it is
+/// Sets parameters to their initial values, in pieces, so that each piece is still in the cache when it is
 /// copied.
 class Initializer {
  public:
@@ -126,7 +126,7 @@ class Initializer {
  private:
   static constexpr int64_t kPiece = int64_t{1} << 18;  // 1 MiB
 
-  /// Copies the first elements of values_ to `to`, which tells how many.
+  /// Fills `to` with the first to.elements() numbers of values_.
   void upload(View to) {
     if (to.dtype == DType::kF32) return stream_.from_host(to, values_.data());
     const View f32 = part_of(staging_, 0, to.shape);
@@ -185,7 +185,7 @@ void ParamStore::place(ParamTable& table, const StoreOptions& options) {
     trained_ += param.local.elements();
   }
   const std::vector<BucketRange> ranges = bucket_ranges(own, options);
-  for (size_t i = ranges.size(); i-- > 0;) {  // backwards: memory is in the order of the table
+  for (size_t i = ranges.size(); i-- > 0;) {  // backwards, since memory is in the table's order
     const BucketRange& range = ranges[i];
     Bucket bucket{.begin = elements_, .first_unit = own[range.first]->unit, .alone = range.alone};
     bucket.units = own[range.end - 1]->unit - bucket.first_unit + 1;

@@ -18,14 +18,15 @@ struct StoreOptions {
                                                          // this many elements
   int buckets = 0;         // if above 0, replaces `bucket`: at most this many buckets, of similar size
   std::string alone = {};  // the parameter of this name, or the one tied to it, is a bucket of its own
-  /// For ZeRO-2: the gradients of a bucket share memory with those of the bucket after the next one, since
-  /// they are used up before the backward pass gets there. The bucket of `alone` has its own memory.
+  /// For ZeRO-2: a bucket's gradients share memory with those of the bucket two places later in the backward
+  /// pass, since they have been used by the time the pass reaches it. The bucket of `alone` has its own
+  /// memory.
   bool windows = false;
 };
 
 /// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. A bucket is
-/// either the single parameter of StoreOptions::alone, or ends only where a unit (ParamTable::begin_unit)
-/// does: the reduction waits for the bucket's last gradient.
+/// either the single parameter of StoreOptions::alone, or it ends where a unit (ParamTable::begin_unit) ends,
+/// since the reduction waits for the bucket's last gradient.
 struct Bucket {
   int64_t begin = 0, end = 0;  // range of values(), in elements; multiples of shards * kAlign
   int64_t grads = 0;           // offset of its gradients in the tensor of gradients, in elements
@@ -38,9 +39,9 @@ struct Bucket {
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
 /// with each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero.
 /// Frozen parameters are in a separate tensor, without gradients or optimizer state; those with Param::int8
-/// are in two more: 8-bit numbers and their scales. A tied parameter shares the memory of the parameter that
-/// it names in Param::tie if the table has that. Sets Param::value, Param::grad and Constant::view, which are
-/// valid as long as the store. On the dry backend the views point nowhere.
+/// are in two more tensors: 8-bit numbers and their scales. A tied parameter shares the memory of the
+/// parameter that Param::tie names, if the table has that parameter. Sets Param::value, Param::grad and
+/// Constant::view, which are valid as long as the store. On the dry backend the views point nowhere.
 class ParamStore {
  public:
   static constexpr int64_t kAlign = 64;

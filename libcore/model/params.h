@@ -17,7 +17,7 @@ namespace megalith {
 /// numbers.
 struct Init {
   enum Kind : uint8_t { kNormal, kConstant } kind = kNormal;
-  float value = 0;  // std, or the constant
+  float value = 0;  // kNormal: the standard deviation; kConstant: the constant
   static Init normal(double std) { return {kNormal, static_cast<float>(std)}; }
   static Init constant(double value) { return {kConstant, static_cast<float>(value)}; }
 };
@@ -44,8 +44,8 @@ struct TuningPlan {
   int64_t rank = 0;     // rank r of the LoRA adapters
   double scale = 1;     // factor of the adapters' output
   double dropout = 0;   // dropout probability of the adapters' input
-  double rate_of_b =
-      1;  // LoRA+ (Hayou et al. 2024): learning rate of the matrices B relative to that of the others
+  // LoRA+ (Hayou et al. 2024): learning rate of the matrices B, as a multiple of the others'.
+  double rate_of_b = 1;
   bool int8 = false;   // frozen linear layers are kept in 8 bits (see QuantizeRows)
   int64_t prefix = 0;  // prefix tuning: positions before a sequence whose keys and values layers learn
   std::vector<LowRankTarget> targets = {};
@@ -62,28 +62,28 @@ struct Param {
   /// them: fc1 of SwiGLU is {2, f, h} cut on 1; qkv is {groups, q + 2, head, h} cut on 0.
   int cut_axis = kWhole;
   /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. The last part may reach beyond
-  /// global (a padded vocabulary), so that all ranks' parts are equal; those rows are zero, take no part in
-  /// anything and are not saved. If `local` is empty, ParamTable::add() sets it to `global`.
+  /// global (a padded vocabulary), so that all ranks' parts are equal; the rows beyond global are zero, are
+  /// never used and are not saved. If `local` is empty, ParamTable::add() sets it to `global`.
   Shape local = {};
   int64_t offset = 0;
   Init init = {};
-  bool decay = true;  // weight decay applies
+  bool decay = true;  // whether weight decay applies
   bool trainable = true;
   bool adapter = false;  // not part of the model, but added to it by a TuningPlan
   std::string tie = {};  // name of the Param whose values it shares (tied word embeddings); both are saved,
                          // loaded and counted once, under that name
   double rate = 1;       // factor of this parameter's learning rate
   bool int8 = false;     // kept in 8 bits with scales; only for a frozen matrix
-  bool grad_summed_over_tp =
-      false;         // replicated over the tensor group; each rank computes a summand of its gradient
+  // Replicated over the tensor group; each rank computes a summand of its gradient.
+  bool grad_summed_over_tp = false;
   int unit = 0;      // number that ParamTable::begin_unit() returned; set by add()
   View value = {};   // placed by ParamStore in the model's dtype, or by WeightStore
   View scales = {};  // for an i8 value: [rows] f32; see Project
   View grad = {};    // f32; empty if it is not trained (inference, frozen)
 };
 
-/// Cuts `param` along `axis` over the tensor group; each rank gets `share` entries or, if that is 0, an equal
-/// part (kInternal if the axis cannot be divided equally).
+/// Cuts `param` along `axis` over the tensor group. Each rank gets `share` entries or, if `share` is 0, an
+/// equal part; kInternal if equal parts are not possible.
 Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
 
 /// A tensor that is computed once and never trained or saved: rotary angles. The table holds it, so that it
@@ -101,7 +101,7 @@ struct Constant {
 class ParamTable {
  public:
   explicit ParamTable(TuningPlan plan = {}) : plan_(std::move(plan)) {}
-  /// What layers declare in addition to their own parameters.
+  /// Says which parameters are frozen and which ones layers declare in addition to their own.
   const TuningPlan& plan() const { return plan_; }
   /// Adds a parameter, which is frozen if the plan says so. kInternal if the name is taken: files identify
   /// parameters by name.

@@ -25,8 +25,8 @@ struct Microbatch {
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read if there is dropout
   /// If several documents share a sequence: for each row, the row at which its document begins, [s, b] i32.
-  /// With `starts` a row sees only its own document; with `position_starts` its position counts from there.
-  /// Empty: as if the sequence were one document.
+  /// With `starts`, a row sees only its own document; with `position_starts`, its position counts from the
+  /// document's beginning. If either is empty, the sequence counts as one document for that purpose.
   ConstView starts = {}, position_starts = {};
   /// d(objective)/d(sum of token losses): 1 / (microbatches * sum of loss_mask). Read by the head.
   float grad_scale = 1;
@@ -34,7 +34,8 @@ struct Microbatch {
 
 /// Which layers are recomputed in the backward pass. `layers` is as in Megatron, for full recomputation:
 /// without `block` ("uniform"), only the first of every `layers` layers keeps its input; with `block`, the
-/// first `layers` layers of a stage are recomputed. 0: uniform with 1.
+/// first `layers` layers of a stage are recomputed. If `layers` is 0, every layer keeps its input, and
+/// `block` is ignored.
 struct RecomputePlan {
   Recompute granularity = Recompute::kNone;
   bool block = false;
@@ -48,7 +49,7 @@ struct Tape {
 
   Arena arena;
   std::vector<ConstView> inputs;     // input of each block
-  std::vector<Block::Saved> blocks;  // empty ones are recomputed
+  std::vector<Block::Saved> blocks;  // of each block; an empty one is recomputed in the backward pass
   std::optional<Head::Saved> head;
 };
 
@@ -63,7 +64,8 @@ class Stage {
   /// stage. It must stay unchanged until the backward pass. Returns [s', b, h] or, with a head, the loss of
   /// each token: [s, b] f32 in nats, 0 where masked, not scaled (sum it with ScaledSum). The result is in the
   /// tape's memory. With ctx.training the head also computes its own gradients here (each block of logits is
-  /// used at once, then discarded), so backward() must follow. Without it, the tape holds only the result.
+  /// used at once, then discarded), so backward() must follow. Without ctx.training, the tape holds only the
+  /// result.
   View forward(const Ctx&, const Microbatch&, ConstView in, Tape&) const;
 
   /// dout: gradient of forward's result, overwritten; empty with a head. Adds to the parameters' gradients.
@@ -87,7 +89,7 @@ class Stage {
  private:
   struct Segment {
     size_t begin, end;  // blocks of this stage
-    bool again;         // recomputed in the backward pass
+    bool again;         // whether the backward pass recomputes the segment
   };
   /// Tells ctx.grads that a unit's gradients are complete.
   static void done(const Ctx&, int unit);
@@ -104,7 +106,7 @@ class Stage {
   ModelConfig config_;
   Layers layers_;
   bool keep_core_;
-  const Param* witness_ = nullptr;  // tells dtype(): a parameter that is a vector, if there is one
+  const Param* witness_ = nullptr;  // whose dtype dtype() returns: a vector, if the stage has one
   int first_unit_ = 0;  // the stage's units: the embedding (if any), one per block, the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;

@@ -20,22 +20,22 @@ size_t tensor_bytes(int layers, int ranks, bool sequence) {
 }
 
 // Shoeybi et al. 2019: four all-reduces of [s, b, h] per layer, two in each direction. Korthikanti et al.
-// 2022: sequence parallelism replaces each by a gather and a scatter, and the backward pass gathers the two
-// inputs once more.
+// 2022: sequence parallelism replaces each all-reduce by a gather and a scatter, and the backward pass
+// gathers the two inputs once more.
 TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   const size_t rows = 8 * kBatch * sizeof(float),
                activations = rows * static_cast<size_t>(test::tiny_gpt2().hidden);
   EXPECT_EQ(tensor_bytes(2, 2, false) - tensor_bytes(1, 2, false), 4 * activations);
   EXPECT_EQ(tensor_bytes(2, 2, true) - tensor_bytes(1, 2, true), 10 * activations);
-  // The embedding's rows and the head's gradient; for each token the maximum logit, the sum of exponentials
-  // and the loss.
+  // Counts the embedding's rows and the head's gradient and, for each token, the maximum logit, the sum of
+  // exponentials and the loss.
   EXPECT_EQ(tensor_bytes(1, 2, false), 6 * activations + 3 * rows);
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
-// An adapter's backward pass multiplies five times: dy by B; that result by A, which gives dx, and by x,
-// which gives A's gradient; x by A once more; and that result by dy, which gives B's gradient. Each takes 2 *
-// rank * width operations per row.
+// An adapter's backward pass has five matrix products: dy B; its products with A, which gives dx, and with x,
+// which gives A's gradient; x A^T, recomputed; and its product with dy, which gives B's gradient. Each takes
+// 2 * rank * width operations per row.
 TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
   ModelConfig model = test::tiny_gpt2();
   model.seq_length = 8;

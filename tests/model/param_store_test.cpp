@@ -63,7 +63,7 @@ TEST(ParamStore, ATiedHeadIsTheEmbedding) {
   EXPECT_EQ(head->grad.data, words->grad.data);
 }
 
-// --ddp-num-buckets: buckets hold whole layers, so there may be fewer, never more.
+// Buckets hold whole layers, so there may be fewer buckets than --ddp-num-buckets, but never more.
 TEST(ParamStore, CutsAtMostAsManyBucketsAsAsked) {
   TinyModel model(test::tiny_gpt2());
   const auto buckets = [&](int count) {

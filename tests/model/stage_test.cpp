@@ -119,7 +119,7 @@ TEST_P(StageCase, Bf16StaysNearFp32) {
   }
 }
 
-// The planner's figures equal what a real run takes, to the byte.
+// The planner's memory figures must equal those of a real run, to the byte.
 TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
   const HostBatch batch(GetParam().config, 7, 3);
   TinyModel model(GetParam().config);
@@ -134,7 +134,8 @@ TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
   EXPECT_GT(cost.backward.flops, cost.forward.flops);
 }
 
-// Dropout masks depend on the sample number, so it does not matter which samples share a micro-batch.
+// Dropout masks depend on the sample number, so the loss of a sample must not depend on the other samples of
+// its micro-batch.
 TEST_P(StageCase, ALossDoesNotDependOnItsNeighbours) {
   TinyModel model(GetParam().config);
   const HostBatch batch(GetParam().config, 7, 3);
@@ -169,7 +170,7 @@ TEST_P(StageCase, EvaluationDropsNothingAndKeepsLittle) {
   EXPECT_EQ(norm(model.read(model.store.grads())), 0);
 }
 
-// The loss computed from the logits of generation equals the training loss.
+// The loss computed from the logits of generation must equal the training loss.
 TEST_P(StageCase, LogitsGiveTheLoss) {
   TinyModel model(GetParam().config);
   const HostBatch batch(GetParam().config, 7, 3);

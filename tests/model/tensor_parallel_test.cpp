@@ -14,7 +14,7 @@ using test::HostBatch;
 using test::TinyModel;
 
 constexpr int kRanks = 2;
-constexpr float kTolerance = 2e-6f;  // fp32 sums in another order, of values around 1
+constexpr float kTolerance = 2e-6f;  // the ranks add values around 1 in fp32, in another order
 
 struct Case {
   const char* name;
