@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// y = gelu(x). tanh_form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in Megatron's fused kernel and
-/// GPT-2's gelu_new; otherwise 0.5 x (1 + erf(x / sqrt 2)).
+/// y = gelu(x). With tanh_form, gelu(x) is 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in Megatron's
+/// fused kernel and GPT-2's gelu_new; without it, 0.5 x (1 + erf(x / sqrt 2)).
 struct Gelu {
   View y;       // [n, f]; may share x's memory
   ConstView x;  // [n, f]
@@ -27,7 +27,7 @@ struct GeluGrad {
 /// y = silu(gate) * up.
 struct SwiGlu {
   View y;       // [n, f]
-  ConstView x;  // [n, 2, f]: gate, up
+  ConstView x;  // [n, 2, f]: gate, then up
   static constexpr const char* kName = "swiglu";
   void check() const;
   Cost cost() const;

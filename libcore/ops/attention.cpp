@@ -29,7 +29,7 @@ int64_t query_heads(const ConstView& qkv) {
   return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
 }
 
-/// The number of query-key pairs, over batch and heads: a query at position p sees p + 1 keys.
+/// Counts the query-key pairs of the whole batch and all heads; a query at position p sees p + 1 keys.
 double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
   const int64_t s = qkv.shape[0], after = std::clamp<int64_t>(s - std::max<int64_t>(rows.split, 0), 0, s);
   const double pairs = static_cast<double>(s) * static_cast<double>(s + 1) / 2 +
@@ -38,7 +38,8 @@ double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
   return static_cast<double>(query_heads(qkv)) * pairs;
 }
 
-/// Checks `kv`, the keys and values that are separate from qkv, and the positions of qkv's queries in it.
+/// Checks `kv`, the separate tensor of keys and values, and `rows`, the positions of qkv's queries. Without
+/// `kv`, `rows` must be the default.
 void check_apart(const char* op, const ConstView& kv, const ConstView& qkv, const RowPositions& rows) {
   if (!kv)
     return require(rows.first == 0 && rows.one_span(), op, "all positions without kv", rows.first, rows.jump);
@@ -64,7 +65,7 @@ void Rope::check() const {
   check_starts(kName, starts, qkv);
 }
 
-// Three operations per rotated element; reads and writes the q and k heads.
+// Counts three operations per rotated element; the op reads and writes the q and k heads.
 Cost Rope::cost() const {
   const double heads = static_cast<double>(qkv.shape[0] * qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 1));
   const double rotated = heads * static_cast<double>(2 * cos.shape[1]);
@@ -83,7 +84,7 @@ void Attention::check() const {
 }
 
 // Two matrix products, 2 flops per multiply-add, over the pairs that a causal mask leaves. The exponentials
-// are not counted: there is one for some hundreds of flops.
+// are not counted: there is only one per several hundred flops.
 Cost Attention::cost() const {
   return {4 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(kv) + bytes_of(out) + bytes_of(lse)};
@@ -147,7 +148,7 @@ void CachedAttention::check() const {
 Cost CachedAttention::cost() const {
   const int64_t before = window > 0 ? std::min(past, window - 1) : past;
   const double row = static_cast<double>(qkv.shape[1] * qkv.shape[2] * qkv.shape[4] * 2) *
-                     static_cast<double>(size_of(qkv.dtype));  // k and v of one position
+                     static_cast<double>(size_of(qkv.dtype));  // bytes of k and v at one position
   return {4 * causal_pairs(qkv, {.first = before}) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(out) + row * static_cast<double>(before + 2 * qkv.shape[0])};
 }

@@ -12,9 +12,9 @@ struct Rope {
   View qkv;            // [s, b, groups, r + 2, head]: r query heads, then key, then value of each group
   ConstView cos, sin;  // [positions, rotated / 2] f32; rotated <= head, and the rest of a head is unchanged
   RowPositions rows = {};
-  bool inverse = false;  // the gradient: rotates back
-  /// To keep documents of one sequence apart: for each row, the row at which its document begins, from which
-  /// its position is counted. Empty: positions are counted from row 0. Only the CPU supports it.
+  bool inverse = false;  // true: rotates back, which gives the gradient
+  /// For a sequence of several documents: for each row, the row at which its document begins. Positions are
+  /// counted from there. Empty: positions are counted from row 0. Only the CPU supports `starts`.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "rope";
   void check() const;
@@ -25,17 +25,18 @@ struct Rope {
 struct Attention {
   View out;       // [s, b, groups * r, head]
   ConstView qkv;  // [s, b, groups, r + 2, head]
-  float scale;    // on q·k, usually 1/sqrt(head)
+  float scale;    // factor of q·k, usually 1/sqrt(head)
   // [b, groups * r, s] f32: log of the sum of exponentials, so that AttentionGrad need not recompute it;
   // empty: not kept.
   View lse = {};
   DropoutKey dropout = {};
-  /// [s_total, b, groups, 2, head]: keys and values of every position of the sequence, if qkv has only some
-  /// of them; qkv's own are then not read. Empty: qkv has all.
+  /// [s_total, b, groups, 2, head]: the keys and values of all positions, if qkv holds only some positions.
+  /// The keys and values in qkv are then not read. Empty: qkv holds all positions.
   ConstView kv = {};
-  RowPositions rows = {};  // with kv: the positions of qkv's rows
-  /// As in Rope: a row sees the rows from the first one of its document on. Within a sequence the starts
-  /// never decrease, and no row's start is after the row itself. Only the CPU supports it.
+  RowPositions rows = {};  // the positions of qkv's rows; default without kv
+  /// For each row, the row at which its document begins, as in Rope: a row sees no row before that. Within a
+  /// sequence the starts never decrease, and no row's start is after the row itself. Only the CPU supports
+  /// `starts`.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;
@@ -43,14 +44,15 @@ struct Attention {
 };
 
 struct AttentionGrad {
-  View dqkv;       // [s, b, groups, r + 2, head], overwritten; with kv, only the query heads are
+  View dqkv;       // [s, b, groups, r + 2, head], overwritten; with kv, only its query heads are written
   ConstView dout;  // [s, b, groups * r, head]
   ConstView out, qkv;
   ConstView lse;  // [b, groups * r, s] f32
   float scale;
   DropoutKey dropout = {};
   ConstView kv = {};  // as in Attention
-  /// [s_total, b, groups, 2, head], with kv: overwritten with what these queries contribute to kv's gradient.
+  /// Only with kv: [s_total, b, groups, 2, head], overwritten with the part of kv's gradient that comes from
+  /// the queries of qkv.
   View dkv = {};
   RowPositions rows = {};
   ConstView starts = {};  // [s, b] i32, as in Attention
@@ -69,16 +71,19 @@ struct CopyKeyValues {
   Cost cost() const;
 };
 
-/// Attention of t new rows over the cache of `past` earlier ones, so that generation need not process those
-/// again. First appends the new k and v to the cache.
+/// Attention of t new positions over themselves and the `past` earlier positions, whose keys and values are
+/// in the cache, so that generation need not process these again. First appends the new keys and values to
+/// the cache.
 struct CachedAttention {
   View out;               // [t, b, groups * r, head]
   View k_cache, v_cache;  // [b, groups, capacity, head]; positions past .. past + t - 1 are written
   ConstView qkv;          // [t, b, groups, r + 2, head], already rotated
   int64_t past;
   float scale;
-  int64_t window = 0;  // positions that a query sees, including its own; 0: all. The cache keeps them all
-  /// Whether the window hides a position from one of these queries. Only the CPU supports that, in fp32.
+  // The number of positions that a query sees, up to its own; 0: all. The cache keeps every position.
+  int64_t window = 0;
+  /// Whether the window hides any position from any of the queries. Only the CPU supports hidden positions,
+  /// and only in fp32.
   bool hides() const { return window > 0 && past + qkv.shape[0] > window; }
   static constexpr const char* kName = "cached_attention";
   void check() const;

@@ -25,7 +25,7 @@ inline void want_dtype(const char* op, const char* rule, const ConstView& view, 
          view ? name_of(view.dtype) : "no tensor");
 }
 
-/// Both tensors must have the same number of rows, last axis and dtype: [s, b, h] and [s * b, h] are alike.
+/// Both tensors must have the same number of rows, last axis and dtype: [s, b, h] matches [s * b, h].
 inline void want_alike(const char* op, const char* rule, const ConstView& a, const ConstView& b) {
   require(a.shape.elements() == b.shape.elements() && a.shape.back() == b.shape.back(), op, rule, a.shape,
           b.shape);

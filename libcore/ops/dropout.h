@@ -9,7 +9,7 @@ namespace megalith {
 /// position, column), so it is the same in every layout and after a resume. An element is kept if its 32
 /// random bits are below (1 - p) 2^32, and is scaled by 1/(1-p). Bits: word `column % 4` of philox({column /
 /// 4, position, layer * 16 + site, low half of sample}, {seed, high half of sample}). In attention, column =
-/// head * s_total + key position, where s_total is that of the whole sequence.
+/// head * s_total + key position, where s_total is the length of the whole sequence.
 struct DropoutKey {
   float p = 0;  // probability of dropping; 0: no dropout, and nothing else is read
   uint32_t seed = 0;

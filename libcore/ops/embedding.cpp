@@ -31,7 +31,7 @@ void Embedding::check() const {
 }
 
 Cost Embedding::cost() const {
-  // One row of the table, and of positions, for each row of y.
+  // The op reads one row of the table, and one of `positions` if given, for each row of y.
   const double read = bytes_of(y) * (positions ? 2 : 1);
   return {positions ? static_cast<double>(y.elements()) : 0.0, bytes_of(y) + read + bytes_of(ids)};
 }

@@ -6,13 +6,13 @@
 namespace megalith {
 
 /// y[s, b] = table[ids[s, b] - first_id] (+ positions[rows.at(s) - starts[s, b]]). Ids outside [first_id,
-/// first_id + v) give zeros: another rank has them.
+/// first_id + v), which belong to other ranks, give zeros.
 struct Embedding {
   View y;                    // [s, b, h]; on the CPU also fp32 from bf16 and fp16 tables
   ConstView ids;             // [s, b] i32
   ConstView table;           // [v, h]
   ConstView positions = {};  // [max, h]; empty: none
-  RowPositions rows = {};    // read with positions
+  RowPositions rows = {};    // read only if `positions` is given
   int32_t first_id = 0;
   ConstView starts = {};  // [s, b] i32, as in Rope; empty: all 0
   static constexpr const char* kName = "embedding";
@@ -27,7 +27,7 @@ struct EmbeddingGrad {
   View dpositions;         // [max, h] f32; empty: none
   ConstView dy;            // [s, b, h]
   ConstView ids;           // [s, b] i32
-  RowPositions rows = {};  // read with dpositions
+  RowPositions rows = {};  // read only if `dpositions` is given
   int32_t first_id = 0;
   ConstView starts = {};  // [s, b] i32, as in Embedding
   static constexpr const char* kName = "embedding_grad";

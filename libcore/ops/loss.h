@@ -4,12 +4,12 @@
 
 namespace megalith {
 
-/// For each row of logits, its largest entry and the sum of exp(entry - max), which cannot overflow, over the
-/// first `columns` columns: the padding of a vocabulary takes no part.
+/// For each row of logits, the largest entry, and the sum of exp(entry - max), which cannot overflow. Only
+/// the first `columns` columns count; the others pad the vocabulary.
 struct SoftmaxStats {
   View max, sum_exp;  // [n] f32
   ConstView logits;   // [n, v/tp] f32|bf16|f16
-  int64_t columns;    // columns of this rank's share that are real ids
+  int64_t columns;    // number of columns of this rank's share that stand for real ids
   static constexpr const char* kName = "softmax_stats";
   void check() const;
   Cost cost() const;
@@ -25,20 +25,20 @@ struct SoftmaxRescale {
   Cost cost() const;
 };
 
-/// The negative log-likelihood of each token times its mask and, in place, its gradient with respect to the
-/// logits, times `scale`. `max` and `sum_exp` come from SoftmaxStats and are already reduced over the
-/// vocabulary's ranks (the vocabulary is divided as in Megatron's vocab_parallel_cross_entropy). `loss` is
-/// not multiplied by `scale`; only the target's rank writes it, the others write 0.
+/// Computes `loss`, the negative log-likelihood of each token times its mask, and replaces `logits` by the
+/// gradient of the loss times `scale`. `max` and `sum_exp` come from SoftmaxStats and are already reduced
+/// over the vocabulary's ranks (the vocabulary is divided as in Megatron's vocab_parallel_cross_entropy).
+/// `loss` is not multiplied by `scale`; only the target's rank writes it, the others write 0.
 struct CrossEntropy {
   View loss;    // [n] f32, nats; 0 if mask is 0 or another rank has the target
   View logits;  // [n, v/tp] f32|bf16|f16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on
   ConstView max, sum_exp;  // [n] f32
-  ConstView targets;       // [n] i32, ids; another rank has those outside of [first_id, first_id + columns)
+  ConstView targets;       // [n] i32; ids outside of [first_id, first_id + columns) belong to other ranks
   int64_t columns;
   ConstView mask = {};  // [n] f32; empty: all ones
   float scale = 1;
   bool want_grad = true;  // false: logits are not changed (evaluation)
-  int32_t first_id = 0;   // of column 0
+  int32_t first_id = 0;   // the id of column 0
   static constexpr const char* kName = "cross_entropy";
   void check() const;
   Cost cost() const;

@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is normalized
-/// and kept in `sum`.
+/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is stored in
+/// `sum` and normalized.
 struct LayerNorm {
   View y;                     // [n, h]
   ConstView x;                // [n, h]

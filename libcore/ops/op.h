@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// The cost of an op: floating-point operations, and the bytes that it must at least read and write.
+/// The cost of an op: its floating-point operations, and the least number of bytes that it must read and
+/// write.
 struct Cost {
   double flops = 0, bytes = 0;
   Cost& operator+=(const Cost& other) {
@@ -19,7 +20,8 @@ struct Cost {
   }
 };
 
-/// For each op name: calls, cost, and host time between enqueue and return (on the CPU: the op's run time).
+/// Records for each op name: calls, cost, and host time between enqueue and return (on the CPU: the op's run
+/// time).
 class Trace {
  public:
   struct Entry {

@@ -16,9 +16,9 @@ struct SumSquares {
 };
 
 /// AdamW (Loshchilov & Hutter) on a flat range, as torch.optim.AdamW computes it: decoupled decay first,
-/// rates in fp64. `grad` is first multiplied by the scalars' grad scale; if they say skip, nothing is
-/// changed. The scalars are read in the stream's order, so an op that writes them, such as DecideStep, may
-/// precede it without a wait.
+/// rates in fp64. `grad` is first multiplied by the scalar kGradScale. If kSkip is set, nothing is changed.
+/// The scalars are read in the stream's order, so an op that writes them, such as DecideStep, may precede it
+/// without a wait.
 struct AdamW {
   View master;        // [n] f32, updated
   View m, v;          // [n] f32, updated

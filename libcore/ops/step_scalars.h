@@ -8,12 +8,12 @@ namespace megalith {
 namespace StepScalar {
 enum : int {
   kLoss,            // sum over the microbatches, as ScaledSum computes it; without the loss scale
-  kSumSquares,      // of the gradients, including the loss scale
+  kSumSquares,      // of the gradients, which still include the loss scale
   kStop,            // number of ranks that want the run to end
   kSummed,          // the scalars before this one are summed over the ranks
-  kNorm = kSummed,  // of the gradients without the loss scale, before clipping
+  kNorm = kSummed,  // of the gradients, without the loss scale and before clipping
   kGradScale,       // AdamW's factor for the gradients; 0: the step is skipped
-  kLossScale,       // the factor of the loss before the backward pass; 1: none
+  kLossScale,       // factor by which the backward pass scales the loss; 1: no scaling
   kLearningRate,
   kBiasCorrection1,  // 1 - beta1^step, steps counted from 1
   kBiasCorrection2,

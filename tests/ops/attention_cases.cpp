@@ -24,7 +24,7 @@ Shape out_shape(const HeadShape& h) {
 
 constexpr int64_t kFirstHead = 2;
 
-/// The mask that dropout_key() gives the attention op, for the reference.
+/// For the reference: the mask that the attention op derives from dropout_key().
 MaskFunction attention_mask(const AttentionCase& c) {
   if (c.p == 0) return {};
   return [c](int64_t sequence, int64_t head, int64_t query, int64_t key) {
@@ -83,7 +83,7 @@ std::vector<Outcome> run_attention_grad(Bed& bed, const AttentionCase& c) {
   return {gradient(bed, "dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
 }
 
-/// Processes a prompt, then `step` tokens at a time: each step's output equals the last rows of full
+/// Processes a prompt, then `step` tokens at a time. Each step's output must equal the last rows of full
 /// attention.
 std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dtype, int64_t prompt,
                                           int64_t step) {
@@ -106,7 +106,7 @@ std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dt
   return {{"out", bed.get(out), want.out, tolerance_of(dtype) * 2}};
 }
 
-/// The s rows at positions `rows`, out of all rows of `width` numbers in `whole`.
+/// Returns the s rows of `whole` at the positions `rows`. A row has `width` numbers.
 Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int64_t s) {
   Values part;
   for (int64_t row = 0; row < s; ++row)
@@ -114,8 +114,8 @@ Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int
   return part;
 }
 
-/// A sequence of `attention.heads.s` positions: this rank has the queries of some positions, and the keys and
-/// values of all in a separate tensor.
+/// A context-parallel rank's part of a sequence of `attention.heads.s` positions: the queries of some
+/// positions and, in a separate tensor, the keys and values of all positions.
 struct ContextCase {
   AttentionCase attention;
   int64_t s;
@@ -181,7 +181,7 @@ std::vector<Outcome> run_context_attention(Bed& bed, const ContextCase& c) {
   const HeadShape &h = c.attention.heads, local = c.local();
   const DType dtype = c.attention.dtype;
   Values qkv = random_values(h.qkv_size(), 1, 1.5);
-  bed.put(dtype, packed_shape(h), qkv);  // rounds them
+  bed.put(dtype, packed_shape(h), qkv);  // rounds qkv to dtype
   const View out = bed.empty(dtype, out_shape(local)),
              lse = bed.empty(DType::kF32, {h.b, h.groups * h.r, c.s});
   run(bed.stream(), Attention{.out = out,
@@ -204,7 +204,7 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
   const double scale = static_cast<double>(scale_of(h));
   const MaskFunction mask = attention_mask(c.attention);
   Values qkv = random_values(h.qkv_size(), 1), dout = random_values(local.out_size(), 2);
-  bed.put(dtype, packed_shape(h), qkv);  // rounds them
+  bed.put(dtype, packed_shape(h), qkv);  // rounds qkv to dtype
   const Values kv = keys_and_values(h, qkv);
   const AttentionResult forward = reference_attention(h, qkv, scale, mask);
   const View dqkv = bed.put(dtype, packed_shape(local), Values(static_cast<size_t>(local.qkv_size()), 0.0)),
@@ -220,8 +220,8 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
                     .kv = bed.put(dtype, c.kv_shape(), Values(kv)),
                     .dkv = dkv,
                     .rows = c.rows});
-  // Compares both gradients in one outcome, as for a packed tensor: some gradients of queries are small
-  // compared with their rounding errors.
+  // Compares both gradients in one outcome, as for a packed tensor: compared alone, some gradients of queries
+  // would be too small relative to their rounding errors.
   const auto loss = [&](const Values& at) {
     const auto keys = at.begin() + local.qkv_size();
     Values whole = qkv;
@@ -237,8 +237,8 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
   at.insert(at.end(), kv.begin(), kv.end());
   got.insert(got.end(), got_keys.begin(), got_keys.end());
   Outcome outcome = gradient(bed, "dqkv and dkv", got, loss, at, tolerance_of(dtype) * 4);
-  // Where a query sees few keys, dP cancels with its mean, which is computed from the rounded output. Times a
-  // key, these terms are about 1.
+  // If a query sees few keys, dP nearly equals its mean, which is computed from the rounded output, so they
+  // cancel. Times a key, these terms are about 1.
   if (dtype != DType::kF32) outcome.size += 1;
   return {outcome};
 }

@@ -25,8 +25,8 @@ Values some_ids(int64_t n, int64_t vocabulary);
 Outcome gradient(const Bed& bed, std::string what, const Values& got,
                  const std::function<double(const Values&)>& f, const Values& x, double tolerance);
 
-inline constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7,
-                                              11.0};  // the second number needs both 32-bit halves
+// The second number does not fit in 32 bits.
+inline constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7, 11.0};
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p);
 
 void add_linear_cases(std::vector<OpCase>& cases, const Types& types);

@@ -54,7 +54,7 @@ Outcome gradient(const Bed& bed, std::string what, const Values& got,
                  const std::function<double(const Values&)>& f, const Values& x, double tolerance) {
   const std::vector<size_t> places = some_places(x.size());
   if (!bed.references()) return {std::move(what), got, {}, tolerance};
-  const double numeric_error = 1e-10 * (1 + std::abs(f(x)));  // see numeric_gradient
+  const double numeric_error = 1e-10 * (1 + std::abs(f(x)));  // of finite differences; see numeric_gradient
   return {std::move(what), pick(got, places), numeric_gradient(f, x, places), tolerance,
           numeric_error / tolerance};
 }

@@ -11,8 +11,8 @@
 namespace megalith::test {
 namespace {
 
-// Lengths of the documents of each sequence. Blocks hold 128 keys (forward) or 64 (backward): documents end
-// within a block and at its end, and some are longer.
+// Lengths of the documents of each sequence. The kernels process blocks of 128 keys (forward) or 64
+// (backward): some documents end within a block, some at its end, and some are longer than a block.
 const std::vector<std::vector<int64_t>> kDocuments{{70, 1, 130, 64, 9}, {128, 64, 3, 79}};
 constexpr int64_t kLength = 274, kBatch = 2;
 
@@ -65,7 +65,8 @@ class Documents : public InstructionSetTest {
 INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Documents, kInstructionSets, instruction_set_name);
 
 double tolerance(DType dtype) {
-  return dtype == DType::kF32 ? 2e-6 : 0x1p-7;  // sums are over blocks that begin at different keys
+  // Packed and single documents are summed in blocks that begin at different keys.
+  return dtype == DType::kF32 ? 2e-6 : 0x1p-7;
 }
 
 TEST_P(Documents, AttentionSeesNoOtherDocument) {

@@ -123,7 +123,7 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
     return result;
   };
   outcomes.push_back(gradient(bed, "dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
-  constexpr double kHalfStep = 0x1p-25;  // half of fp16's smallest step, the reason for the loss scale
+  constexpr double kHalfStep = 0x1p-25;  // half of fp16's smallest step: the rounding error of tiny gradients
   if (c.dtype == DType::kF16) outcomes.back().size += kHalfStep / kFp16;
   return outcomes;
 }

@@ -57,7 +57,8 @@ class EmulatedBlock {
   template <class T>
   T exchange(T value, unsigned apart) {
     Fiber& self = fibers_[current_];
-    const size_t turn = ++self.gifts % 2;  // two places: a value may be read after the next one is given
+    // Alternates two places, since a value may be read after the next one is given.
+    const size_t turn = ++self.gifts % 2;
     std::memcpy(self.given[turn], &value, sizeof value);
     pause(kShuffle);
     std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
@@ -75,7 +76,7 @@ class EmulatedBlock {
 
  private:
   static constexpr size_t kStack = 64 << 10, kWarp = 32;
-  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // what a thread waits at
+  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // what a thread waits for
   struct alignas(64) Line {
     unsigned char bytes[64];
   };

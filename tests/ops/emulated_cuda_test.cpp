@@ -10,8 +10,8 @@
 namespace megalith::test {
 namespace {
 
-/// Whether the case runs here: not if the backend refuses it or cuBLASLt would compute its product. The
-/// backend itself handles products with k = 0.
+/// Whether the case runs here. It does not if the backend refuses it or if cuBLASLt would compute its
+/// product; the backend itself handles products with k = 0.
 bool is_emulated(const OpCase& c) {
   if (refused_by_cuda(c)) return false;
   return !c.name.starts_with("gemm") || c.name.find("no depth") != std::string::npos ||
@@ -50,7 +50,7 @@ TEST(EmulatedCuda, DoesNotDependOnTheOrderOfThreads) {
   }
 }
 
-/// The rest of a backend: memory, copies, streams, events.
+/// Tests everything in the backend but its ops: memory, copies, streams, events.
 class EmulatedCudaStream : public testing::Test {
  protected:
   std::unique_ptr<Backend> backend_ = cuda::make_backend(0);

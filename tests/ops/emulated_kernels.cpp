@@ -10,7 +10,7 @@
 
 namespace megalith::cuda {
 
-/// Stands in for products: cuBLASLt is not emulated, so they are not tested here.
+/// Replaces the matrix products: cuBLASLt is not emulated, so they are not tested here.
 struct GemmRunner::Cache {};
 GemmRunner::GemmRunner() = default;
 GemmRunner::~GemmRunner() = default;

@@ -10,7 +10,7 @@ namespace {
 struct NormCase {
   int64_t rows, h;
   DType dtype = DType::kF32;
-  bool centred = true, residual = false, keep = true;  // residual: in a gradient case, `add`
+  bool centred = true, residual = false, keep = true;  // residual: a gradient case has `add` instead
   double offset = 0;                                   // added to x, so that its mean is far from 0
 };
 
@@ -40,7 +40,7 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   std::vector<Outcome> outcomes;
   if (c.residual) {
     outcomes.push_back({"sum", bed.get(sum), plus(x, residual), tolerance_of(c.dtype)});
-    x = bed.get(sum);  // the sum is normalized as it is stored, rounded
+    x = bed.get(sum);  // the op normalizes the sum as it is stored, rounded
   }
   const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
   const double precision = tolerance_of(c.dtype) * (1 + std::abs(c.offset));
@@ -83,7 +83,7 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
   };
   const double precision = tolerance_of(c.dtype) * 2;
   std::vector<Outcome> outcomes = {gradient(bed, "dx", bed.get(dx), loss_of_x, x, precision)};
-  outcomes[0].size += 1;  // of dy w, from which its mean is subtracted
+  outcomes[0].size += 1;  // the size of dy w, from which its mean is subtracted
   if (!c.keep) return outcomes;
   const auto loss_of_w = [&](const Values& at) {
     return inner(reference_norm(norm, x, at, b).y, dy) + inner(at, dw);

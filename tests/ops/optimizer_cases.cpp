@@ -19,7 +19,7 @@ constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay =
 
 View step_scalars(Bed& bed, int64_t step, bool skip) {
   Values scalars(StepScalar::kCount,
-                 std::numeric_limits<double>::quiet_NaN());  // NaN for the scalars that AdamW does not read
+                 std::numeric_limits<double>::quiet_NaN());  // AdamW must not read the other scalars
   scalars[StepScalar::kGradScale] = kScale;
   scalars[StepScalar::kLearningRate] = kLr;
   scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(kBeta1, step);

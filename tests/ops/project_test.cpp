@@ -98,7 +98,8 @@ TEST_P(Narrow, RoundsEachRowToItsOwn127Steps) {
   Bed bed(stream);
   const Shape shape{3, 37};
   Values values = random_values(shape.elements(), 4);
-  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;  // rows next to row 1 must keep their precision
+  // Row 1 is 1000 times as large as its neighbours, which must keep their precision.
+  for (size_t i = 0; i < 37; ++i) values[37 + i] *= 1000;
   for (size_t i = 0; i < 37; ++i) values[74 + i] = 0;
   const View w = bed.put(DType::kF32, shape, values), q = bed.empty(DType::kI8, shape),
              scales = bed.empty(DType::kF32, {3});

@@ -139,7 +139,7 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
   EXPECT_TRUE(done.load());
   opener.join();
   after.open();
-  queue_.synchronize();  // before the gates are destroyed
+  queue_.synchronize();  // must come before the gates are destroyed
 }
 
 TEST_F(QueueStream, WaitsForAnotherQueueStreamWithoutItsCaller) {
@@ -160,7 +160,7 @@ TEST_F(QueueStream, WaitsForAnotherQueueStreamWithoutItsCaller) {
 TEST_F(QueueStream, EventsOfWorkThatIsDoneAtOnceAreNotWaitedFor) {
   const Event event = compute_.record();
   queue_.wait(event);
-  queue_.wait(queue_.record());  // an event of the queue itself
+  queue_.wait(queue_.record());  // does nothing: the event is of this queue itself
   compute_.wait(Event{});
   queue_.synchronize();
   compute_.synchronize();

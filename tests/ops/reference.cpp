@@ -122,7 +122,8 @@ double reference_nll(const double* logits, int64_t columns, int64_t target) {
 
 Values numeric_gradient(const std::function<double(const Values&)>& f, Values x,
                         const std::vector<size_t>& places) {
-  constexpr double kStep = 1e-5;  // for smooth f, differences have an error of 1e-10, rounding one of 1e-11
+  // For smooth f, the error of differences is about 1e-10 and that of rounding 1e-11.
+  constexpr double kStep = 1e-5;
   Values gradient;
   for (const size_t i : places) {
     const double kept = x[i];

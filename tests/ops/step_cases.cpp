@@ -8,7 +8,7 @@
 namespace megalith::test {
 namespace {
 
-/// ScaledSum must add to the value that is there already.
+/// `out` is not 0 before ScaledSum, which must add to it.
 std::vector<Outcome> run_scaled_sum(Bed& bed, int64_t n) {
   Values x = random_values(n, 1);
   constexpr double kFactor = 1.0 / 3, kBefore = 0.5;

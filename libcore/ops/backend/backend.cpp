@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// Accounts for data movement, as run() does for ops.
+/// Runs `work`, which copies or fills memory, and adds its cost and time to the trace, as run() does for ops.
 template <class Work>
 void traced(Trace* trace, const char* name, Cost cost, const Work& work) {
   if (trace == nullptr) return work();

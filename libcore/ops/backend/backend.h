@@ -29,9 +29,9 @@ class Backend {
   /// are first touched: zeroing 2 GiB at once delayed a run's start by 0.8 s.
   virtual Memory allocate(size_t bytes) = 0;
   virtual Stream make_stream() = 0;
-  /// A stream in addition to the compute streams, for copies and communication: it moves memory, adds and
-  /// does host work, in order. On the CPU it has its own thread, which ends with the backend, and refuses
-  /// ops: that thread opens no OpenMP region.
+  /// A stream for copies and communication, beside the compute streams: it copies, adds and runs host work,
+  /// in order. On the CPU, a thread of its own, which ends with the backend, does this. That thread opens no
+  /// OpenMP region, so the stream refuses ops.
   virtual Stream make_queue_stream() = 0;
 
   virtual void copy(Stream&, View to, ConstView from) = 0;
@@ -44,7 +44,7 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Whether run() fails on this stream, so that an op enqueued by mistake is noticed: true for the queue
+  /// Whether run() throws on this stream, because an op there is a programming error: true for the queue
   /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
 
@@ -83,12 +83,13 @@ class Backend {
   virtual void run(Stream&, const AdamW&) = 0;
 };
 
-/// The CPU backend: oneDNN for Gemm, own kernels chosen once for this processor
-/// (MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one), OpenMP inside. Results do not depend on
-/// timing; they depend on the number of threads only where an op's comment says so.
+/// Creates the CPU backend. It uses oneDNN for Gemm, our own kernels for the other ops, and OpenMP for
+/// threads. The kernels' instruction set is chosen once for this processor;
+/// MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one. Results do not depend on timing; they
+/// depend on the number of threads only where an op's comment says so.
 std::unique_ptr<Backend> make_cpu_backend();
-/// Sets the number of threads of the CPU ops that the calling thread runs from now on, on backends made after
-/// this call. 0: as many as the machine has.
+/// Sets the number of threads for the CPU ops that the calling thread runs from now on, on backends created
+/// after this call. 0: as many as the machine has.
 void set_cpu_threads(int threads);
 /// A backend that does no work; a Trace on the stream adds up the costs of ops. Accepts views of a counting
 /// Arena.

@@ -15,14 +15,14 @@ namespace megalith {
 /// needs, a driver or the device is missing; the message lists the folders that were searched.
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
-/// Where the plugin and the libraries that it needs are looked for, in this order: the folders of
-/// $MEGALITH_CUDA_LIBS, the folder of this library, lib/ next to the program's folder, LD_LIBRARY_PATH,
+/// The folders in which the plugin and the libraries that it needs are searched, in this order: the folders
+/// of $MEGALITH_CUDA_LIBS, the folder of this library, lib/ next to the program's folder, LD_LIBRARY_PATH,
 /// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environments on PATH. Only existing folders, each
 /// once.
 std::vector<std::string> cuda_library_folders();
 
 /// The backend for --device: "cpu"; "cuda": the first CUDA device; "gpu": the first CUDA device or, if there
-/// is none, the CPU, with a log message. kUsage for any other word.
+/// is none, the CPU, with a log message. Throws kUsage for any other value.
 std::unique_ptr<Backend> make_backend(std::string_view device);
 
 }  // namespace megalith

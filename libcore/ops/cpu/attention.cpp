@@ -35,7 +35,7 @@ struct KeyValues {
   int64_t v_place(int64_t sequence, int64_t group) const { return k_place(sequence, group) + heads.head; }
 };
 
-/// Calls move(offset in kv, offset in the prefix), in elements, for each head of keys and values.
+/// Calls move(offset in kv, offset in the prefix) for each head of keys and values; offsets count elements.
 template <class Move>
 void for_each_prefix_head(const Shape& kv, const Move& move) {
   const int64_t positions = kv[0], batch = kv[1], groups = kv[2], head = kv[4];
@@ -47,14 +47,14 @@ void for_each_prefix_head(const Shape& kv, const Move& move) {
                ((kind * groups + group) * positions + row) * head);
 }
 
-/// The starts of one sequence, out of `starts` [s, b].
+/// The part of `starts` [s, b] for one sequence.
 DocumentStarts starts_of(const ConstView& starts, int64_t sequence) {
   if (!starts) return {};
   return {.rows = starts.as<int32_t>() + sequence, .stride = starts.shape[1]};
 }
 
-/// The arguments, except the tensors, that forward and backward kernels share: for the query head `head` of a
-/// sequence, or for the group whose first head it is.
+/// Fills the arguments that forward and backward kernels share, except the tensors. `head`: the query head
+/// or, in the backward pass, the first query head of the group.
 template <class Args, class Op>
 Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64_t sequence, int64_t head) {
   Args args{};
@@ -208,7 +208,8 @@ void AttentionRunner::cached_attention_in_fp32(const CachedAttention& op) const 
 }
 
 void AttentionRunner::run(const CachedAttention& op) const {
-  constexpr int64_t kFewQueries = 16;  // with fewer, transposing tiles of keys costs more than it saves
+  // With fewer queries, transposing tiles of keys costs more than it saves.
+  constexpr int64_t kFewQueries = 16;
   const Heads heads(op.qkv.shape);
   if (op.hides() ||
       (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32)))

@@ -7,8 +7,8 @@
 
 namespace megalith::cpu {
 
-/// The ops on a packed QKV: rotation, attention forward and backward, a prefix's keys and values, the cache
-/// of generation. Several threads may call it.
+/// Runs the ops on a packed QKV: rotation, attention forward and backward, prefixes, and attention over the
+/// cache of generation. Several threads may call it at once.
 class AttentionRunner {
  public:
   AttentionRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
@@ -22,7 +22,7 @@ class AttentionRunner {
 
  private:
   void cached_attention_in_fp32(const CachedAttention&) const;
-  /// Copies the new positions' keys and values of one group of a sequence.
+  /// Copies one group's new keys and values of one sequence to the cache.
   void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
 
   const Kernels& kernels_;

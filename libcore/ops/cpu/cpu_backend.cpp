@@ -56,8 +56,8 @@ void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& 
   }
 }
 
-/// memcpy, by several threads above 1 MiB, where waking them is worth it. memcpy is not called for zero
-/// bytes: it does not accept null.
+/// Copies bytes with memcpy, above 1 MiB on several threads: for fewer bytes, waking them is not worth it.
+/// Zero bytes are not passed to memcpy, which does not accept null.
 void copy_bytes(void* to, const void* from, size_t bytes) {
   constexpr int64_t kCopied = int64_t{1} << 20;
   if (bytes == 0) return;
@@ -137,7 +137,7 @@ class CpuBackend final : public Backend {
   }
 
   const Kernels& kernels_;
-  ThreadTeam team_;  // for the short ops of generation
+  ThreadTeam team_;  // runs the short ops of generation
   GemmRunner gemm_;
   AttentionRunner attention_;
   std::mutex mutex_;  // guards queues_
@@ -155,7 +155,7 @@ Memory small_block(size_t bytes) {
   return {{block, [](void* p) { std::free(p); }}, bytes};
 }
 
-/// Allocates huge pages: attention reads rows that are several small pages apart.
+/// Allocates huge pages, since attention reads rows that are several small pages apart.
 Memory large_block(size_t bytes) {
   auto pages = std::make_shared<HugePages>(bytes, HugePages::Backing::kReserved);
   void* const block = pages->as<std::byte>().data();
@@ -197,9 +197,10 @@ Event CpuBackend::record(Stream& stream) {
 }
 
 void CpuBackend::wait(Stream& stream, const Event& event) {
-  if (event.native == nullptr) return;  // of a compute stream, whose work was done when it was recorded
+  // An event of a compute stream, whose work was done when the event was recorded.
+  if (event.native == nullptr) return;
   const Queue::Ticket ticket = *static_cast<const Queue::Ticket*>(event.native.get());
-  if (queue_of(stream) == ticket.queue) return;  // the queue's own work is in order anyway
+  if (queue_of(stream) == ticket.queue) return;  // an event of this queue, whose work is in order anyway
   in_order(stream, [ticket] { ticket.queue->wait(ticket); });
 }
 
@@ -301,8 +302,8 @@ void CpuBackend::run(Stream&, const RmsNormGrad& op) {
 
 // ---- slots
 
-/// Calls move(offset in the whole rows, offset in the selected columns, length), in elements, for each
-/// contiguous stretch of selected columns in rows [begin, end).
+/// Calls move(offset in the whole rows, offset in the selected columns, length) for each contiguous stretch
+/// of selected columns in rows [begin, end); all three count elements.
 template <class Move>
 void for_each_stretch(const Slots& slots, int64_t begin, int64_t end, const Move& move) {
   const int64_t step = slots.slots * slots.inner, stretch = slots.count * slots.inner;
@@ -411,8 +412,8 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   });
 }
 
-/// Threads divide the columns, so that a table row's sum is in the order of dy's rows for any number of
-/// threads.
+/// The columns are divided among the threads, so that each table row's sum follows the order of dy's rows
+/// with any number of threads.
 void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
   constexpr int64_t kColumns = 64;
   const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
@@ -476,7 +477,7 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
-/// On this thread, in order: a microbatch has few tokens.
+/// Sums on this thread, in order, since a microbatch has few tokens.
 void CpuBackend::run(Stream&, const ScaledSum& op) {
   const float* const x = op.x.as<float>();
   *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);

@@ -12,8 +12,8 @@
 namespace megalith::cpu {
 namespace {
 
-/// Returns a 16-bit product with its operands copied to fp32 in `block`: for dtypes that oneDNN cannot
-/// multiply, fp16 and, on some processors, bf16.
+/// Copies the operands of a 16-bit product to `block` in fp32, and returns the product of the copies. For
+/// dtypes that oneDNN cannot multiply: fp16 and, on some processors, bf16.
 Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   Gemm wide = op;
   const auto take = [&](const auto& view) {
@@ -39,7 +39,7 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
 }  // namespace
 
 void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) const {
-  constexpr int64_t kBytes = 1 << 16;  // bytes of weights per block: a few microseconds
+  constexpr int64_t kBytes = 1 << 16;  // bytes of weights per block, which take a few microseconds
   const int64_t width = storage == kF32 ? 4 : storage == kI8 ? 1 : 2;
   const int64_t rows = std::max<int64_t>(4, kBytes / (args.columns * width) / 4 * 4);
   const auto kernel = kernels_.project[storage];
@@ -47,7 +47,7 @@ void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) 
                        [&](int64_t block) { kernel(args, block * rows, std::min(out, (block + 1) * rows)); });
 }
 
-/// c = a b^T (+ bias or + c) with few rows in a, computed in fp32.
+/// Computes c = a b^T (+ bias or + c) in fp32, for an a with few rows.
 void GemmRunner::multiply_rows(const Gemm& op) const {
   const Storage out = storage_of(op.c.dtype), in = storage_of(op.a.dtype);
   const bool direct = out == kF32 && !op.accumulate;
@@ -112,7 +112,7 @@ void GemmRunner::widen(const Project& op, int64_t begin, int64_t count, float* t
   });
 }
 
-/// A product with k = 0: c becomes zero or the bias or, with accumulate, stays unchanged.
+/// Runs a product with k = 0: c becomes zero or the bias or, with accumulate, stays unchanged.
 void GemmRunner::add_nothing(const Gemm& op) const {
   if (op.accumulate) return;
   std::memset(op.c.data, 0, op.c.bytes());

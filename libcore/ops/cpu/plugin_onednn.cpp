@@ -22,7 +22,7 @@ Dtype dnnl_type(DType dtype) {
   return dtype == DType::kBf16 ? Dtype::bf16 : Dtype::f32;
 }
 
-/// What a primitive depends on.
+/// The properties of a product that determine its primitive.
 struct Signature {
   int64_t m, n, k;
   DType in, out;
@@ -39,10 +39,9 @@ Signature signature_of(const Gemm& op) {
 }
 
 /// Whether to bring b into oneDNN's own order first. Measured for GPT-2 124M, one thread, packing included:
-/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. The LM head is left out (its b
-/// exceeds 32 MiB), since it has too few rows for packing to pay: with b packed for each chunk of 1024 rows,
-/// the head takes 7 % longer; with b packed once for all four chunks, in 154 MB, it gains 3 %, which is 1 %
-/// of a step.
+/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. The LM head, whose b exceeds 32
+/// MiB, is left out: packing b for each chunk of 1024 rows makes the head 7 % slower. Packing b once for all
+/// four chunks takes 154 MB and makes the head only 3 % faster, a step 1 %.
 bool worth_packing(const Signature& s, size_t b_bytes) {
   const bool fp32_wgrad = s.trans_a && s.in == DType::kF32;
   return s.m >= 256 && b_bytes <= size_t{32} << 20 && !fp32_wgrad;
@@ -51,7 +50,7 @@ bool worth_packing(const Signature& s, size_t b_bytes) {
 struct Primitive {
   dnnl::matmul matmul;
   dnnl::memory::desc a, b, c, bias, scratchpad, packed_b;
-  std::optional<dnnl::reorder> pack;  // b -> packed_b
+  std::optional<dnnl::reorder> pack;  // reorders b into packed_b; empty: b is not packed
 };
 
 dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& from,
@@ -71,8 +70,8 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
   if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
   dnnl::primitive_attr attributes;
-  // The scratchpad is passed with each call. oneDNN's own would belong to the thread that made the primitive,
-  // but ranks that are threads of one process share primitives.
+  // The scratchpad is passed with each call. A scratchpad of oneDNN would belong to the thread that created
+  // the primitive, but ranks that are threads of one process share primitives.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
@@ -102,7 +101,7 @@ size_t round_to_floats(size_t bytes) {
   return (bytes + 63) / 64 * 16;
 }
 
-/// Keeps the primitives, by Signature.
+/// Multiplies with oneDNN and caches the primitives by Signature.
 class OneDnnProducts final : public Products {
  public:
   OneDnnProducts() {
@@ -135,8 +134,8 @@ class OneDnnProducts final : public Products {
 };
 
 std::shared_ptr<const Primitive> OneDnnProducts::find(const Signature& signature) {
-  // Limits the memory, since each length of a prompt needs its own primitives; oneDNN itself keeps the
-  // compiled kernels.
+  // Limits the memory of the cache, since each length of a prompt needs its own primitives. oneDNN itself
+  // keeps the compiled kernels.
   constexpr size_t kMax = 512;
   const std::lock_guard lock(mutex_);
   if (const auto found = primitives_.find(signature); found != primitives_.end()) return found->second;
@@ -153,7 +152,7 @@ void OneDnnProducts::run(const Gemm& op) {
     const auto memory = [&](const dnnl::memory::desc& desc, const void* data) {
       return dnnl::memory(desc, engine_, const_cast<void*>(data));  // NOLINT: oneDNN has no read-only memory
     };
-    // One block: the scratchpad, then b in oneDNN's order.
+    // One block of memory holds the scratchpad, then b in oneDNN's order.
     const size_t scratchpad = round_to_floats(p.scratchpad.get_size());
     const size_t packed = p.pack ? round_to_floats(p.packed_b.get_size()) : 0;
     float* const block = thread_scratch(scratchpad + packed);

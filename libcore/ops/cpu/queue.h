@@ -11,11 +11,11 @@
 
 namespace megalith::cpu {
 
-/// What a queue stream's native handle points to: work done in order by one thread, which opens no OpenMP
-/// region. Any number of threads may put work and wait.
+/// The object behind a queue stream's native handle: one thread, which opens no OpenMP region, does the
+/// queue's work in order. Any number of threads may put work and wait.
 class Queue {
  public:
-  /// For wait(): identifies the work put so far, jobs 1 to `number`.
+  /// Identifies the work put so far, jobs 1 to `number`, so that wait() can wait for it.
   struct Ticket {
     Queue* queue;
     uint64_t number;
@@ -24,7 +24,8 @@ class Queue {
   Queue() {
     put([] { set_cpu_threads(1); });
   }
-  /// Completes the remaining work; if an exception ends the owner, drops it, as Drain does.
+  /// Completes the remaining work; while an exception unwinds the stack, drops that work instead, as Drain
+  /// does.
   ~Queue() { finish(std::uncaught_exceptions() > 0); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;

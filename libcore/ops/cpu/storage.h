@@ -6,8 +6,8 @@
 
 namespace megalith::cpu {
 
-/// The index, in the kernels' tables, of the dtype of an activation or weight. kInternal for a dtype on which
-/// kernels cannot calculate (including kI8, which only Project reads).
+/// Maps the dtype of an activation or weight to its index in the kernels' tables. Throws kInternal for a
+/// dtype on which kernels cannot calculate, including kI8, which only Project reads.
 inline Storage storage_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:

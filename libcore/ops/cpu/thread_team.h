@@ -17,7 +17,8 @@ namespace megalith::cpu {
 /// time, if another program occupies one of the two cores.
 class ThreadTeam {
  public:
-  /// The number of threads, including the caller; helpers start with the first job. 0: cpu_threads().
+  /// `threads`: the number of threads, including the caller; 0: cpu_threads(). Helpers start with the first
+  /// job.
   explicit ThreadTeam(int threads = 0);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -44,9 +45,9 @@ class ThreadTeam {
   int threads_;
   std::mutex mutex_;  // held by the caller that gets help
   std::vector<std::thread> helpers_;
-  /// Number of the job (32 bits), its number of blocks (16), next block (16). A helper reads call_ and
-  /// context_, then takes a block by a compare-and-swap that increments the last part. That fails if the job
-  /// has changed, so call_ and context_ belong to the block's job.
+  /// Holds the number of the job (32 bits), the number of its blocks (16) and its next block (16). A helper
+  /// reads call_ and context_, then takes a block by a compare-and-swap that increments the next block. The
+  /// compare-and-swap fails if the job has changed, so call_ and context_ belong to the block's job.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};

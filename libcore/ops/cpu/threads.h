@@ -27,9 +27,9 @@ void for_each_range(int64_t n, int64_t size, const Work& work) {
 /// machine's number.
 int cpu_threads();
 
-/// At least `floats` floats for the calling thread, 64-byte aligned, valid until its next call. The memory is
-/// kept for the life of the thread: allocating and freeing a megabyte can take longer than the op. Throws
-/// kDevice if there is not enough memory.
+/// Returns scratch memory for the calling thread: at least `floats` floats, 64-byte aligned, valid until the
+/// thread's next call. The memory is kept for the life of the thread: allocating and freeing a megabyte can
+/// take longer than the op. Throws kDevice if there is not enough memory.
 float* thread_scratch(size_t floats);
 
 }  // namespace megalith::cpu

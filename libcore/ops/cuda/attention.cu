@@ -1,10 +1,10 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
 // Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, with a
-// running softmax. The threads of a block form a 16 x 16 grid. Of a tile of scores, thread (y, x) holds the
-// rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads, it holds the same rows and, of each
-// 64 columns, four adjacent ones. Compiled for heads of up to 64, 128 and 256 columns; a narrower head is
-// padded with zeros. Every kernel needs at most 99 KiB of shared memory, so that it runs on any device of
+// running softmax. The threads of a block form a 16 x 16 grid. In a tile of scores, thread (y, x) holds the
+// rows y, y + 16, ... and the columns x, x + 16, .... In a tile of heads, it holds the rows y, y + 16, ...
+// and four adjacent columns of each 64. Compiled for heads of up to 64, 128 and 256 columns; a narrower head
+// is padded with zeros. Every kernel needs at most 99 KiB of shared memory, so that it runs on any device of
 // compute capability 8.0 or above.
 
 namespace megalith::cuda {
@@ -19,7 +19,7 @@ struct Tiles {
   static constexpr int kWidth = kWidth_, kTile = kTile_;
   static constexpr int kRows = kTile / kSide;          // rows of a tile that each thread holds
   static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that each thread holds
-  static constexpr int kHeadStride = kWidth + 4;       // 4: puts neighbouring rows into different banks
+  static constexpr int kHeadStride = kWidth + 4;       // so that neighbouring rows begin in different banks
   static constexpr int kScoreStride = kTile + 4;
   static constexpr int kHeadFloats = kTile * kHeadStride, kScoreFloats = kTile * kScoreStride;
 };
@@ -33,8 +33,8 @@ __device__ inline unsigned thread_y() {
   return threadIdx.x / kSide;
 }
 
-// The storage type is tested at run time: loads are few compared with products, and only half as many kernels
-// need to be compiled.
+// Tests the storage type at run time. That costs little, since loads are few compared with products, and it
+// halves the number of kernels to compile.
 __device__ inline float load(Storage storage, const void* data, int64_t i) {
   return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
                                   : widen(static_cast<const Bf16*>(data)[i]);
@@ -96,7 +96,7 @@ struct HeadSums {
         at[i][part]
             .at[k] *= factor;
   }
-  /// Row y + 16 i += sum over j of weights[j * depth + (y + 16 i) * row] heads[j].
+  /// Adds to each row y + 16 i the sum over j of weights[j * depth + (y + 16 i) * row] heads[j].
   __device__ void add_product(const float* weights, int row, int depth, const float* heads) {
     MEGALITH_UNROLL_2 for (int j = 0; j < T::kTile; ++j) {
       Quad line[T::kParts];
@@ -133,7 +133,8 @@ __device__ inline float row_max(float value) {
 
 /// One query head of one sequence.
 struct HeadPlace {
-  int64_t sequence, head, q, kv, out, row;  // q, kv: offsets; out: of position 0; row: of lse and delta
+  // q, kv, row: offsets in q, in kv, in lse and delta; out: offset of position 0.
+  int64_t sequence, head, q, kv, out, row;
   __device__ HeadPlace(const AttentionShape& s, int64_t number)
       : sequence(number / (s.groups * s.r)),
         head(number % (s.groups * s.r)),
@@ -162,7 +163,7 @@ struct HeadMask {
 
 // ---- forward
 
-/// Shared: queries, keys (then values), probabilities.
+/// The block's shared memory: queries, keys (later values), probabilities.
 template <class T>
 constexpr size_t kForwardBytes = (2 * T::kHeadFloats + T::kScoreFloats) * sizeof(float);
 
@@ -191,7 +192,7 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
       if (p != 0) p *= mask.at(query, column);
       probabilities[(thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j] = p;
     }
-    const float shrink = expf(rows.max[i] - new_max);  // 0 for the first tile of keys
+    const float shrink = expf(rows.max[i] - new_max);  // is 0 for the first tile of keys
     rows.sum[i] = rows.sum[i] * shrink + row_sum(total);
     rows.max[i] = new_max;
     out.scale_row(i, shrink);
@@ -241,7 +242,8 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
 
 // ---- backward
 
-/// Shared: queries, keys, values, gradient of the output; probabilities and gradient of the scores.
+/// The block's shared memory: queries, keys, values, gradient of the output, probabilities, gradient of the
+/// scores.
 template <class T>
 constexpr size_t kBackwardBytes = (4 * T::kHeadFloats + 2 * T::kScoreFloats) * sizeof(float);
 
@@ -257,7 +259,8 @@ struct GradTiles {
         ds(p + T::kScoreFloats) {}
 };
 
-/// delta = dout . out for each row of each head: the sum over keys of p dP. One warp per row.
+/// Computes delta = dout . out for each row of each head, which equals the sum over keys of p dP. One warp
+/// per row.
 __global__ void output_products(AttentionGradArgs a, Storage storage) {
   const AttentionShape& s = a.shape;
   const int64_t number = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;

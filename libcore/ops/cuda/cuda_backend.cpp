@@ -21,12 +21,12 @@ void require_success(cudaError_t status, const char* what) {
 // ---- queue
 
 void* allocate_device(size_t bytes) {
-  constexpr size_t kMin = 256;  // so that even an empty tensor has an address
+  constexpr size_t kMin = 256;  // at least this many bytes, so that even an empty tensor has an address
   void* block = nullptr;
   const cudaError_t status = cudaMalloc(&block, std::max(kMin, bytes));
   if (status == cudaSuccess) return block;
   size_t left = 0, all = 0;
-  cudaGetLastError();  // the next launch must not see a failed allocation's error
+  cudaGetLastError();  // clears the error, which the next launch would report otherwise
   cudaMemGetInfo(&left, &all);
   fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
        " of ", all, " bytes are free");
@@ -67,7 +67,7 @@ void Queue::enqueue(std::function<void()> work) {
     mine->queue->call(*mine);
   };
   const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
-  if (status != cudaSuccess) delete host_work;  // CUDA will not call it
+  if (status != cudaSuccess) delete host_work;  // CUDA will not call call_and_free
   require_success(status, "enqueue work of the host");
 }
 
@@ -191,7 +191,8 @@ void require_device(int device) {
 
 // ---- the backend
 
-/// Weights narrower than the activations are supported only on the CPU, whose speed is bound by their bytes.
+/// Only the CPU, where reading the weights takes most of the time, supports weights narrower than the
+/// activations.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
 }
@@ -208,7 +209,7 @@ class CudaBackend final : public Backend {
     enter();
     gemm_ = std::make_unique<GemmRunner>();
   }
-  ~CudaBackend() override { cudaSetDevice(device_); }  // the queues are freed on that device
+  ~CudaBackend() override { cudaSetDevice(device_); }  // the queues must be freed on their device
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
@@ -284,8 +285,8 @@ Memory CudaBackend::allocate(size_t bytes) {
   enter();
   Memory memory{{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
   require_success(cudaMemset(memory.data.get(), 0, bytes), "set memory to zero");
-  require_success(cudaStreamSynchronize(nullptr),
-                  "wait for memory");  // until it is zeroed: our streams do not wait for the default stream
+  // Waits until the memory is zeroed, since our streams do not wait for the default stream.
+  require_success(cudaStreamSynchronize(nullptr), "wait for memory");
   return memory;
 }
 
@@ -433,7 +434,8 @@ NormGradArgs norm_grad_args(const auto& op) {
           .columns = op.dy.shape.back()};
 }
 
-/// dw is summed before dx is written, since dx may share dy's memory.
+/// The arguments for the sums of dw and db. They must be summed before dx is written, since dx may share dy's
+/// memory.
 ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
   return {.plain = db.as<float>(),
           .normed = dw.as<float>(),
@@ -496,7 +498,7 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 
 // ---- attention
 
-/// No kernel here keeps the documents of a sequence apart.
+/// Refuses `starts`: no CUDA kernel separates the documents of a sequence.
 void refuse_documents(const char* op, const ConstView& starts) {
   if (starts)
     fail(ErrorKind::kUsage, "cuda: ", op,
@@ -587,7 +589,7 @@ void CudaBackend::run(Stream& stream, const CachedAttention& op) {
 
 // ---- embedding, loss, optimizer
 
-/// The number of sequences: rows per position.
+/// The number of sequences, which is the number of rows per position.
 int64_t batch_of(const ConstView& rows) {
   return std::max<int64_t>(1, rows.shape.rows() / std::max<int64_t>(1, rows.shape[0]));
 }

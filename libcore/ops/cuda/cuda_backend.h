@@ -6,8 +6,8 @@
 
 namespace megalith::cuda {
 
-/// Every op on one device, numbered as in the CUDA runtime. Ops enqueue and return; several threads may call
-/// them, each with its own stream. Throws kDevice if the device does not respond.
+/// A backend that runs every op on one device, numbered as in the CUDA runtime. Ops enqueue and return;
+/// several threads may call them, each with its own stream. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device);
 
 }  // namespace megalith::cuda

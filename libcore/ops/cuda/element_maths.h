@@ -8,7 +8,7 @@
 #include "libcore/ops/step_maths.h"  // MEGALITH_HD
 
 /// What the CUDA kernels compute for one element: storage formats, activations, dropout bits, the optimizer.
-/// Compiled for the device by nvcc, and for the host by the tests, which compare it with the references of
+/// nvcc compiles this for the device; the tests compile it for the host and compare it with the references of
 /// the CPU backend. Needs no CUDA header.
 
 namespace megalith::cuda {
@@ -65,9 +65,9 @@ MEGALITH_HD Half narrow<Half>(float value) {
   uint32_t rounded = 0;
   if (size > 0x7f800000u)
     rounded = 0x7e00;
-  else if (size >= 0x477ff000u)  // 65520, halfway from the largest fp16 to the next power of two
+  else if (size >= 0x477ff000u)  // 65520 or more: halfway from the largest fp16 to the next power of two
     rounded = 0x7c00;
-  else if (size < 0x38800000u)  // below 2^-14: multiples of 2^-24, to which 0.5 + size is rounded
+  else if (size < 0x38800000u)  // fp16 numbers below 2^-14 are multiples of 2^-24; adding 0.5 rounds to one
     rounded = bits_of(float_of(size) + 0.5f) - 0x3f000000u;
   else
     rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000u) >> 13;
@@ -146,7 +146,8 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
   const Words words = mask_words(key, sample, position, column / 4);
   const uint32_t even = column & 2 ? words.word[2] : words.word[0],
                  odd = column & 2 ? words.word[3] : words.word[1];
-  return mask_factor(key, column & 1 ? odd : even);  // no index, which would put `words` into memory
+  // Does not index `words`, which would move them from registers to memory.
+  return mask_factor(key, column & 1 ? odd : even);
 }
 
 // ---- optimizer

@@ -1,6 +1,6 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// One pass over elements.
+// Element-wise kernels: each makes one pass over the elements.
 
 namespace megalith::cuda {
 namespace {
@@ -24,8 +24,8 @@ __device__ void map_vector(To* to, F f, const Vector<kWide, From>&... from) {
   *reinterpret_cast<Vector<kWide, To>*>(to) = result;
 }
 
-/// Threads process vectors of up to 16 bytes, but single elements at the end of the tensors or if these are
-/// not aligned. `to` may be one of `from`.
+/// Threads process vectors of up to 16 bytes. They process single elements at the end of the tensors and, if
+/// a tensor is not aligned, everywhere. `to` may be one of `from`.
 template <class F, class To, class... From>
 __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*... from) {
   constexpr int kWide = kElements<To, From...>;
@@ -143,7 +143,7 @@ __global__ void rope(RopeArgs a) {
   const float *const cosines = a.cos + position * a.half, *const sines = a.sin + position * a.half;
   for (int64_t pair = threadIdx.x; pair < a.position_heads * a.half; pair += blockDim.x) {
     const int64_t head = pair / a.half, i = pair % a.half;
-    if (head % a.group_heads == a.group_heads - 1) continue;  // the value head
+    if (head % a.group_heads == a.group_heads - 1) continue;  // the value head is not rotated
     T* const first = static_cast<T*>(a.qkv) + (position * a.position_heads + head) * a.head + i;
     const float c = cosines[i], s = sines[i] * a.sin_sign, u = widen(first[0]), v = widen(first[a.half]);
     first[0] = narrow<T>(u * c - v * s);

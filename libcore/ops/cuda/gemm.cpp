@@ -46,7 +46,7 @@ uint32_t alignment_of(const void* data) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-/// What determines layouts and algorithm.
+/// The properties of a product that determine its layouts and algorithm.
 struct Signature {
   int64_t m, n, k;
   DType in, out;
@@ -57,7 +57,7 @@ struct Signature {
 
 struct Plan {
   Product product;
-  Layout a, b, c;  // of the op's a, b and c
+  Layout a, b, c;  // layouts of the op's a, b and c
   cublasLtMatmulAlgo_t algorithm{};
 };
 

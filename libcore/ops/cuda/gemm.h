@@ -7,8 +7,8 @@
 
 namespace megalith::cuda {
 
-/// Gemm with cuBLASLt, for products whose m, n and k are all above 0. Layouts and the chosen algorithm are
-/// kept per shape. Several threads may call it, each with its own queue.
+/// Gemm with cuBLASLt, for products whose m, n and k are all above 0. Caches the layouts and the chosen
+/// algorithm of each shape. Several threads may call it, each with its own queue.
 class GemmRunner {
  public:
   GemmRunner();

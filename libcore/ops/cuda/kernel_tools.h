@@ -5,9 +5,9 @@
 /// What the .cu files share: launching, reductions within a block, 16-byte vectors.
 namespace megalith::cuda {
 
-constexpr int kThreads = 256;  // per block, everywhere
+constexpr int kThreads = 256;  // threads per block of every kernel
 
-/// Placed before a loop, these make nvcc unroll it completely, or by two.
+/// Placed before a loop, MEGALITH_UNROLL makes nvcc unroll it completely, and MEGALITH_UNROLL_2 by two.
 #if defined(__CUDACC__)
 #define MEGALITH_UNROLL _Pragma("unroll")
 #define MEGALITH_UNROLL_2 _Pragma("unroll 2")
@@ -23,7 +23,8 @@ constexpr int kThreads = 256;  // per block, everywhere
 #define MEGALITH_DYNAMIC_SHARED(name) float* const name = dynamic_shared()
 #endif
 
-/// Enqueues a one-dimensional grid with `shared` bytes of dynamic shared memory; does nothing for no blocks.
+/// Enqueues a one-dimensional grid with `shared` bytes of dynamic shared memory; does nothing if `blocks` is
+/// 0.
 template <class... Params, class... Args>
 void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(Params...),
             const Args&... args) {
@@ -42,7 +43,7 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
   require_success(cudaGetLastError(), "kernel launch");
 }
 
-/// Calls f with an object of the element type: float or Bf16, as activations are.
+/// Calls f with a value of the activations' element type: float or Bf16.
 template <class F>
 void with_activation(Storage storage, const F& f) {
   if (storage == Storage::kF32)
@@ -68,7 +69,7 @@ template <class T>
 __device__ T block_sum(T value) {
   __shared__ T warp_sums[32];
   for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
-  __syncthreads();  // an earlier call's sums may still be read
+  __syncthreads();  // threads may still be reading the sums of an earlier call
   if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
   __syncthreads();
   T sum = 0;

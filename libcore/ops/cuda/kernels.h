@@ -21,7 +21,7 @@ void launch_copy(cudaStream_t, void* to, Storage to_storage, const void* from, S
                  int64_t n);
 void launch_add(cudaStream_t, void* to, Storage to_storage, const void* from, Storage from_storage,
                 int64_t n);
-/// n elements of `size` bytes (1, 2, 4 or 8), each the low bytes of `bits`.
+/// Sets n elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`.
 void launch_fill(cudaStream_t, void* to, size_t size, uint64_t bits, int64_t n);
 /// Each row of c [rows, columns] = bias [columns] (+ c with `add`).
 struct RowBias {
@@ -86,7 +86,7 @@ struct NormArgs {
   float *mean, *rstd;  // may be null
   int64_t rows, columns;
   float eps;
-  bool centred;  // LayerNorm; else RmsNorm, which has neither b nor mean
+  bool centred;  // true: LayerNorm; false: RmsNorm, which has no b or mean
 };
 void launch_norm(cudaStream_t, Storage, const NormArgs&);
 
@@ -122,8 +122,8 @@ void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
 // ---- reduce.cu
 
-/// Column sums over dy [rows, columns]: adds those of dy to `plain`, and those of dy (x - mean) rstd to
-/// `normed`. `plain` or `normed` may be null; x, mean (null: 0) and rstd are read only for `normed`.
+/// Adds the column sums of dy [rows, columns] to `plain`, and those of dy (x - mean) rstd to `normed`.
+/// `plain` or `normed` may be null. x, mean and rstd are read only for `normed`; a null mean counts as 0.
 struct ColumnSums {
   float *plain, *normed;
   const void *dy, *x;
@@ -167,7 +167,7 @@ void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&);
 
 constexpr int64_t kWidestHead = 256;
 
-/// Distances between neighbours along three axes; the elements of a head are adjacent.
+/// Distances, in elements, between neighbours along three axes. The elements of a head are adjacent.
 struct HeadStrides {
   int64_t position, sequence, group;
 };

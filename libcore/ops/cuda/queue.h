@@ -13,15 +13,16 @@ namespace megalith::cuda {
 /// What a Stream's native handle points to: a CUDA stream of one device and its scratch memory.
 class Queue {
  public:
-  /// Made on the current device. Throws kDevice.
+  /// Creates the stream on the current device. Throws kDevice.
   Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
 
   cudaStream_t stream() const { return stream_; }
-  /// At least `bytes` bytes, 256-byte aligned; for the work that is enqueued on this stream until the next
-  /// call. If the memory must grow, waits for the stream first. Throws kDevice if there is not enough memory.
+  /// Returns at least `bytes` bytes of device memory, 256-byte aligned, for the work that is enqueued on this
+  /// stream until the next call. If the memory must grow, waits for the stream first. Throws kDevice if there
+  /// is not enough memory.
   void* workspace(size_t bytes);
 
   /// Calls `work` on the driver's thread when the stream gets there. If `work` throws, the error is kept:
@@ -29,7 +30,7 @@ class Queue {
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
 
-  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper
+  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper, in bytes
 
  private:
   struct HostWork;
@@ -39,10 +40,10 @@ class Queue {
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
   mutable std::mutex mutex_;  // guards error_
-  std::exception_ptr error_;  // of host work
+  std::exception_ptr error_;  // the first error of host work
 };
 
-/// Device memory; if there is not enough, kDevice with what was wanted and what is left.
+/// Allocates device memory. If there is not enough, throws kDevice with the bytes wanted and the bytes left.
 void* allocate_device(size_t bytes);
 
 }  // namespace megalith::cuda

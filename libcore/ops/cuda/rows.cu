@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Normalizations and the loss: one row per block, which reads the row once for each of its sums and once more
-// to write (later reads come from the cache).
+// Normalizations and the loss: one row per block. A block reads the row once for each sum and once more to
+// write the result; all reads but the first come from the cache.
 
 namespace megalith::cuda {
 namespace {
@@ -13,8 +13,8 @@ __global__ void norm(NormArgs a) {
   const T* x = static_cast<const T*>(a.x) + place;
   const T *const w = static_cast<const T*>(a.w), *const b = static_cast<const T*>(a.b);
   T* const y = static_cast<T*>(a.y) + place;
-  if (a.residual != nullptr) {  // the rounded sum is what is normalized; each thread reads back only its own
-                                // elements, so no barrier is needed
+  if (a.residual != nullptr) {
+    // Normalizes the rounded sum. A thread reads back only its own elements, so no barrier is needed.
     const T* const residual = static_cast<const T*>(a.residual) + place;
     T* const sum = static_cast<T*>(a.sum) + place;
     for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x)

@@ -1,6 +1,7 @@
 #pragma once
 
-// The CUDA runtime. The tests name another header here, which runs the kernels on the host.
+// Includes the CUDA runtime. The tests set MEGALITH_CUDA_RUNTIME to another header, which runs the kernels on
+// the host.
 #ifdef MEGALITH_CUDA_RUNTIME
 #include MEGALITH_CUDA_RUNTIME
 #else

@@ -7,12 +7,12 @@
 
 #include "libcore/ops/random/normal_numbers.h"
 
-/// Makes normal numbers, for files that are compiled for one instruction set. Each step is a loop over the
-/// lanes with plain double-precision operations, none of them fused, which the compiler vectorizes; so the
-/// numbers have the same bits on every processor. (std::log and std::sin give different bits in different C
-/// libraries; with them, 124M parameters took 1.3 s on one core, against 0.25 s here with AVX-512.) This code
-/// calls no inline function from another header: the linker keeps one copy of such a function, which might be
-/// one that this processor cannot run.
+/// Generates normal numbers, for files that are compiled for one instruction set. Each step is a loop over
+/// the lanes with plain double-precision operations, none of them fused, which the compiler vectorizes; so
+/// the numbers have the same bits on every processor. (std::log and std::sin give different bits in different
+/// C libraries; with them, 124M parameters took 1.3 s on one core, against 0.25 s here with AVX-512.) This
+/// code calls no inline function from another header: the linker keeps one copy of such a function, which
+/// might be one that this processor cannot run.
 namespace megalith {
 namespace {
 
@@ -82,7 +82,7 @@ inline void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&secon
     const double u = (to_double(first[i]) + 1) * 0x1p-32;  // in (0, 1]
     const double radius = __builtin_sqrt(-2 * log_of(u));
     // The angle is second / 2^32 of a turn. It is split into the nearest quarter of a turn and a rest, so
-    // that the series of sine and cosine are needed only within an eighth.
+    // that the series of sine and cosine are needed only up to an eighth of a turn.
     const uint32_t quarter = (second[i] + (uint32_t{1} << 29)) >> 30;
     const auto rest = static_cast<int32_t>(second[i] - (quarter << 30));
     const double t = rest * (2 * std::numbers::pi * 0x1p-32);

@@ -18,7 +18,7 @@ constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16;
 
 // ---- dry
 
-/// Runs ops on the dry backend and returns its account.
+/// Runs ops on the dry backend and reports the costs that it counted.
 class Account {
  public:
   template <class Op>
@@ -45,7 +45,7 @@ TEST(DryBackend, AddsUpTheCostsOfProducts) {
   account.run(op);
   account.run(op);
   EXPECT_EQ(account.of("gemm").calls, 2);
-  EXPECT_EQ(account.of("gemm").cost.flops, 2 * 60);  // 2 x 3 x 5 multiply-adds of 2 flops, by two calls
+  EXPECT_EQ(account.of("gemm").cost.flops, 2 * 60);  // two calls of 2 x 3 x 5 multiply-adds, each 2 flops
   EXPECT_EQ(account.of("gemm").cost.bytes, 2 * 4.0 * (10 + 15 + 6 + 3));
 }
 
@@ -92,11 +92,12 @@ TEST(DryBackend, CountsWhatPassesThroughMemory) {
                     .eps = 1,
                     .weight_decay = 0});
   EXPECT_EQ(account.of("adamw").cost.bytes,
-            7 * (3 * 8 + 4 + 2));  // three tensors read and written, grad read, value written
+            7 * (3 * 8 + 4 + 2));  // three fp32 tensors are read and written, grad is read, value is written
   account.run(Embedding{.y = account.tensor({3, 2, 5}),
                         .ids = account.tensor({3, 2}, DType::kI32),
                         .table = account.tensor({1000, 5})});
-  EXPECT_EQ(account.of("embedding").cost.bytes, 4 * (30 + 30 + 6));  // the rows it reads, not the table
+  // Counts the rows that the op reads, not the whole table.
+  EXPECT_EQ(account.of("embedding").cost.bytes, 4 * (30 + 30 + 6));
   account.stream().add(account.tensor({9}), account.tensor({9}, kBf16));
   EXPECT_EQ(account.of("add").cost.bytes, 9 * (4 + 4 + 2));
   EXPECT_EQ(account.of("add").cost.flops, 9);

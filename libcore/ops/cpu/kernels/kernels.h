@@ -12,11 +12,11 @@
 /// A kernel works on one block of an op in the calling thread. cpu_backend.cpp divides ops into blocks, which
 /// are the same for any number of threads. Rows, columns and strides count elements.
 ///
-/// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
-/// this processor may not support. So this header and every header that these files include must not contain
-/// an inline function or a template instance with external linkage: the linker keeps one copy of such a
-/// function for the whole library, perhaps the one for AVX-512. Hence no C++ standard headers, and from
-/// libcore only headers without such functions.
+/// kernels.cpp and the kernels_ISA.cpp files include kernels.inc. The kernels_ISA.cpp files are compiled with
+/// flags that this processor may not support. So this header and every other header that they include must
+/// not contain an inline function or a template instance with external linkage: the linker keeps one copy of
+/// such a function for the whole library, perhaps the one for AVX-512. So they include no C++ standard
+/// headers, and from libcore only headers without such functions.
 namespace megalith::cpu {
 
 /// How an activation or weight is stored: the indices of the tables in Kernels. Arithmetic is in fp32.
@@ -25,7 +25,7 @@ enum Storage {
   kBf16,
   kF16,
   kStorages,
-  kI8 = kStorages,  // for weights that only Project reads
+  kI8 = kStorages,  // 8-bit weights, which only Project reads
   kWeightStorages
 };
 
@@ -70,8 +70,8 @@ struct RopeArgs {
   int64_t batch;
 };
 
-/// For each row, the row at which its document begins: it sees no earlier key. `rows` null: all begin at row
-/// 0.
+/// For each row, the row at which its document begins; the row sees no key before that. If `rows` is null,
+/// all documents begin at row 0.
 struct DocumentStarts {
   const int32_t* rows = nullptr;
   int64_t stride = 0;
@@ -79,7 +79,7 @@ struct DocumentStarts {
   int64_t of(int64_t row) const { return rows == nullptr ? 0 : rows[row * stride]; }
 };
 
-/// One query head of one sequence against `keys` keys; query i sees those up to its position.
+/// One query head of one sequence against `keys` keys; query i sees the keys up to its own position.
 struct AttentionArgs {
   void* out;
   const void *q, *k, *v;
@@ -91,7 +91,7 @@ struct AttentionArgs {
   MaskKey key;
   RowSpans mask_rows;
   int64_t sample;
-  uint64_t first_column;  // the mask's column of key 0: head number times keys
+  uint64_t first_column;  // column of key 0 in the dropout mask: head number times keys
   DocumentStarts starts = {};
 };
 
@@ -130,7 +130,7 @@ struct QuantizeArgs {
 };
 
 /// The query heads of one group of one sequence against its keys 0 .. past + queries - 1, in fp32; query i
-/// sees those up to past + i.
+/// sees the keys up to past + i.
 struct CachedAttentionArgs {
   float* out;
   const float* q;     // the heads of a group are adjacent, as in out
@@ -160,8 +160,8 @@ struct AdamArgs {
   AdamRates rates;
 };
 
-/// [kStorages] is indexed by the Storage of the activations unless stated otherwise. [begin, end) are rows,
-/// or elements if an op has no rows.
+/// The kernels of one instruction set. An array [kStorages] is indexed by the Storage of the activations
+/// unless stated otherwise. A kernel processes the rows [begin, end), or elements if the op has no rows.
 struct Kernels {
   const char* name;
 
@@ -181,7 +181,7 @@ struct Kernels {
                                  int64_t end);
 
   void (*dropout[kStorages])(const DropoutArgs&, int64_t begin, int64_t end);
-  /// Positions [begin, end).
+  /// Rotates the positions [begin, end).
   void (*rope[kStorages])(const RopeArgs&, int64_t begin, int64_t end);
   /// scratch: attention_scratch() or attention_grad_scratch() floats, 64-byte aligned.
   void (*attention[kStorages])(const AttentionArgs&, float* scratch);
@@ -194,7 +194,7 @@ struct Kernels {
   void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
   /// For rows [begin, end) of w; indexed by the Storage of w. The order of a sum over columns does not depend
-  /// on the number of rows of x, so that a generated text does not depend on the others in its batch.
+  /// on the number of rows of x, so that a generated text does not depend on the other texts in its batch.
   void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
   /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. Indexed by the Storage of w.
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
