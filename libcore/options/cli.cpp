@@ -45,7 +45,7 @@ struct General {
 enum class Giver { kDefault, kDerived, kFile, kAdopted, kCommandLine };
 struct Source {
   Giver giver = Giver::kDefault;
-  std::string text = "default";  // for messages: "run.yaml:3", "checkpoint FROM"
+  std::string text = "default";  // as messages show it: "run.yaml:3", "checkpoint FROM"
 };
 const Source kDerived = {Giver::kDerived, "derived"};
 const Source kCommandLine = {Giver::kCommandLine, "command line"};
@@ -55,7 +55,7 @@ struct Entry {
   size_t group;
   Source source = {};
   std::string default_value;
-  const char* remedy = nullptr;  // set for a withdrawn option
+  const char* remedy = nullptr;  // the remedy of a withdrawn option, else null
 
   bool given_by(Giver giver) const { return source.giver == giver; }
   bool given() const { return !given_by(Giver::kDefault) && !given_by(Giver::kDerived); }
@@ -71,8 +71,8 @@ struct Options::State {
   std::vector<NoteDoc> environment, files;
   General general;
   std::deque<Entry> entries;  // a deque, since the table points to the fields
-  std::vector<Group> groups;  // their fields were moved to `entries`
-  OptionTable table;          // its field i is that of entries[i]
+  std::vector<Group> groups;  // the fields of these groups were moved to `entries`
+  OptionTable table;          // field i of the table is the field of entries[i]
   std::vector<std::function<void(FileTranslation&)>> translators;
   std::vector<std::function<void()>> steps;
   std::vector<std::function<void(Problems&)>> rules;
@@ -107,8 +107,8 @@ struct Options::State {
   const std::string* name_in(const Problem& problem, const Entry& entry) const;
   Problems with_places(const Problems& all) const;
   AppDoc document() const;
-  /// The documentation with the words that a shell may offer. Only completion asks for them, since collecting
-  /// them may read a file.
+  /// The documentation together with the values that a shell can offer. Only a completion script needs these,
+  /// and collecting them may read a file.
   AppDoc completion() const;
 };
 
@@ -199,16 +199,16 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
 
 void Options::State::take_config_file(const std::string& path) {
   constexpr int kSuggested =
-      10;  // a file with more unknown options is another program's: suggestions do not help
+      10;  // a file with more unknown options belongs to another program, so suggestions do not help
   int unknown = 0;
-  std::map<size_t, std::string> seen;  // from the field to the place that set it
+  std::map<size_t, std::string> seen;  // maps a field to the place that set it
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
     const OptionFate* fate = match ? nullptr : table.find_fate(option.key);
     if (!match && !fate)
       problems.add_at(option.where, "unknown option ", quote(option.key),
                       ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
-    if (option.is_null) continue;  // a key without a value counts as not given
+    if (option.is_null) continue;  // a key without a value sets nothing
     if (fate)
       fated.take(*fate, {.name = option.key, .words = option.words, .where = {option.where, option.key}},
                  problems);
@@ -233,7 +233,8 @@ void Options::State::take_config_file(const std::string& path) {
 
 void Options::State::take_command_line(const CommandLine& line) {
   fated.append(line.fated);
-  std::map<size_t, std::vector<std::string>> lists;  // an option of several words may be given several times
+  // Collects the values of an option that is given several times.
+  std::map<size_t, std::vector<std::string>> lists;
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
     if (entry.remedy) {
@@ -304,8 +305,8 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
 }
 
 namespace {
-/// Leaves out the complaint that an option is missing if another complaint refuses its value: one mistake
-/// needs one complaint.
+/// Leaves out the problem that an option is missing if another problem is about its refused value, so that
+/// one mistake causes one message.
 Problems without_echoes(const Problems& all) {
   Problems out;
   for (const Problem& problem : all.list()) {
@@ -318,13 +319,13 @@ Problems without_echoes(const Problems& all) {
 }
 }  // namespace
 
-/// Adds a note to each complaint that is not about a line of the file: which lines of the file give the
-/// options that it names. The command line does not show that: "... (run.yaml:3:
-/// parallel_config.micro_batch_num gives --gradient-accumulation-steps)".
+/// Adds a note to each problem that is not about a line of the file, but names an option that the file gives.
+/// The note says which line of the file gives the option: "... (run.yaml:3: parallel_config.micro_batch_num
+/// gives --gradient-accumulation-steps)".
 Problems Options::State::with_places(const Problems& all) const {
   Problems out;
   for (Problem problem : all.list()) {
-    std::map<std::string, std::string> places;  // lines of the file, and the options that each gives
+    std::map<std::string, std::string> places;  // maps a line of the file to the options that it gives
     for (const Entry& entry : entries) {
       if (!problem.place.empty() || !entry.given_by(Giver::kFile)) continue;
       const std::string* const name = name_in(problem, entry);
@@ -340,8 +341,8 @@ Problems Options::State::with_places(const Problems& all) const {
   return out;
 }
 
-/// The name by which the complaint calls the option: its own name, an alias or --no-NAME. Null if the
-/// complaint does not name it.
+/// The name by which the problem calls the option: its own name, an alias or --no-NAME. Null if the problem
+/// does not name the option.
 const std::string* Options::State::name_in(const Problem& problem, const Entry& entry) const {
   for (const std::string& name : problem.options)
     if (const OptionMatch* const match = table.find(name);
@@ -427,7 +428,7 @@ std::vector<std::vector<std::string>> Options::given_words(const std::vector<std
   for (const Entry& entry : state_->entries) {
     if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
     const std::string text = field_text(entry.field);
-    if (field_value(entry.field).is_null()) continue;  // the value was reset, so there is nothing to list
+    if (field_value(entry.field).is_null()) continue;  // an unset value is not listed
     if (is_flag(entry.field)) {
       all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
     } else if (takes_several(entry.field)) {
@@ -484,7 +485,8 @@ AppDoc Options::State::document() const {
     }
     if (!group.options.empty()) doc.groups.push_back(std::move(group));
   }
-  std::rotate(doc.groups.begin(), doc.groups.begin() + 1, doc.groups.end());  // General comes last
+  // The group of General comes last.
+  std::rotate(doc.groups.begin(), doc.groups.begin() + 1, doc.groups.end());
   return doc;
 }
 

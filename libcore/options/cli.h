@@ -15,9 +15,9 @@
 
 namespace megalith {
 
-/// A field of a shared struct that an app always refuses.
+/// A field of a shared struct that one app refuses.
 struct WithdrawnOption {
-  const char *name, *remedy;  // what to do instead
+  const char *name, *remedy;  // remedy: what to do instead
 };
 
 /// A name and its explanation in a manual page.
@@ -56,61 +56,67 @@ class Options {
     add_group(std::move(g));
     return *this;
   }
-  /// A rule between groups, or the app's refusal of something that it does not support; runs in check() after
-  /// the structs' own rules.
+  /// Adds a rule between groups, or a check for something that the app does not support. Runs in check()
+  /// after the structs' own rules.
   Options& rule(std::function<void(Problems&)> rule);
-  /// Fills values that depend on several groups; runs in check() after the structs' finish().
+  /// Adds a step that fills values which depend on several groups. Runs in check() after the structs'
+  /// finish().
   Options& derive(std::function<void()> step);
-  /// Options of other tools: each is named once in the log as ignored, or rejected with its remedy. A field
-  /// of the same name takes precedence. `is_kind` says in check() whether the run is of a kind that a fate
-  /// names (OptionFate::only); without it, the run counts as every kind.
+  /// Adds options of other tools. Each one that is given is either rejected with its remedy, or ignored and
+  /// named once in the log. A field of the same name takes precedence. Some fates apply only to one kind of
+  /// run (OptionFate::only): `is_kind` says in check() whether the run is of that kind. Without `is_kind`,
+  /// the run counts as every kind.
   Options& fates(std::span<const OptionFate> options,
                  std::function<bool(std::string_view kind)> is_kind = {});
-  /// Adds words to the log's line about ignored options, for a field whose values have no effect. To be
-  /// called before check() writes the line.
+  /// Adds a text to the log's line about ignored options, for a field whose values have no effect. Call
+  /// before check() writes the line.
   void note_ignored(std::string words);
-  /// Fields that were added but that this app does not list; they are rejected with their remedy.
+  /// Withdraws fields, which were added as part of a struct, from this app: they are not listed, and are
+  /// rejected with their remedy.
   Options& withdraw(std::span<const WithdrawnOption> options);
-  /// A reader for another tool's config files: replaces the file's keys that it knows by our options.
+  /// Adds a reader for another tool's config files: it replaces those keys of the file that it knows by our
+  /// options.
   Options& translate(std::function<void(FileTranslation&)> translator);
-  /// Called for an unknown option; returns text such as "; megalith-convert has it", or nothing.
+  /// Sets a function that is called for an unknown option. It returns a text such as "; megalith-convert has
+  /// it", or an empty one.
   Options& elsewhere(std::function<std::string(const std::string&)> who);
-  /// Text below the options of --help, such as examples; must consist of whole lines.
+  /// Sets the text below the options of --help, such as examples. It must consist of whole lines.
   Options& epilog(std::string text);
   /// Environment variables that the app reads, and files that it writes or finds by itself, for the manual
   /// page.
   Options& environment(std::vector<NoteDoc> variables);
   Options& files(std::vector<NoteDoc> files);
 
-  /// Calls read() and check(). Returns the text to print on stdout instead of running (--help and the like),
-  /// otherwise nothing.
+  /// Calls read() and check(). Returns the text to print on stdout if the app is not to run (--help and the
+  /// like), otherwise nothing.
   std::optional<std::string> parse(int argc, const char* const* argv);
-  /// First half of parse(), with the same result: reads --config and the command line. Complaints are
+  /// The first half of parse(), with the same result: reads --config and the command line. Problems are
   /// collected for check().
   std::optional<std::string> read(const std::vector<std::string>& arguments);
-  /// Between read() and check(): takes values from a checkpoint's args for options that the command line does
-  /// not give. `groups` limits this to some headings; empty: all. `from` names the checkpoint in messages.
-  /// Members of `args` that are not options are skipped.
+  /// Call between read() and check(). Options that are not on the command line get the values of a
+  /// checkpoint's args. `groups` limits this to the options under some headings; empty: all. `from` names the
+  /// checkpoint in messages. Members of `args` that are not options are skipped.
   void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
-  /// After read(): sets `fields`, which this app does not have, from the options of these names that it
-  /// ignores (fates()), for a reader that needs them. If an option is given twice, the last one counts.
+  /// Call after read(). For a reader that needs options which this app ignores (fates()): sets `fields`,
+  /// which are not fields of this app, from the ignored options of the same names. If an option is given
+  /// twice, the last one counts.
   void take_ignored(const std::vector<Field>& fields, Problems&) const;
-  /// After read(): the complaints so far. More can be added until check() throws them all.
+  /// After read(): the problems so far. More can be added until check() throws.
   Problems& problems();
-  /// Second half of parse(): calls finish() and validate() of every struct (or of the named groups), then the
-  /// rules; throws kUsage with all complaints, one per line. Without `groups` it then logs as tell_ignored()
-  /// does.
+  /// The second half of parse(): calls finish() and validate() of every struct (or of the named groups), then
+  /// runs the rules. Throws kUsage with all problems, one per line. If `groups` is empty, then logs the
+  /// ignored options as tell_ignored() does.
   void check(const std::vector<std::string>& groups = {});
   /// Logs the options that were ignored, each once.
   void tell_ignored();
 
-  /// "default", "derived", "run.yaml:3", "checkpoint FROM" or "command line".
+  /// Where the option's value comes from: "default", "derived", "run.yaml:3", "checkpoint FROM" or "command
+  /// line".
   const std::string& source(const std::string& option) const;
-  bool given(const std::string& option) const;  // its source is neither default nor derived
+  bool given(const std::string& option) const;  // whether its source is neither "default" nor "derived"
   bool on_command_line(const std::string& option) const;
   bool in_config_file(const std::string& option) const;
-  /// The options of these groups that were given, each as the words of a command line: {"--lr", "1e-3"},
-  /// {"--no-load-optim"}.
+  /// The given options of these groups, each as on a command line: {"--lr", "1e-3"}, {"--no-load-optim"}.
   std::vector<std::vector<std::string>> given_words(const std::vector<std::string>& groups) const;
   /// The file given to --config; empty: none.
   const std::string& config_file() const;

@@ -80,19 +80,19 @@ void FatedOptions::decide(const RunFacts& run, Problems& problems) {
 }
 
 namespace {
-/// Whether the words of two names differ only as a typing mistake would make them differ: "lern-rate" is
-/// "learn-rate", but "src-length" is a different option than "seq-length".
+/// Whether the words of two names differ only by typing mistakes: "lern-rate" agrees with "learn-rate", but
+/// "src-length" is another option than "seq-length".
 bool words_agree(const std::string& name, const std::string& other) {
   const std::vector<std::string> ours = split(name, '-'), theirs = split(other, '-');
-  if (ours.size() != theirs.size()) return true;  // one dash too many or too few; nearest() decides
+  if (ours.size() != theirs.size()) return true;  // a dash is missing or added: nearest() decides
   for (size_t i = 0; i < ours.size(); ++i)
     if (ours[i] != theirs[i] && !nearest(ours[i], std::span(&theirs[i], 1))) return false;
   return true;
 }
 
-/// Whether two names are close only because one is short: every word of three letters is one edit away from
-/// many others. An edit that keeps the letters, or adds the "s" of a plural, still counts as a typing
-/// mistake.
+/// Whether two names are similar only because they are short: every word of three letters is one edit away
+/// from many others. Two kinds of edits still count as typing mistakes: the same letters in another order,
+/// and the additional "s" of a plural.
 bool short_neighbours(std::string name, std::string other) {
   constexpr size_t kShort = 3;
   if (std::min(name.size(), other.size()) > kShort || name == other + "s") return false;
@@ -115,7 +115,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // the user typed "-lr", with one dash
-  // No suggestion for another tool's option, which is not a typing mistake.
+  // Another tool's option is not a typing mistake, so it gets no suggestion.
   if (std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
@@ -133,15 +133,15 @@ bool is_option(const std::string& word) {
          std::isalpha(static_cast<unsigned char>(word[2]));
 }
 
-/// "-n": it is neither the name of an option here nor a likely value. Numbers, "-" by itself and texts with
-/// blanks are values; argparse uses the same rule.
+/// Whether the word looks like a short option such as "-n", which is neither an option here nor a likely
+/// value. Numbers, "-" by itself and texts with blanks are values; argparse uses the same rule.
 bool looks_short(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
          word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
 }
 
-/// "-5", "-.5", "-inf": a value if a number is expected; if a text is expected, more likely an option of a
-/// tool whose options have one dash.
+/// Whether the word begins with one dash: "-5", "-.5", "-inf". Such a word is a value if a number is
+/// expected. If a text is expected, it is more likely another tool's option with one dash.
 bool begins_with_dash(const std::string& word) {
   return word.size() > 1 && word[0] == '-' &&
          (std::isalnum(static_cast<unsigned char>(word[1])) || word[1] == '.') &&
@@ -157,8 +157,8 @@ bool is_flag_value(const std::string& word) {
   return lower == "true" || lower == "false" || lower == "1" || lower == "0";
 }
 
-/// Takes one option with its values from the front of the remaining words. Boost.Program_options calls it for
-/// each word.
+/// Removes one option and its values from the front of the remaining words, and returns them.
+/// Boost.Program_options calls it for each word.
 class OptionTaker {
  public:
   OptionTaker(const OptionTable& table, CommandLine& out, Problems& problems)
@@ -184,7 +184,7 @@ class OptionTaker {
   std::vector<po::option> take_other(std::vector<std::string>& args) {
     const std::string word = args.front();
     const bool looks_like_option = word.size() > 1 && word[0] == '-' && word != "--" && !parse_double(word);
-    if (!looks_like_option) return {};  // Boost then takes it as positional
+    if (!looks_like_option) return {};  // Boost then treats the word as positional
     args.erase(args.begin());
     return unknown(word, args);
   }
@@ -196,7 +196,8 @@ class OptionTaker {
     return {};
   }
 
-  /// Skips the probable values of an option that was not accepted: each would cause another complaint.
+  /// Skips the words that are probably values of an option that was refused; otherwise each word would cause
+  /// another problem.
   static std::vector<std::string> skip_values(std::vector<std::string>& args) {
     const auto end = std::find_if(args.begin(), args.end(), [](const auto& a) { return a.starts_with("-"); });
     std::vector<std::string> values(args.begin(), end);
@@ -228,7 +229,7 @@ class OptionTaker {
     return {};
   }
 
-  /// The words that are values of this option.
+  /// Removes the words that are values of this option from `args`, and returns them.
   std::vector<std::string> take_words(const Field& field, const std::string& name,
                                       std::vector<std::string>& args) {
     const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
@@ -259,8 +260,8 @@ class OptionTaker {
     return value;
   }
 
-  /// Splits "20--seed" into "20 --seed": in a script, the shell joins a line that ends in "20\", without a
-  /// blank, to the next one in this way.
+  /// Splits "20--seed" into "20 --seed". A shell script produces this word if a line ends in "20\" without a
+  /// blank before the backslash: the shell then joins it to the next line.
   void unglue(const std::string& name, std::vector<std::string>& args) const {
     const std::string word = args.front();
     const size_t at = word.find("--");
@@ -275,7 +276,7 @@ class OptionTaker {
     args.insert(args.begin() + 1, word.substr(at));
   }
 
-  /// Names the option in the log, or refuses it.
+  /// Handles another tool's option: it is ignored and named in the log, or refused.
   std::vector<po::option> apply_fate(const std::string& name, const OptionFate& fate,
                                      std::vector<std::string>& args) {
     std::vector<std::string> words;

@@ -32,7 +32,7 @@ std::vector<const OptionDoc*> options_of(const AppDoc& app, bool positional) {
 /// What the first argument may be.
 struct Commands {
   std::vector<std::string> words;  // such as inspect and verify; empty: not a command but a file
-  bool or_file = false;            // it may also be a file
+  bool or_file = false;            // whether the first argument may also be a file
 };
 
 Commands commands_of(const AppDoc& app) {
@@ -74,7 +74,7 @@ std::string bash_offer(const OptionDoc& option) {
   return "return";
 }
 
-/// One branch of the script's `case`: what may follow one of these flags.
+/// One branch of the script's `case`: what to offer after one of these flags.
 std::string bash_arm(const OptionDoc& option) {
   if (option.metavar.empty()) return {};
   std::vector<std::string> flags;

@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// Whether two words mean the same. Upper and lower case are the same; a flag's words may have any of their
-/// spellings.
+/// Whether two words are the same value. Upper and lower case do not differ; a flag's value may be spelled in
+/// any accepted way.
 bool same_word(const std::string& word, const std::string& other) {
   const bool flag = other == "true" || other == "false";
   return flag ? parse_flag(word) == parse_flag(other) : lower_ascii(word) == lower_ascii(other);

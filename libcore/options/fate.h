@@ -8,41 +8,45 @@
 
 namespace megalith {
 
-/// What happens to another tool's option that no field has: it is ignored, which the log says, or refused.
-/// This holds on the command line, in a file and in a log alike.
+/// What happens to another tool's option that none of our fields covers: it is ignored, which the log says,
+/// or refused. This holds for the command line, a file and a log.
 struct OptionFate {
   enum Values { kNone, kOne, kMaybeOne, kSeveral };
-  std::string_view name;         // "moe-*": every name that begins so and has no longer match
-  std::string_view tool = {};    // whose option it is
-  std::string_view remedy = {};  // empty: ignored; otherwise refused, with what to do instead
-  Values values = kNone;  // how many words follow the name; kNone and kMaybeOne are flags, which true or
-                          // false may follow; a kMaybeOne flag can also be --no-NAME
-  std::string_view plain = {};    // values that are not refused, separated by "|"; empty: only "false"
-  std::string_view only = {};     // refused in this kind of run, else ignored; empty: refused in all
-  std::string_view repeats = {};  // our option: the same value as that option's is not refused
+  std::string_view name;       // "moe-*" covers all names with this beginning, unless a longer entry matches
+  std::string_view tool = {};  // the tool that has the option
+  std::string_view remedy = {};  // empty: the option is ignored; otherwise it is refused, with this advice
+  /// How many words follow the name. kNone and kMaybeOne are flags: "true" or "false" may follow, and
+  /// kMaybeOne also allows --no-NAME.
+  Values values = kNone;
+  /// Values that are accepted all the same, separated by "|"; empty: only "false".
+  std::string_view plain = {};
+  std::string_view only = {};     // the kind of run in which the option is refused; empty: every kind
+  std::string_view repeats = {};  // one of our options: a value equal to that option's is accepted
 
-  /// Whether the run decides if a value is refused.
+  /// Whether it depends on the run if a value is refused.
   bool conditional() const { return !only.empty() || !repeats.empty(); }
 };
 
-/// The run that conditional fates depend on.
+/// The facts about a run on which conditional fates depend.
 struct RunFacts {
-  std::function<bool(std::string_view kind)> is;  // as OptionFate::only names it; empty: of every kind
-  std::function<std::string(std::string_view option)> value_of;  // as text; empty: it was not given
+  /// Whether the run is of a kind in OptionFate::only; empty: of every kind.
+  std::function<bool(std::string_view kind)> is;
+  /// Value of one of our options as text; an empty text: it was not given.
+  std::function<std::string(std::string_view option)> value_of;
 };
 
-/// Splits the names in a line of the table, which are separated by blanks.
+/// Splits a text with several names at the blanks.
 std::vector<std::string_view> words_in(std::string_view names);
 
-/// How many letters of a name the fate matches; 0: it does not apply.
+/// The number of letters of `name` that the fate matches; 0 if it does not match.
 size_t letters_of(const OptionFate&, std::string_view name);
-/// Whether the option is refused when these words follow it; no words count as a flag's "true". The refusal
-/// of a conditional fate may still be lifted().
+/// Whether the option is refused with these values; no values count as "true" for a flag. If the fate is
+/// conditional, lifted() may still accept the option.
 bool refuses(const OptionFate&, std::span<const std::string> words);
-/// Whether an option that refuses() rejects is harmless in this run, so that it is ignored instead.
+/// Whether this run ignores an option that refuses() rejects, because the option is harmless in it.
 bool lifted(const OptionFate&, std::span<const std::string> words, const RunFacts&);
 
-/// The row of `rows` that matches the most letters of the name; null: none matches.
+/// The row that matches the most letters of the name; null if none matches.
 template <class Rows>
 const typename Rows::value_type* find_fate(const Rows& rows, std::string_view name) {
   const typename Rows::value_type* found = nullptr;

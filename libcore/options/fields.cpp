@@ -29,8 +29,8 @@ Trait at_least(double min_value) {
                     .obvious = min_value == 0 || min_value == 1});
 }
 Trait between(double min_value, double max_value) {
-  // --help does not show a larger bound: it only keeps products of several options within the range of their
-  // type.
+  // An upper bound of this size or more is not shown in --help. It only ensures that products of several
+  // options fit their type.
   constexpr double kEndless = 1024;
   return constrain({.text = "between " + format_double(min_value) + " and " + format_double(max_value),
                     .number = [=](double x) { return x >= min_value && x <= max_value; },
@@ -93,7 +93,7 @@ std::string json_key(std::string_view name) {
 }
 
 namespace {
-/// The subject of a complaint, and where the complaint goes.
+/// Adds problems about the value of one field at one place.
 struct Report {
   const Field& field;
   const Spot& where;
@@ -130,7 +130,7 @@ bool satisfies(const Field& field, const std::string& value, const Report& repor
   return true;
 }
 
-/// Each converts a text to a value. Returns false, with a complaint, if the text does not fit.
+/// Each function converts a text to a value. If the text does not fit, it adds a problem and returns false.
 bool convert(const Field&, const std::string& text, bool& out, const Report& report) {
   const auto value = parse_flag(text);
   if (!value) return report.refuse(quote(text), "true or false");
@@ -181,7 +181,7 @@ void set_enum(const EnumSlot& slot, const std::string& word, const Report& repor
     slot.set(static_cast<size_t>(found - slot.names.begin()));
 }
 
-/// A JSON scalar as the word for the command line; nothing for null, arrays and objects.
+/// A JSON scalar as a word of a command line; nothing for null, arrays and objects.
 std::optional<std::string> json_word(const Json& value) {
   if (value.is_string()) return value.as_string();
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
@@ -268,7 +268,7 @@ bool same_value(const Json& a, const Json& b) {
   return a == b;
 }
 
-/// The member of `args` that sets `field`, under its name or an alias; null: none.
+/// The member of `args` that sets `field`, under the field's name or an alias; null if there is none.
 const Json* member_of(const Json& args, const Field& field) {
   if (const Json* value = args.find(json_key(field.name))) return value;
   for (const std::string& other : field.aliases)
@@ -304,7 +304,7 @@ size_t from_json(const std::vector<Field>& fields, const Json& args, const std::
     if (!value) continue;
     ++found;
     if (same_value(*value, field_value(field)))
-      continue;  // a declared default need not satisfy the constraints
+      continue;  // not checked: a default need not satisfy the constraints
     set_field(field, *value, {place, json_key(field.name)}, problems);
   }
   return found;

@@ -38,7 +38,7 @@ namespace megalith {
 template <class E>
 using EnumName = std::pair<const char*, E>;
 
-/// An enumeration's value as its option name ("rope").
+/// The option name of an enumeration's value ("rope").
 template <class E>
 const char* enum_name(E value) {
   for (const auto& [name, candidate] : enum_names(value))
@@ -50,19 +50,19 @@ const char* enum_name(E value) {
 struct EnumSlot {
   std::vector<std::string> names;
   std::function<std::string()> get;
-  std::function<void(size_t)> set;  // an index of `names`
+  std::function<void(size_t)> set;  // sets the member to the value with this index in `names`
 };
 
-/// Where a field's value is stored: in the struct that was visited, which owns it.
+/// A pointer to the member that holds a field's value. The struct that was visited owns the member.
 using Slot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<std::string>*,
                           std::optional<bool>*, std::optional<int>*, std::optional<int64_t>*,
                           std::optional<double>*, std::optional<std::string>*, EnumSlot>;
 
-/// What a value must satisfy beyond its type. Unset optional values satisfy everything.
+/// A condition that a value must satisfy beyond its type. Unset optional values satisfy every condition.
 struct Constraint {
   std::string text;  // "at least 1"
   std::function<bool(double)> number = {};
-  std::vector<std::string> words = {};  // the only texts allowed; empty: any
+  std::vector<std::string> words = {};  // the only values allowed; empty: any value
   bool obvious = false;                 // not mentioned in --help
 };
 
@@ -72,33 +72,35 @@ struct Field {
   std::string help;  // a sentence
   Slot slot;
   std::vector<std::string> aliases = {};
-  std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
+  std::vector<std::string> opposites = {};  // for a bool: other flags that set it to false
   std::vector<Constraint> constraints = {};
-  std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for a value
-  // Words for the shell to offer; other words are accepted, too.
+  /// For a number: words that can replace a value.
+  std::vector<std::pair<std::string, int64_t>> word_values = {};
+  // Values that the shell offers. Other values are accepted, too.
   std::function<std::vector<std::string>()> known = {};
   std::string metavar = {};       // name of the value in --help; empty: by type
-  std::string default_text = {};  // shown in --help instead of the value; for values that finish() sets
+  std::string default_text = {};  // default in --help, for a field that finish() sets
   bool required = false, positional = false, unlisted = false;
-  bool last_counts = false;  // of several words: repeating the option replaces the words
+  bool last_counts = false;  // for several words: repeating the option replaces the words
 };
 
-/// What may follow the help text in fields().
+/// An argument that may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
 Trait at_least(double min_value);
-Trait between(double min_value, double max_value);  // both included
-Trait positive();                                   // > 0
+Trait between(double min_value, double max_value);  // both bounds are included
+Trait positive();                                   // greater than 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word,
-                 int64_t value);              // of an integer: also accepts the word; no constraint applies
-Trait alias(std::vector<std::string> names);  // other spellings of the option
+                 int64_t value);  // for an integer: also accepts this word, to which no constraint applies
+Trait alias(std::vector<std::string> names);     // other spellings of the option
 Trait opposite(std::vector<std::string> names);  // other spellings of --no-NAME
-Trait metavar(std::string name);                 // FILE and DIR also select what the shell completes
+Trait metavar(std::string name);  // name of the value in --help; for FILE and DIR the shell completes paths
 Trait default_text(std::string text);
-Trait offers(std::function<std::vector<std::string>()> known);  // called only for a completion script
+/// Values that the shell offers; called only for a completion script.
+Trait offers(std::function<std::vector<std::string>()> known);
 Trait offers(std::vector<std::string> known);
-Trait required();     // not giving it anywhere causes a complaint
-Trait positional();   // taken from the words that are not options, in the order of declaration
+Trait required();     // it is a problem if nothing sets the option
+Trait positional();   // set by the words that are not options, in the order of declaration
 Trait last_counts();  // repeating an option of several words replaces the words instead of adding to them
 Trait unlisted();     // accepted, but not listed
 
@@ -137,24 +139,25 @@ std::vector<Field> fields_of(Config& config) {
   return list.take();
 }
 
-/// Where a value was given. Complaints begin with it: "--num-layers", "run.yaml:3: num_layers".
+/// The place where a value was given. Problems begin with it: "--num-layers", "run.yaml:3: num_layers".
 struct Spot {
   std::string place;  // "run.yaml:3"; empty: the command line
-  std::string name;   // of the option, as spelled there
+  std::string name;   // name of the option, as spelled there
 };
 /// Lower-level operations on one field.
 void set_field(const Field&, const std::vector<std::string>& words, const Spot& where, Problems&);
 void set_field(const Field&, const Json& value, const Spot& where, Problems&);
-/// The complaint of set_field() about the number that the field has; nothing if it is unset or none.
+/// Adds the problem that set_field() would add for the field's current number; nothing if it is unset or not
+/// a number.
 void check_number(const Field&, const Spot& where, Problems&);
 Json field_value(const Field&);            // null when unset
 std::string field_text(const Field&);      // as written on the command line; empty when unset
-bool is_flag(const Field&);                // needs no value
-bool takes_several(const Field&);          // std::vector
-std::string option_key(std::string_view);  // the form in which names are compared: "_" as "-"
-std::string json_key(std::string_view);    // the name in JSON: "-" as "_", as in Megatron's args
+bool is_flag(const Field&);                // whether the option is a flag, which needs no value
+bool takes_several(const Field&);          // whether the option takes several words
+std::string option_key(std::string_view);  // the name with "-" for "_"; names are compared in this form
+std::string json_key(std::string_view);    // the name with "_" for "-", as in JSON and Megatron's args
 
-/// An option on which two configs disagree.
+/// An option whose value differs between two configs.
 struct Difference {
   std::string name, theirs, ours;  // option name and both values as text
 };
@@ -162,7 +165,8 @@ struct Difference {
 Json to_json(const std::vector<Field>&);
 size_t from_json(const std::vector<Field>&, const Json&, const std::string& place,
                  Problems&);  // returns how many of the fields the JSON has
-/// Fields missing in `theirs` (in the form of to_json) do not differ.
+/// The fields whose values differ from `theirs`, which has the form of to_json(). Fields that `theirs` lacks
+/// are left out.
 std::vector<Difference> differences(const std::vector<Field>& ours, const Json& theirs);
 
 /// {"num_layers": 12, …}: every field, names with "_" as in Megatron's args.
@@ -170,9 +174,9 @@ template <class Config>
 Json to_json(Config config) {
   return to_json(fields_of(config));
 }
-/// Sets the fields that `args` has (under their names or an alias); members that are not fields are skipped,
-/// so that one args.json serves all structs. Throws kData with all complaints, each beginning with `where`,
-/// for values that do not fit.
+/// Sets the fields that `args` holds under their names or an alias. Skips members that are not fields, so one
+/// args.json can serve several structs. If values do not fit, throws kData with all problems, each beginning
+/// with `where`.
 template <class Config>
 void from_json(Config& config, const Json& args, const std::string& where) {
   Problems problems;

@@ -16,7 +16,7 @@
 namespace megalith {
 
 namespace {
-// maps within maps; an anchor that contains itself would otherwise never end
+// maximum depth of nested maps; without it, an anchor that contains itself would never end
 constexpr int kDeepest = 32;
 // The most keys and values in a file: hundreds of times as many as real files have. Each takes about 500
 // bytes in yaml-cpp.
@@ -27,7 +27,7 @@ constexpr size_t kMostValues = size_t{1} << 18;
        " keys and values; it is not a settings file");
 }
 
-// Counts the nodes of a document during the scan, before memory is allocated for them.
+// Counts a document's nodes while it is scanned, before memory is allocated for them.
 class NodeCount : public YAML::EventHandler {
  public:
   explicit NodeCount(const std::string& path) : path_(path) {}
@@ -106,7 +106,8 @@ class Reader {
   }
 
   FileOption read_value(const YAML::Node& key, const YAML::Node& value, const std::string& group) {
-    if (++taken_ > kMostValues) refuse_many(path_);  // nested anchors can double the values with each level
+    // Nested anchors can double the number of values at each level.
+    if (++taken_ > kMostValues) refuse_many(path_);
     FileOption option{.key = key.Scalar(), .group = group, .words = {}, .where = place(key.Mark())};
     if (value.IsSequence()) {
       for (const YAML::Node& word : value) {
@@ -125,7 +126,7 @@ class Reader {
 
   std::string path_;
   std::vector<FileOption> options_;
-  size_t taken_ = 0;  // values taken; those of an anchor count each time it is used
+  size_t taken_ = 0;  // number of values; those of an anchor count each time that it is used
 };
 }  // namespace
 

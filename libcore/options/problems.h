@@ -9,12 +9,12 @@
 
 namespace megalith {
 
-/// An option that a complaint names. The text has it as "--NAME".
+/// An option that a problem names. Its text shows the option as "--NAME".
 struct Opt {
   std::string_view name;
 };
 
-/// The text of a complaint, and a list of the options that it names, so that nobody has to search the text
+/// The text of a problem, with a list of the options that it names, so that no code has to search the text
 /// for them.
 class Phrase {
  public:
@@ -26,7 +26,7 @@ class Phrase {
   const std::vector<std::string>& options() const { return options_; }
   bool empty() const { return text_.empty(); }
 
-  /// Takes a text, a number, an Opt or another Phrase.
+  /// Appends a text, a number, an Opt or another Phrase.
   template <class Part>
   void append(const Part& part) {
     concat_part(text_, part);
@@ -39,9 +39,9 @@ class Phrase {
   std::vector<std::string> options_;
 };
 
-/// One complaint about a configuration: its sentence, and the parts of it that code may need.
+/// One problem of a configuration: the sentence for the user, and the parts of it that code may need.
 struct Problem {
-  std::string text;         // a whole sentence for the user; if `wanted` is given, its beginning: "--lr"
+  std::string text;         // a whole sentence; if `wanted` is given, only its beginning: "--lr"
   std::string option = {};  // the wrong or missing option, "num-layers"; empty: not about one option
   std::string found = {};   // the refused value of `option`; empty: no value was refused
   std::string wanted = {};  // what `found` has to be, for the sentence "TEXT FOUND: wanted ..."
@@ -54,27 +54,28 @@ struct Problem {
   std::string message() const;
 };
 
-/// Complaints about a configuration, collected so that the user sees all of them at once.
+/// The problems of a configuration, collected so that the user sees all of them at once.
 class Problems {
  public:
-  /// One complaint: which option, what it holds, what was wanted, what to do. No full stop.
+  /// Adds a problem. The text says which option, what its value is, what was wanted and what to do, without a
+  /// full stop.
   template <class... Parts>
   void add(const Parts&... parts) {
     append({}, Phrase(parts...));
   }
-  /// A complaint about a line of a file; the text begins with that place.
+  /// Adds a problem about a line of a file. The text begins with `place`.
   template <class... Parts>
   void add_at(const std::string& place, const Parts&... parts) {
     append(place, Phrase(place, ": ", parts...));
   }
-  /// A required option that was not given: "--NAME is missing", followed by `parts`.
+  /// Adds the problem that a required option was not given: "--NAME is missing", followed by `parts`.
   template <class... Parts>
   void missing(const Opt& option, const Parts&... parts) {
     append({}, Phrase(option, " is missing", parts...));
     list_.back().option = option.name;
     list_.back().missing = true;
   }
-  /// A value that is not what was wanted: "--NAME FOUND: wanted WANTED".
+  /// Adds the problem that a value is not what was wanted: "--NAME FOUND: wanted WANTED".
   template <class Found>
   void refuse(const Opt& option, const Found& found, const std::string& wanted) {
     append({}, Phrase(option));
@@ -86,9 +87,9 @@ class Problems {
 
   bool empty() const { return list_.empty(); }
   const std::vector<Problem>& list() const { return list_; }
-  /// All messages, with `between` between them.
+  /// All messages in one text, separated by `between`.
   std::string text(std::string_view between = "\n") const;
-  /// Throws one Error with all complaints, one per line, if there are any.
+  /// If there are problems, throws one Error that lists them, one per line.
   void throw_if_any(ErrorKind kind = ErrorKind::kUsage) const;
 
  private:

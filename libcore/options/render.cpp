@@ -34,7 +34,8 @@ std::string value_spelling(const OptionDoc& doc, const Field& field) {
   return takes_several(field) ? one + " ..." : one;
 }
 
-/// The note about the default; empty: none. A number with the default 0 counts as not given.
+/// The note about a field's default; empty if none is shown. A number with the default 0 gets none, because 0
+/// means that it was not given.
 std::string default_note(const Field& field, const std::string& default_value) {
   if (!field.default_text.empty()) return "default: " + field.default_text;
   if (is_flag(field)) return holds<bool>(field) && default_value == "true" ? "default: on" : "";
@@ -88,7 +89,8 @@ std::string below(const std::string& text, const std::string& indent) {
   return join(split(text, '\n'), "\n" + indent);
 }
 
-/// Breaks a spelling that is longer than a line at the commas between its enumeration's words.
+/// Breaks a spelling into lines if it is longer than a line. Breaks only after commas between an
+/// enumeration's words.
 std::string broken_at_commas(const std::string& spelling, size_t columns) {
   std::string out, line;
   for (const std::string& part : split(spelling, ',')) {
@@ -151,8 +153,8 @@ std::string spelling(const OptionFate& fate) {
   return concat(head, fate.name, '`', unless);
 }
 
-/// Other tools' options: the ignored ones grouped by tool, the refused ones by remedy. Both kinds of group
-/// are in order of first appearance.
+/// Lists other tools' options: the ignored ones by tool, the refused ones by remedy. Tools and remedies are
+/// in the order in which they first appear.
 std::string fates_text(const AppDoc& app) {
   std::vector<std::pair<std::string_view, std::string>> tools, remedies;
   for (const OptionFate& fate : app.fates) {

@@ -11,14 +11,15 @@ namespace megalith {
 
 /// One option of an app, as the documentation shows it.
 struct OptionDoc {
-  std::string name;                          // as declared
-  bool positional = false, several = false;  // takes words that are not options; takes several
+  std::string name;  // name in the field's declaration
+  /// Positional: set by words that are not options; several: accepts several words.
+  bool positional = false, several = false;
   std::vector<std::string> flags;  // the spellings worth completing: "--load-optim", "--no-load-optim"
   std::string spelling;            // "--[no-]load-optim", "--num-layers N", "CHECKPOINT"
-  std::string help, note;          // a sentence; "default 12; at least 1; also --x"
+  std::string help, note;          // help: a sentence; note: "default 12; at least 1; also --x"
   std::string metavar;             // name of its value; empty for a flag
-  std::vector<std::string> words;  // values to offer; empty: any
-  bool others = false;             // values other than `words` are accepted, too
+  std::vector<std::string> words;  // values to choose from; empty: any value
+  bool others = false;             // whether other values than `words` are accepted
 };
 struct GroupDoc {
   std::string name;
@@ -28,10 +29,10 @@ struct AppDoc {
   std::string name, purpose, usage, epilog, version;  // name as typed: "megalith-merge"
   std::vector<GroupDoc> groups;
   std::vector<NoteDoc> environment = {}, files = {};
-  std::vector<OptionFate> fates = {};  // of other tools' options; only in Markdown
+  std::vector<OptionFate> fates = {};  // fates of other tools' options; shown only in Markdown
 };
 
-/// `default_value`: the text of the value that the field's declaration gives it.
+/// Creates the documentation of a field. `default_value`: the field's initial value as text.
 OptionDoc document(const Field&, const std::string& default_value);
 
 std::string render_help(const AppDoc&, int width);

@@ -75,7 +75,7 @@ TEST(Options, TellWhatWasGivenAsWords) {
   EXPECT_TRUE(options.given_words({"Other"}).empty());
 }
 
-// Options that an app never supports are not listed, and are refused by name when given.
+// Withdrawn options are not listed. If one is given, it is refused by its name.
 TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
   constexpr WithdrawnOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
   const auto message = [&](const std::vector<std::string>& arguments) -> std::string {
@@ -212,13 +212,13 @@ TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
   EXPECT_EQ(complaint_of("--x"), "unknown option \"--x\"");
   EXPECT_EQ(complaint_of("--q"), "unknown option \"--q\"");
   EXPECT_EQ(complaint_of("--sxc-length"),
-            "unknown option \"--sxc-length\"");  // two of the three letters of a word differ
+            "unknown option \"--sxc-length\"");  // no suggestion: two of three letters of a word differ
   EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
   EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
   EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
 }
 
-/// The complaint of check() about these arguments; empty when it accepts them.
+/// The message of check() about these arguments; empty when it accepts them.
 std::string complaint(const std::vector<std::string>& arguments) {
   try {
     painted(arguments);
@@ -267,7 +267,7 @@ TEST(Options, TakeEverySpellingOfAFlag) {
   EXPECT_FALSE(painted({"--skip-primer", "w"}).primer);
   EXPECT_TRUE(painted({"--skip-primer", "0", "w"}).primer);
   EXPECT_TRUE(painted({"--no-primer", "--primer", "w"}).primer);
-  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // after a flag only a valid word is its value
+  EXPECT_EQ(painted({"--dry-run", "w"}).wall, "w");  // after a flag, only a value of a flag is its value
 }
 
 TEST(Options, JoinListsGivenTwiceAndTakeTheLastOfOthers) {
@@ -303,7 +303,7 @@ TEST(Options, ReportEveryComplaintAtOnce) {
             "--dry-run with --coats 9 is odd");
 }
 
-/// The complaints of an app with this rule about `arguments` and this config file.
+/// The messages of an app with this rule about `arguments` and this config file.
 std::string complaint_with_file(const std::string& file, const std::vector<std::string>& arguments,
                                 const std::function<void(Problems&)>& rule) {
   Paint paint;
@@ -376,7 +376,7 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
             std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
 }
 
-/// Options that the painter's program ignores but another program has.
+/// Options of another program, which the painter's program ignores.
 struct Scaffold {
   std::string kind;
   int boards = 1;
@@ -399,7 +399,8 @@ constexpr OptionFate kOfScaffolds[] = {{.name = "kind", .values = OptionFate::kO
                                        {.name = "crew", .values = OptionFate::kSeveral},
                                        {.name = "whistle"}};
 
-/// The scaffold that a painter's command gives, and the complaints about it.
+/// Reads a painter's command. Returns the scaffold that the ignored options describe, and the messages about
+/// it.
 std::pair<Scaffold, std::string> scaffold_of(const std::vector<std::string>& arguments) {
   std::pair<Scaffold, std::string> out;
   Paint paint;
@@ -441,8 +442,8 @@ TEST(Options, GiveIgnoredOptionsToAReaderThatHasThem) {
   EXPECT_EQ(scaffold_of({"w", "--config", file}).second, file + ":1: boards \"many\": wanted an integer");
 }
 
-/// What happens to one option, given with a value on the command line or in a file: the ignored words, or the
-/// complaint.
+/// Gives one option with a value, on the command line or in a file. Returns what the log names as ignored, or
+/// the message that refuses the option.
 std::string fate_of(std::span<const OptionFate> fates, const std::string& name, const std::string& value,
                     bool in_file) {
   const test::TempDir dir;
@@ -463,8 +464,8 @@ std::string fate_of(std::span<const OptionFate> fates, const std::string& name, 
   return log.lines.empty() ? "taken" : log.lines.front().substr(log.lines.front().find(name));
 }
 
-// An earlier version refused an ignored name from a refused family in a file, but ignored it on the command
-// line.
+// Regression: an ignored name may match a refused pattern. Such a name was ignored on the command line, but
+// refused in a file.
 TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out"},
@@ -487,7 +488,7 @@ TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
   }
 }
 
-// An earlier version refused such an option on the command line and in a file, but accepted it in a log.
+// Regression: such an option was refused on the command line and in a file, but accepted in a log.
 TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out", .only = "framed walls"},
@@ -576,7 +577,7 @@ TEST(Options, KnowWhereAValueComesFrom) {
   options.add("Painting", paint);
   ASSERT_FALSE(options.read({"w", "--config", folder / "run.yaml", "--drops", "9"}));
   options.adopt(Json::object().set("unused", 1),
-                "iter_0000010");  // not an object of options: nothing is read
+                "iter_0000010");  // "unused" is not an option, so nothing is set
   Json args = Json::object();
   args.set("thickness", 2);
   args.set("drops", 8);
@@ -612,7 +613,7 @@ TEST(Options, DescribeValuesWithTheirSource) {
   EXPECT_EQ(lines[8], "  keys " + std::string(42, '.') + " a b (command line)");
 }
 
-TEST(Options, SurviveAnyWords) {  // any outcome other than options or an Error would end the test
+TEST(Options, SurviveAnyWords) {  // the test ends by a crash unless every outcome is options or an Error
   const std::vector<std::string> pieces = {"--coats", "--no-",        "-",         "--",   "=",
                                            "1",       "--keys",       "\"",        "\xff", "",
                                            " ",       "--dry_run",    "--primer=", "9--",  "--thickness",

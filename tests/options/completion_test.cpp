@@ -48,14 +48,15 @@ struct Walk {
   }
 };
 
-/// A folder with the script, and with files to complete.
+/// A folder that holds the script, and files to complete.
 class Completion : public testing::TestWithParam<const char*> {
  protected:
   Completion() {
     make_directories(folder_ / "here/subfolder");
     write_file(folder_ / "here/subfile", "");
   }
-  /// Runs a shell in the folder, with a program made for the test. Returns the words that it offers, sorted.
+  /// Runs a shell in the folder, with a program written for the test. Returns the sorted words that it
+  /// offers.
   template <class Config = Ride>
   std::string offered(const std::string& shell, const std::string& program) {
     write_file(folder_ / "ride", script<Config>(shell));

@@ -13,7 +13,7 @@
 namespace megalith {
 namespace {
 
-/// The kind and the text of the Error that reading this file throws.
+/// The kind and the text of the Error thrown when this file is read.
 std::pair<ErrorKind, std::string> refusal(const std::string& path) {
   try {
     read_config_file(path);
@@ -70,7 +70,7 @@ TEST(ConfigFile, RefusesWhatIsNoMapOfOptions) {
   EXPECT_EQ(refusal(folder / "none.yaml").first, ErrorKind::kNoInput);
 }
 
-/// The complaint of check() about a pretraining run described by this file.
+/// The message of check() about a pretraining run with this config file.
 std::string complaint(const std::string& path, const std::vector<std::string>& more = {}) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
@@ -126,7 +126,8 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   EXPECT_FALSE(config.checkpoint.load_optim);
 }
 
-// Without limits, such files took 250 bytes of memory for each byte, or twice the time with each anchor.
+// Such files are refused because they would need 250 bytes of memory per byte, or because each anchor would
+// double the time.
 TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
   const test::TempDir folder;
   const std::string path = folder / "run.yaml";
@@ -152,7 +153,7 @@ TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
   EXPECT_GT(read_config_file(path).size(), 60000U);
 }
 
-TEST(ConfigFile, SurvivesDamage) {  // any outcome other than a value or an Error would end the test
+TEST(ConfigFile, SurvivesDamage) {  // the test ends by a crash unless every outcome is a value or an Error
   const test::TempDir folder;
   const std::string path = folder / "run.yaml";
   const std::string good =

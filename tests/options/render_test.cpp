@@ -163,7 +163,7 @@ TEST(Render, ManPageBreaksListsOfChoices) {
   const test::TempDir folder;
   write_file(folder / "wide.1", options.man());
   const auto page = test::run_command("groff -man -Tascii -ww -P-cbou " + folder / "wide.1");
-  EXPECT_EQ(page.err, "");  // man would say "cannot adjust line" of a list longer than a line
+  EXPECT_EQ(page.err, "");  // for a list longer than a line, man would print "cannot adjust line"
   EXPECT_NE(page.out.find("second-of-many-kinds,"), std::string::npos) << page.out;
   for (const std::string& line : split(page.out, '\n')) EXPECT_LE(line.size(), 80u) << line;
 }
