@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-enum class Reduce { kSum, kMax };  // kMax: NaN when any rank has NaN
+enum class Reduce { kSum, kMax };  // kMax gives NaN if any rank has NaN
 
 /// What a group is for: one of the groups of a run (parallel/groups.h), or another one (kOther).
 enum class GroupRole {
@@ -51,7 +51,7 @@ class Communicator {
   virtual const std::string& name() const = 0;  // "world", "data", "tensor"
 
   virtual void all_reduce(Stream&, View, Reduce) = 0;
-  /// Concatenates the ranks' `mine` in `out`; `mine` may be this rank's part of `out`.
+  /// Concatenates the tensors `mine` of all ranks in `out`; `mine` may be this rank's part of `out`.
   virtual void all_gather(Stream&, View out, ConstView mine) = 0;
   /// Reduces `in` over the ranks and cuts the result into size() equal parts. This rank gets part rank() in
   /// `mine`, which may be that part of `in`.
@@ -61,20 +61,20 @@ class Communicator {
   virtual void all_to_all(Stream&, View out, ConstView in) = 0;
   virtual void broadcast(Stream&, View, int root) = 0;
 
-  /// Sets the memory for messages that have not been received yet: send() copies into one of `slots` equal
-  /// parts of `memory`, which must outlive the communicator. On destruction the communicator waits until all
-  /// messages have been received. kInternal if a message is still in the previous slots.
+  /// Sets the memory that holds sent messages until they are received: send() copies each message into one of
+  /// `slots` equal parts of `memory`, which must outlive the communicator. On destruction the communicator
+  /// waits until all messages have been received. kInternal if a message is still in the previous slots.
   virtual void set_send_slots(View memory, int slots) = 0;
-  /// Waits only while no slot is free, not for the receiver: two ranks that send to each other do not block.
-  /// Messages from one rank to another arrive in order. kInternal for a tensor larger than a slot.
+  /// Waits only while no slot is free, not for the receiver, so two ranks that send to each other do not
+  /// block. Messages from one rank to another arrive in order. kInternal for a tensor larger than a slot.
   virtual void send(Stream&, ConstView, int peer) = 0;
   virtual void recv(Stream&, View, int peer) = 0;
 
   /// Returns every rank's bytes in rank order. Runs on the host and is done on return, so it is also a
   /// barrier. exchange_values() exchanges values instead of bytes.
   virtual std::vector<std::string> exchange(std::string_view mine) = 0;
-  /// Makes a new group of the ranks that give the same color, ordered by (key, rank here), as MPI_Comm_split
-  /// does. Collective, done on return.
+  /// Creates a group of the ranks that give the same color, ordered by (key, rank in this group), as
+  /// MPI_Comm_split does. Collective, done on return.
   virtual std::unique_ptr<Communicator> split(const GroupName& name, int color, int key) = 0;
   /// Wakes every peer that waits, in this group and in all others of the run; each of them throws an error
   /// with this message.

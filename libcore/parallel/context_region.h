@@ -11,8 +11,8 @@ namespace megalith {
 /// odd number of rows when size > 1.
 RowPositions context_rows(int rank, int size, int64_t rows);
 
-/// A sequence that is split over a context group. It carries what attention needs from the other ranks;
-/// everything else works row by row.
+/// A sequence that is split over a context group. Attention exchanges data with the other ranks through it;
+/// all other layers work row by row and need no exchange.
 class ContextRegion {
  public:
   /// A group of one, which has all rows.
@@ -27,7 +27,7 @@ class ContextRegion {
   /// The positions of this rank's `rows` rows.
   RowPositions rows(int64_t rows) const { return context_rows(rank(), size(), rows); }
 
-  /// Completes `whole` [size * rows, ...], in which every rank has filled its own rows.
+  /// Fills the other ranks' rows of `whole` [size * rows, ...]. Every rank has already filled its own rows.
   void gather(Stream&, View whole) const;
   /// Adds up the ranks' `whole` tensors, each of which has all positions. This rank's rows then hold the sum;
   /// the other rows are overwritten.

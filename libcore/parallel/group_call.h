@@ -18,7 +18,7 @@ class Aborted : public Error {
   explicit Aborted(const std::string& what) : Error(ErrorKind::kComm, what) {}
 };
 
-/// A collective call, as one rank makes it.
+/// One rank's collective call and its arguments.
 struct GroupCall {
   const char* name = "";
   ConstView in = {};
@@ -28,15 +28,15 @@ struct GroupCall {
   std::string_view text = {};
 };
 
-// The calls of Communicator, as GroupCall.
+// Each of these describes one call of Communicator.
 GroupCall all_reduce_call(const View&, Reduce);
 GroupCall all_gather_call(const View& out, const ConstView& mine);
 GroupCall reduce_scatter_call(const View& mine, const ConstView& in, Reduce);
 GroupCall all_to_all_call(const View& out, const ConstView& in);
 GroupCall broadcast_call(const View&, int root);
 
-/// What is wrong with a call by rank `own` of `size`, as far as this rank can tell without the others' calls;
-/// empty if nothing is.
+/// Says what is wrong with a call by rank `own` of `size`, as far as that shows without the others' calls;
+/// empty if nothing is wrong.
 std::string problem_of(const GroupCall&, int size, int own);
 
 /// Whether the calls of two ranks match. Ranks whose calls do not match would read each other's memory with
@@ -46,8 +46,8 @@ bool agree(const GroupCall&, const GroupCall&);
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
                          const GroupCall& other);
 
-/// The part of `all` elements that rank i of `size` reduces. All parts but the last are whole cache lines:
-/// two ranks that write to one line would slow each other down.
+/// The part of `all` elements that rank i of `size` reduces. All parts but the last are whole cache lines,
+/// since two ranks that write to one line would slow each other down.
 struct Slice {
   int64_t begin, elements;
   Slice(int64_t all, int size, int i);
@@ -58,7 +58,7 @@ struct Wish {
   int color, key, rank;
 };
 
-/// The wishes of this color, in the order of the new group.
+/// The wishes in `all` with this color, in the order of the new group.
 std::vector<Wish> members_of(int color, const std::vector<Wish>& all);
 
 // ---- parts of messages
@@ -73,7 +73,8 @@ std::string timed_out_text(std::chrono::milliseconds timeout, const std::string&
 std::string peer_left_text(const std::string& for_whom);
 /// "place 3 of 2 is not a peer of place 0"; empty if `peer` is one.
 std::string peer_problem(int peer, int size, int own);
-/// Says that a message does not fit in `slots` slots of `slot_bytes` bytes; empty if it fits.
+/// Says that a message of `bytes` bytes does not fit into one of `slots` slots of `slot_bytes` bytes; empty
+/// if it fits.
 std::string slot_problem(size_t bytes, size_t slots, size_t slot_bytes);
 
 }  // namespace megalith

@@ -23,8 +23,8 @@ struct Groups {
   /// The ranks that share a sequence, in rank order and in reverse. ContextRegion gathers first chunks with
   /// one and second chunks with the other.
   std::unique_ptr<Communicator> context, context_reversed;
-  /// The pipeline's ranks, twice: activations travel on `forward`, their gradients on `backward`, so that
-  /// each link is first in, first out.
+  /// Two groups of the pipeline's ranks: activations travel on `forward`, their gradients on `backward`. So
+  /// each link carries one kind of message, first in, first out.
   std::unique_ptr<Communicator> forward, backward;
   /// The first and the last rank of the pipeline, which both hold a tied word embedding. On every other rank
   /// it is a group of one.

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kBlock = 2048;  // elements: two blocks of sums stay in the nearest cache
+constexpr int64_t kBlock = 2048;  // elements per block, so that two blocks of sums stay in the nearest cache
 
 template <class T>
 T sum_of(T a, T b) {
@@ -31,7 +31,7 @@ void combine(T* total, const T* next, int64_t n, Reduce reduce) {
   }
 }
 
-/// Elements that are added without conversion.
+/// Element types that are added without conversion.
 template <class T>
 struct Plain {
   using Sum = T;

@@ -13,8 +13,8 @@ struct SliceReduction {
   DType dtype;
   Reduce reduce;
   int64_t elements;
-  std::vector<const std::byte*> from;  // each rank's, in rank order
-  std::vector<std::byte*> to;          // all get the result; may be among `from`
+  std::vector<const std::byte*> from;  // each rank's elements, in rank order
+  std::vector<std::byte*> to;          // each of these gets the result; they may be among `from`
 };
 
 /// Whether reduce_slice() accepts this type: fp32, bf16, fp16, fp64, i32 and i64.

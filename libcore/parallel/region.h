@@ -29,7 +29,8 @@ class Region {
   int rank() const { return tensor_->rank(); }
   int size() const { return tensor_->size(); }
   bool sequence() const { return sequence_ && size() > 1; }
-  /// How many rows of the sequence this rank holds outside the region, and the place of the first.
+  /// The number of rows of the sequence that this rank holds outside the region, and the place of the first
+  /// of them.
   int64_t rows_outside(int64_t s) const;
   int64_t first_row(int64_t s) const { return sequence() ? rank() * rows_outside(s) : 0; }
 

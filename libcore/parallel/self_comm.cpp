@@ -20,7 +20,7 @@ class SelfComm final : public Communicator {
   }
   void all_to_all(Stream& stream, View out, ConstView in) override { copy_if_apart(stream, out, in); }
   void broadcast(Stream&, View, int) override {}
-  void set_send_slots(View, int) override {}  // there is no one to send to
+  void set_send_slots(View, int) override {}  // a group of one sends no messages
   void send(Stream&, ConstView, int peer) override { refuse("send to", peer); }
   void recv(Stream&, View, int peer) override { refuse("receive from", peer); }
   std::vector<std::string> exchange(std::string_view mine) override { return {std::string(mine)}; }

@@ -12,7 +12,7 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-/// Assigns layers to the ranks of the pipeline. The depth is cut into chunks() * ranks() parts of at least
+/// Assigns layers to the ranks of the pipeline. The model is cut into chunks() * ranks() parts of at least
 /// one layer each. Chunk c of rank p is part c * ranks() + p, so each part's output goes to the next rank.
 class StageTable {
  public:

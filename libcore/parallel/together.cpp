@@ -16,7 +16,7 @@ namespace {
 
 enum class WorkState { kWorks, kDone };
 
-/// Tells the others that this rank is alive while it works.
+/// Tells the other ranks that this rank is alive while it works.
 class SignsOfLife {
  public:
   SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
@@ -28,7 +28,7 @@ class SignsOfLife {
   void check() const {
     if (lost_) std::rethrow_exception(error_);
   }
-  /// Waits until all have done their work.
+  /// Waits until all ranks have done their work; throws if one failed.
   void finish() {
     end(WorkState::kDone);
     check();

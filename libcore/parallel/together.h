@@ -8,9 +8,9 @@
 namespace megalith {
 
 /// Does work that takes a different time on each rank, such as reading data, and returns when all ranks have
-/// done theirs. Meanwhile another thread tells the others every second that this rank is alive, so no rank
-/// counts as hung, however long the work takes. `peer_timeout`: how long a rank may be silent. Collective;
-/// the communicator must not be used for anything else until it returns.
+/// done their work. Meanwhile another thread tells the other ranks at least every second that this rank is
+/// alive, so no rank counts as hung, however long the work takes. `peer_timeout`: how long a rank may be
+/// silent. Collective; the communicator must not be used for anything else until it returns.
 ///
 /// Throws what the work throws; the caller must then abort() the ranks. When another rank failed or is lost,
 /// throws the communicator's error. Work that may take long calls `check` from time to time, which throws

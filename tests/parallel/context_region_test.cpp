@@ -18,7 +18,8 @@ std::vector<int64_t> positions(const RowPositions& rows, int64_t count) {
   return all;
 }
 
-// Megatron's get_batch_on_this_cp_rank, by hand: chunk r and chunk 2 * size - 1 - r.
+// Expected positions, by hand: as in Megatron's get_batch_on_this_cp_rank, rank r has chunks r and 2 * size -
+// 1 - r.
 TEST(ContextRows, AreTwoChunksOfTheSequence) {
   EXPECT_EQ(positions(context_rows(0, 1, 3), 3), (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(positions(context_rows(0, 3, 4), 4), (std::vector<int64_t>{0, 1, 10, 11}));

@@ -70,7 +70,7 @@ TEST(Exchange, RefusesBytesOfAnotherValue) {
   };
   for (size_t length = 0; length < bytes.size(); ++length) EXPECT_TRUE(refused(bytes.substr(0, length)));
   EXPECT_TRUE(refused(bytes + "x"));
-  EXPECT_TRUE(refused(packed(Phase::kEnd) + std::string(8, '\xff')));  // a length beyond all memory
+  EXPECT_TRUE(refused(packed(Phase::kEnd) + std::string(8, '\xff')));  // a length that exceeds all memory
 }
 
 TEST(Exchange, GivesEveryRanksValueInRankOrder) {

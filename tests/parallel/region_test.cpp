@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// What a rank needs to compute: its own backend, stream and arena.
+/// A rank's own backend, stream and arena.
 struct Rank {
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream{*backend};

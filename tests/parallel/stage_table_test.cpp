@@ -84,7 +84,7 @@ TEST(StageTable, TakesAList) {
   EXPECT_EQ(depth_of(StageTable(44, config)),
             (std::vector<LayerRange>{{0, 10}, {10, 12}, {22, 12}, {34, 10}}));
   config = pipeline_of(2);
-  config.pipeline_layers = {"1,", "2,3,1"};  // a blank after a comma
+  config.pipeline_layers = {"1,", "2,3,1"};  // the option was given with a blank after a comma
   EXPECT_NE(refusal(7, config), "");
   config.pipeline_layers = {"1,2", "3,1"};
   const StageTable table(7, config);  // interleaved: two parts for each rank
@@ -104,8 +104,8 @@ TEST(StageTable, RefusesWhatCannotBeCut) {
   EXPECT_EQ(refusal(10, config),
             "--decoder-first-pipeline-num-layers 3 of --num-layers 10: 7 layers are left for the 3 other "
             "pipeline ranks, not a multiple of 3; nearest that work: 6, 9");
-  EXPECT_NE(refusal(3, config), "");  // nothing left
-  EXPECT_NE(refusal(5, config), "");  // too few
+  EXPECT_NE(refusal(3, config), "");  // no layers are left for the other ranks
+  EXPECT_NE(refusal(5, config), "");  // two layers are left for three ranks
   EXPECT_EQ(refusal(6, config), "");
   config.layers_per_chunk = 1;
   EXPECT_NE(refusal(6, config).find("give --pipeline-layers"), std::string::npos);

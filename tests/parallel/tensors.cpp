@@ -20,12 +20,12 @@ double value_of(uint16_t bits, int exponent) {
   return sign * std::ldexp((1 << fraction) + steps, power - bias - fraction);
 }
 
-/// The 16-bit float nearest to `value`, and of two equally near ones the even one; found by bisection.
+/// Finds, by bisection, the 16-bit float nearest to `value`; if two are equally near, the even one.
 uint16_t nearest_of(double value, int exponent) {
   if (std::isnan(value)) return 0x7fff;
   const uint16_t infinity = static_cast<uint16_t>(((1 << exponent) - 1) << (15 - exponent));
   const double absolute = std::abs(value);
-  uint16_t low = 0, high = infinity;  // positive values have the order of their bits
+  uint16_t low = 0, high = infinity;  // positive values are ordered like their bits
   while (high - low > 1) {
     const auto middle = static_cast<uint16_t>((low + high) / 2);
     (value_of(middle, exponent) <= absolute ? low : high) = middle;

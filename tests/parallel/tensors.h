@@ -59,7 +59,7 @@ std::vector<Tensor> tensors_of(DType dtype, int ranks, int64_t elements);
 /// The reduction of `tensors`, element by element: 16-bit types are added in fp32, in rank order.
 Tensor reduced(std::vector<Tensor>& tensors, DType dtype, Reduce reduce);
 
-/// What a rank needs to compute: its backend, and both kinds of stream.
+/// A rank's own backend, and a stream of each kind.
 struct Rank {
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream compute = backend->make_stream(), queue = backend->make_queue_stream();

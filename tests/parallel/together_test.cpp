@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTimeout(1000);
 
-/// Runs the body on each rank, a thread; returns the message that each rank threw.
+/// Runs the body on each rank; ranks are threads. Returns the message of the error that each rank threw.
 std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   const auto each = [&](Communicator& comm) {
@@ -45,7 +45,7 @@ TEST(Together, WaitsForTheSlowestLongerThanForASilentRank) {
       ++done;
     });
     EXPECT_EQ(done, 3);
-    EXPECT_EQ(comm.exchange("x").size(), 3U);  // the next call of the group
+    EXPECT_EQ(comm.exchange("x").size(), 3U);  // the group's next call works
   });
   for (const std::string& message : messages) EXPECT_EQ(message, "");
 }

@@ -29,8 +29,8 @@ std::unique_ptr<Mesh> connect_gloo(const MeshOptions& options) {
 class ProcessComm final : public Communicator {
  public:
   explicit ProcessComm(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {}
-  /// A rank that fails destroys its communicators while the stack unwinds; the others must not wait for it
-  /// until the timeout.
+  /// A rank that fails destroys its communicators while the stack unwinds. The destructor then stops the run,
+  /// so that the other ranks do not wait until the timeout.
   ~ProcessComm() override {
     if (std::uncaught_exceptions() > exceptions_) stop_failed(*group_);
   }
@@ -72,7 +72,7 @@ class ProcessComm final : public Communicator {
   void abort(const std::string& why) override { group_->world()->stop(why); }
 
  private:
-  /// A failure ends the run for all ranks: others may wait for this one in other groups.
+  /// If the work fails, ends the run for all ranks, since others may wait for this rank in other groups.
   template <class Work>
   static void guarded(ProcessGroup& group, const Work& work) {
     try {

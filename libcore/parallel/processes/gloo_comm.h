@@ -18,7 +18,7 @@ struct ProcessCommOptions {
   std::vector<std::string> rank_names = {};                      // "rank 3 on host a"; empty: "rank 3"
 };
 
-/// Makes the communicator "world" of ranks that are processes, with tensors in host memory, over Gloo's TCP
+/// Creates the communicator "world" of ranks that are processes, with tensors in host memory, over Gloo's TCP
 /// connections, which are neither encrypted nor authenticated. Collective. Results are the same as with
 /// run_thread_ranks(), bit for bit.
 ///

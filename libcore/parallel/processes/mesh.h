@@ -11,10 +11,10 @@
 
 namespace megalith {
 
-/// Memory of this process from which messages are sent, or into which they are received, as long as the
-/// object lives. A message goes from one rank to another in a numbered slot. Messages in one slot are
-/// received in the order of the receive() calls, and each fits in the bytes of its receive(). send() and
-/// receive() may come in any order: a send waits for its receive in the background. Any thread may call.
+/// Memory of this process that messages are sent from or received into. The memory must outlive the object. A
+/// message goes from one rank to another in a numbered slot. Messages in one slot are received in the order
+/// of the receive() calls, and each fits in the bytes of its receive(). send() and receive() may come in any
+/// order: a send waits for its receive in the background. Any thread may call.
 class MeshBuffer {
  public:
   enum class Direction { kSend, kReceive };
@@ -51,7 +51,7 @@ struct MeshOptions {
   int rank = 0, size = 1;
   HostExchange exchange;
   std::string interface_address;  // IP address to bind to; the peers connect to it
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for a connection to be made
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // the longest wait for a connection
   std::function<std::string(int rank)> name_of;                  // for messages: "rank 3 on host a"
 };
 

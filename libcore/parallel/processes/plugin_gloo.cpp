@@ -72,9 +72,9 @@ class GlooBuffer final : public MeshBuffer {
 };
 
 /// Gloo's thread inherits the scheduling policy of the thread that creates it. As a batch thread it does not
-/// preempt a caller that holds a lock which Gloo's thread could then only retry at its next tick: a
-/// collective of 4 KiB among four ranks on two cores takes 0.2 ms instead of 4 ms. If the policy is refused,
-/// calls are only slower.
+/// preempt a caller. An ordinary thread may preempt a caller that holds a lock, fails to get the lock, and
+/// retries only at its next tick. So a collective of 4 KiB among four ranks on two cores takes 0.2 ms instead
+/// of 4 ms. If the system refuses the policy, calls are only slower.
 std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
   std::shared_ptr<gloo::transport::Device> device;
   std::exception_ptr error;
@@ -104,7 +104,7 @@ class GlooMesh final : public Mesh {
     ignore_broken_pipes();
     make_pairs();
     connect(options.exchange(addresses()));
-    options_.exchange = nullptr;  // so that what it holds is freed, too
+    options_.exchange = nullptr;  // frees what the function holds
   }
 
   std::unique_ptr<MeshBuffer> buffer(void* memory, size_t bytes) override {
@@ -125,7 +125,7 @@ class GlooMesh final : public Mesh {
     }
   }
   /// The addresses at which the peers reach this rank: one for each peer in rank order, all of one length, so
-  /// that each peer finds its own by its place.
+  /// that a peer finds the address meant for it by its place in the list.
   std::string addresses() {
     std::string all;
     for (int peer = 0; peer < options_.size; ++peer) {
@@ -142,7 +142,7 @@ class GlooMesh final : public Mesh {
       if (peer == options_.rank) continue;
       const std::string& theirs = all[static_cast<size_t>(peer)];
       const size_t length = theirs.size() / static_cast<size_t>(options_.size - 1);
-      // A rank has no address for itself.
+      // The list has no entry for the rank that wrote it.
       const auto place = static_cast<size_t>(options_.rank - (options_.rank > peer ? 1 : 0));
       const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(place * length);
       try {
@@ -163,7 +163,7 @@ class GlooMesh final : public Mesh {
 
 extern "C" {
 
-/// Sets `mesh` to connections between all ranks. Collective. Throws kComm.
+/// Connects all ranks and stores the result in `mesh`. Collective. Throws kComm.
 __attribute__((visibility("default"))) void megalith_connect_gloo(const megalith::MeshOptions& options,
                                                                   std::unique_ptr<megalith::Mesh>& mesh) {
   mesh = std::make_unique<megalith::GlooMesh>(options);

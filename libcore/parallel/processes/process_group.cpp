@@ -12,11 +12,12 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Waited = ProcessWorld::Waited;
 
-// Bytes of a larger tensor that are sent at once; bounded, so that other messages get their turn.
+// The most bytes of a tensor that are sent at once; bounded, so that other messages get their turn.
 constexpr size_t kSegment = 512 << 10;
-constexpr size_t kWindow = 4;                  // segments from each peer that may wait to be reduced
-constexpr size_t kInline = 128 << 10;          // up to this size, data sent with the header are no slower
-constexpr std::chrono::milliseconds kLook(1);  // longest wait for each other header once one is late
+constexpr size_t kWindow = 4;          // segments from each peer that may wait to be reduced
+constexpr size_t kInline = 128 << 10;  // up to this size, sending data with the header is no slower
+// Once one header is late: the longest wait for each of the others.
+constexpr std::chrono::milliseconds kLook(1);
 
 std::span<const std::byte> bytes_of(const ConstView& view) {
   return {view.as<std::byte>(), view.bytes()};
@@ -41,7 +42,7 @@ size_t segment_bytes(size_t bytes, size_t k) {
 
 }  // namespace
 
-/// Describes a rank's call. It is sent as it lies in memory: all ranks of a run have the same byte order.
+/// Describes a rank's call. It is sent as raw memory, since all ranks of a run have the same byte order.
 struct ProcessGroup::Header {
   char name[24] = {};
   DType dtype = DType::kF32;
@@ -120,7 +121,7 @@ ProcessGroup::ProcessGroup(std::shared_ptr<ProcessWorld> world, Members members)
       members_(std::move(members)),
       mail_(*world_, members_.id, members_.world_ranks) {
   const size_t cell = sizeof(Header) + inline_bytes(), peers = static_cast<size_t>(size());
-  // Not zeroed: pages that no call needs are never touched.
+  // Does not zero the memory, so that pages that no call needs are never touched.
   handshake_memory_.reset(new std::byte[2 * peers * cell]);
   std::byte* next = handshake_memory_.get();
   for (int peer = 0; peer < size(); ++peer, next += 2 * cell)
@@ -134,7 +135,7 @@ ProcessGroup::~ProcessGroup() {
     world_->stop(concat(place(), ": ", late_text(world_ranks(trouble.peers))));
 }
 
-/// Smaller with more ranks: each rank keeps memory for the headers of all ranks.
+/// The limit shrinks with the number of ranks, since each rank keeps memory for the headers of all ranks.
 size_t ProcessGroup::inline_bytes() const {
   constexpr size_t kAll = 8 * kInline, kLine = 64;
   return std::min(kInline, kAll / static_cast<size_t>(size()) / kLine * kLine);
@@ -179,8 +180,8 @@ std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const 
   return ranks;
 }
 
-/// Checks once more whether the run was stopped: finding the culprit takes time, and another rank may be
-/// faster.
+/// Finding the rank at fault takes time, and another rank may stop the run meanwhile, so that is checked once
+/// more.
 void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const {
   const std::vector<int> ranks = world_ranks(missing);
   std::string text;
@@ -205,7 +206,7 @@ void ProcessGroup::handshake(const GroupCall& call, const Parts& parts) {
   check_headers(call);
 }
 
-/// Receives are posted before sends, so that a sender need not announce its message.
+/// Posts receives before sends, so that a sender need not announce its message.
 void ProcessGroup::exchange_headers(const Header& header, const Parts& parts) {
   const uint64_t slot = slot_of(members_.id, SlotKind::kHandshake, handshakes_);
   each_peer([&](int peer) {
@@ -317,7 +318,7 @@ void ProcessGroup::reduce_parts(const Reduction& call, const Transfers& results)
   finish(own);
 }
 
-/// Sends each peer its part, one segment at a time, in turns.
+/// Sends each peer its part: first the first segment to every peer, then the second, and so on.
 void ProcessGroup::send_parts(const Reduction& call, const Transfers& own) {
   size_t max_segments = 0;
   for (const Reduction::Part& part : call.parts)
@@ -358,8 +359,8 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
                                static_cast<size_t>(slice.elements) * size_of(view.dtype)});
   }
   reduction.out = view.as<std::byte>() + reduction.parts[static_cast<size_t>(rank())].offset;
-  // Receives into this rank's own values. That is safe: a result arrives only after its reducer has these
-  // values.
+  // Receives the results into the memory of this rank's own values. That is safe, since a rank sends its
+  // result only after it has received these values.
   const Transfers results = transfers(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
   each_peer([&](int peer) {
     const Reduction::Part& part = reduction.parts[static_cast<size_t>(peer)];

@@ -14,7 +14,7 @@
 
 namespace megalith {
 
-/// A group of ranks that are processes, as one of them sees it. `rank` and `peer` are places in the group;
+/// One rank's side of a group of ranks that are processes. `rank` and `peer` are places in the group;
 /// messages name ranks by their numbers in the run. One thread at a time calls.
 ///
 /// A collective call begins with a handshake: every rank sends every other one a header that describes its
@@ -25,7 +25,8 @@ namespace megalith {
 class ProcessGroup {
  public:
   struct Members {
-    /// The same on all members. No other group of any member has it: slots are numbered by it.
+    /// The group's number, which is the same on all members. No other group of any member has this number,
+    /// since slots are numbered by it.
     int id;
     std::string name;
     std::vector<int> world_ranks;
@@ -57,13 +58,14 @@ class ProcessGroup {
 
  private:
   struct Header;
-  /// The connection to one peer: memory for the header that the peer sends, and for the one sent to the peer.
+  /// The connection to one peer: memory for the header received from the peer, and for the header sent to the
+  /// peer.
   struct PeerChannel {
     std::byte *received, *sent;
     std::unique_ptr<MeshBuffer> in, out;
   };
   class Transfer;
-  using Transfers = std::vector<std::unique_ptr<Transfer>>;  // null at this rank's place
+  using Transfers = std::vector<std::unique_ptr<Transfer>>;  // for each rank; null for this rank
   /// Bytes for or from each peer.
   using Parts = std::vector<std::span<const std::byte>>;
 
@@ -73,7 +75,7 @@ class ProcessGroup {
   void handshake(const GroupCall&, const Parts& parts);
   void exchange_headers(const Header&, const Parts& parts);
   void check_headers(const GroupCall&) const;
-  const Header& header_of(int peer) const;  // of the last handshake
+  const Header& header_of(int peer) const;  // the header of the last handshake
   /// The data that came with a peer's header.
   const std::byte* payload_of(int peer) const;
   /// Whether `part_bytes` for each peer travel with the headers.
@@ -96,7 +98,7 @@ class ProcessGroup {
 
   void await(MeshBuffer&, MeshBuffer::Direction, int peer);
   std::vector<int> world_ranks(const std::vector<int>& peers) const;
-  std::string names_of(const std::vector<int>& ranks) const;  // of the run
+  std::string names_of(const std::vector<int>& ranks) const;  // names ranks by their numbers in the run
   std::string late_text(const std::vector<int>& ranks) const;
   [[noreturn]] void give_up(ProcessWorld::Waited, const std::vector<int>& missing) const;
   void check_alive() const;

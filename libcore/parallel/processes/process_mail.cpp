@@ -129,7 +129,7 @@ ProcessMail::Trouble ProcessMail::send(const ConstView& view, int peer) {
 }
 
 /// Head and data are requested together, so that the data need not wait for the head. A message of another
-/// size is sent in another slot, so its data never arrives.
+/// size is sent in another slot, so its data never arrives here.
 ProcessMail::Trouble ProcessMail::recv(const View& view, int peer) {
   const int rank = world_rank(peer);
   Head head;

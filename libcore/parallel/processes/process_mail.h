@@ -28,7 +28,7 @@ class ProcessMail {
   ProcessMail(ProcessWorld& world, int group, std::vector<int> world_ranks);
   ProcessMail(const ProcessMail&) = delete;
   ProcessMail& operator=(const ProcessMail&) = delete;
-  /// close() must have been called. After the destruction the memory of the slots is not used any more.
+  /// close() must have been called. After destruction, the slots' memory is no longer used.
   ~ProcessMail();
 
   /// False if a message is still in the previous slots.
@@ -58,7 +58,8 @@ class ProcessMail {
   size_t slot_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   Slots free_;
-  std::vector<Slots> sent_;  // messages to each peer not known to be received, oldest first
+  // For each peer: the slots of messages that it may not have received yet, oldest first.
+  std::vector<Slots> sent_;
 };
 
 }  // namespace megalith

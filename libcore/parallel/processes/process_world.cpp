@@ -15,19 +15,20 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
-constexpr std::chrono::milliseconds kBetweenLooks(20);  // at the peers
-/// A peer's notice may be seen before a message that the peer sent earlier. Such a message is waited for this
-/// much longer.
+constexpr std::chrono::milliseconds kBetweenLooks(20);  // time between two checks of the peers
+/// A peer's notice may arrive before a message that the peer sent earlier. This rank waits this much longer
+/// for such a message.
 constexpr std::chrono::milliseconds kGrace(500);
-constexpr std::chrono::seconds kToTell(1);  // a peer that has not taken a notice by then has stopped itself
+// A peer that has not received a notice after this time has stopped running.
+constexpr std::chrono::seconds kToTell(1);
 /// A running process answers within this time, even if it is one of many on its cores.
 constexpr std::chrono::seconds kToAnswer(2);
 constexpr size_t kNoticeText = 2000;
 
 }  // namespace
 
-/// What one rank tells another outside of all calls. The receiver's memory is zero at first; its last byte
-/// shows that the notice has arrived.
+/// A message from one rank to another outside of all calls. The receiver's memory is zero at first; its last
+/// byte shows that the notice has arrived.
 struct ProcessWorld::Notice {
   enum Kind : uint8_t { kNone, kLeaves, kStops };
   char text[kNoticeText] = {};
@@ -35,7 +36,7 @@ struct ProcessWorld::Notice {
 
   Notice() = default;
   Notice(Kind k, const std::string& why) : kind(k) { why.copy(text, kNoticeText - 1); }
-  /// Made printable: the peer may have sent anything.
+  /// The text in printable form, since the peer may have sent anything.
   std::string why() const { return printable({text, ::strnlen(text, kNoticeText)}, kNoticeText); }
   bool has_arrived() { return std::atomic_ref(kind).load() != kNone; }
 };
@@ -47,10 +48,10 @@ struct ProcessWorld::Peer {
   /// Checks, without waiting, whether the peer's notice has arrived or its connection is lost.
   State look() {
     if (received.has_arrived()) {
-      notice_in->wait(Direction::kReceive);  // until the mesh has finished with it
+      notice_in->wait(Direction::kReceive);  // waits until the mesh has finished with the notice
       return received.kind == Notice::kLeaves ? kLeft : kStopped;
     }
-    notice_in->interrupt(Direction::kReceive);  // so that the wait only looks
+    notice_in->interrupt(Direction::kReceive);  // so that the wait does not block
     return notice_in->wait(Direction::kReceive) == Outcome::kLost ? kLost : kPresent;
   }
 
@@ -76,7 +77,7 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
                      .interface_address = options.interface_address,
                      .timeout = options.timeout,
                      .name_of = [this](int rank) { return name_of(rank); }})) {
-  options_.exchange = nullptr;  // so that what it holds is freed, too
+  options_.exchange = nullptr;  // frees what the function holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
     if (rank != options_.rank) connect_peer(rank);
@@ -84,8 +85,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
   watch_ = std::thread([this] { keep_watch(); });
 }
 
-/// waits_for_ is posted for sending here, but the mesh reads it only when the peer asks for it. So the mesh
-/// answers by itself, even if no thread of this rank runs.
+/// Posts waits_for_ for sending, but the mesh reads it only when the peer asks for it. So the mesh answers by
+/// itself, even if no other thread of this rank runs.
 void ProcessWorld::connect_peer(int rank) {
   static_assert(sizeof waits_for_ == sizeof Peer::waits_for);
   Peer& other = peer(rank);
@@ -114,8 +115,8 @@ std::string ProcessWorld::name_of(int rank) const {
 
 // ---- waits
 
-/// kInterrupted: the deadline has passed, the run was stopped or the peer has left; it may also be returned
-/// for no reason.
+/// Waits for one message. Returns kInterrupted if the deadline has passed, the run was stopped or the peer
+/// has left, and sometimes for no reason.
 Outcome ProcessWorld::wait(Wait wait) {
   {
     const std::lock_guard lock(mutex_);
@@ -164,7 +165,8 @@ ProcessWorld::Waited ProcessWorld::await_for(std::chrono::milliseconds time, Mes
   }
 }
 
-/// The message may have been sent before the notice that stopped the run.
+/// Waits a little longer for a message after the run was stopped: the message may have been sent before the
+/// notice that stopped the run.
 ProcessWorld::Waited ProcessWorld::await_after_stop(Wait last) {
   last.deadline = std::min(last.deadline, calls_end_.load());
   while (Clock::now() < last.deadline) {
@@ -193,7 +195,7 @@ ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing)
   std::vector<int> asked;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(asked_, true)) return {missing};  // another call of this rank asks
+    if (std::exchange(asked_, true)) return {missing};  // another call of this rank has already asked
     asked = present_peers();
   }
   for (const int rank : asked)
@@ -215,7 +217,7 @@ ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing)
                                                                               : Culprits{missing};
     last = next;
   }
-  return {missing};  // they wait for each other
+  return {missing};  // the ranks wait for each other
 }
 
 void ProcessWorld::use_group(int number) {
@@ -228,9 +230,9 @@ void ProcessWorld::use_group(int number) {
 
 // ---- the watch
 
-/// The world's thread. The mesh's waits have no deadlines and a thread can wait for one of its buffers only,
-/// so this thread interrupts waits whose time is over, and checks all peers in turn. It never waits for a
-/// peer itself, since nobody would interrupt it.
+/// The world's thread. Waits in the mesh have no deadline, and a thread can wait for only one buffer. So this
+/// thread interrupts waits whose time is over, and checks all peers in turn. It never waits for a peer
+/// itself, since nobody would interrupt it.
 void ProcessWorld::keep_watch() {
   std::unique_lock lock(mutex_);
   for (Time next_look = Clock::now(); !ended_;) {
@@ -251,7 +253,7 @@ void ProcessWorld::keep_watch() {
 }
 
 /// Checks whether a peer has left, has stopped the run, or is lost. `lost`: its connection is known to be
-/// broken; the peer's notice may have arrived before that.
+/// broken; the peer's notice may have arrived before it broke.
 void ProcessWorld::check_peer(int rank, bool lost) {
   if (look_at(rank, lost)) end_by_loss(rank);
 }
@@ -272,8 +274,8 @@ bool ProcessWorld::look_at(int rank, bool lost) {
   return other.state == Peer::kLost;
 }
 
-/// A rank that dies takes others with it, and these may be found first. So all peers are checked. If one of
-/// them has said why the run ends, that is the reason; otherwise all lost ranks are named.
+/// When a rank dies, others end because of it and may be found first. So all peers are checked. If one of
+/// them has said why the run ends, that is the reason; otherwise the reason names all lost ranks.
 void ProcessWorld::end_by_loss(int first) {
   std::vector<std::string> names = {name_of(first)};
   for (int rank = 0; rank < size(); ++rank)
@@ -313,7 +315,7 @@ void ProcessWorld::stop(const std::string& why) {
 void ProcessWorld::fail(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const Aborted&) {  // another rank stopped the run
+  } catch (const Aborted&) {  // nothing to do: another rank stopped the run
   } catch (const std::exception& what) {
     stop(concat(name_of(rank()), ": ", what.what()));
   } catch (...) {

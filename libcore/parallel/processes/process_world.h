@@ -17,9 +17,9 @@
 
 namespace megalith {
 
-/// What all groups of one rank share when ranks are processes: the connections, the waits for peers, and the
-/// end of the run. A rank here is its number in the run. Any thread may call. The object has one thread of
-/// its own, whatever the number of ranks.
+/// What all groups of one rank share when ranks are processes: connections, waits for peers, and handling of
+/// the run's end. A rank here is its number in the run. Any thread may call. The object has one thread of its
+/// own, whatever the number of ranks.
 class ProcessWorld {
  public:
   enum class Waited {
@@ -29,10 +29,10 @@ class ProcessWorld {
     kStopped,  // the run was stopped; see why()
   };
 
-  /// Connects to all others. `connect` makes the mesh.
+  /// Connects to all other ranks. `connect` creates the mesh.
   ProcessWorld(const ProcessCommOptions&,
                const std::function<std::unique_ptr<Mesh>(const MeshOptions&)>& connect);
-  /// Tells the others that this rank leaves and, unless the run was stopped, waits until they leave, too.
+  /// Tells the other ranks that this rank leaves. Unless the run was stopped, waits until they leave, too.
   ~ProcessWorld();
   ProcessWorld(const ProcessWorld&) = delete;
   ProcessWorld& operator=(const ProcessWorld&) = delete;
@@ -48,18 +48,18 @@ class ProcessWorld {
   /// Like await(), but waits at most as long as given here.
   Waited await_for(std::chrono::milliseconds, MeshBuffer& buffer, MeshBuffer::Direction, int peer);
   bool has_left(int rank) const;
-  /// Sets the answer to peers that ask whom this rank waits for; -1: nobody. held_up_by() finds the rank at
-  /// the end of a chain of waits with these answers.
+  /// Sets this rank's answer to peers that ask whom it waits for; -1: nobody. A peer's held_up_by() follows
+  /// these answers to the rank that holds up the run.
   void note_wait(int peer) { waits_for_.store(peer); }
 
   /// The ranks that hold up the run.
   struct Culprits {
     std::vector<int> ranks;
-    bool silent = false;  // their processes do not answer
+    bool silent = false;  // whether their processes do not answer
   };
-  /// Asks all other ranks whom they wait for. Returns those that do not answer; if all do, the rank at the
-  /// end of the chain of waits that begins at `missing`; if that finds no other rank, `missing`. A process
-  /// answers as long as it runs, whatever its threads do.
+  /// Asks all other ranks whom they wait for. If some do not answer, returns these. Otherwise returns the
+  /// rank at the end of the chain of waits that begins at `missing`, or `missing` if the chain leads to no
+  /// other rank. A process answers as long as it runs, whatever its threads do.
   Culprits held_up_by(const std::vector<int>& missing);
 
   bool stopped() const { return stopped_.load(); }
@@ -77,8 +77,8 @@ class ProcessWorld {
 
   /// A number that no group of this rank has had; see use_group().
   int next_group() { return next_group_.fetch_add(1); }
-  /// Takes the number that the members of a new group agreed on: the largest that any of them offered, so
-  /// that it is new to all.
+  /// Marks as used the number that the members of a new group agreed on: the largest number that any of them
+  /// offered, which is new to all of them.
   void use_group(int number);
 
  private:
@@ -120,15 +120,16 @@ class ProcessWorld {
   std::condition_variable peer_ended_;
   std::string why_;
   bool leaving_ = false, asked_ = false, ended_ = false;
-  std::vector<Wait*> waits_;  // not interrupted yet
+  std::vector<Wait*> waits_;  // current waits that were not interrupted yet
   Time alarm_ = Time::min();  // when the watch wakes
   std::condition_variable alarm_changed_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // null at this rank's place
+  std::vector<std::unique_ptr<Peer>> peers_;  // for each rank; null for this rank
   std::vector<int> told_;                     // ranks whose notice may still be on its way
   std::thread watch_;
 };
 
-/// The mesh's slot for messages of one group, kind and number, so that they are never taken for others.
+/// The mesh's slot for the messages of one group, kind and number. Each combination has its own slot, so that
+/// messages are never confused.
 enum class SlotKind : uint64_t { kNotice, kWaitsFor, kHandshake, kReduce, kGather, kMessageHead, kMessage };
 uint64_t slot_of(int group, SlotKind, uint64_t number);
 constexpr int kMaxGroups = 1 << 16;

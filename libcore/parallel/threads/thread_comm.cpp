@@ -23,8 +23,8 @@ struct Caller {
   int rank;
 };
 
-/// This rank's part in a collective call: it begins when all ranks have made the call and ends when no rank
-/// needs the others' memory any more.
+/// This rank's part in a collective call. The constructor waits until all ranks have made the call; the
+/// destructor waits until no rank needs the others' memory any more.
 class Visit {
  public:
   Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
@@ -59,9 +59,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 
 // ---- collectives, on the stream's thread
 
-/// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them. No
-/// data are copied in between, each byte is touched twice, and sums are in rank order, so no bit depends on
-/// timing.
+/// Each rank reduces one slice of all ranks' tensors, reading it in place, and writes it to all of them.
+/// There are no intermediate copies. Sums are in rank order, so the result does not depend on timing.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
   const Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
@@ -116,8 +115,8 @@ void broadcast(const Caller& me, const View& view, int root) {
 class ThreadComm final : public Communicator {
  public:
   ThreadComm(std::shared_ptr<ThreadGroup> group, int rank) : me_{std::move(group), rank} {}
-  /// A rank that fails destroys its communicators while the stack unwinds; this must not wait for ranks that
-  /// wait for the failed one.
+  /// A rank that fails destroys its communicators while the stack unwinds. The destructor must not wait for
+  /// ranks that wait for the failed one.
   ~ThreadComm() override {
     if (std::uncaught_exceptions() > exceptions_)
       abort(concat("rank ", me_.group->world_rank(me_.rank), " failed"));
@@ -164,7 +163,7 @@ class ThreadComm final : public Communicator {
   void abort(const std::string& why) override { me_.group->world()->abort(why); }
 
  private:
-  /// A failure ends the run for all ranks: others may wait for this one in other groups.
+  /// If the work fails, ends the run for all ranks, since others may wait for this rank in other groups.
   template <class Work>
   static void guarded(const Caller& me, const Work& work) {
     try {
@@ -234,7 +233,7 @@ void run_thread_ranks(int size, const ThreadCommOptions& options,
     for (const int rank : ranks) {
       threads.emplace_back([&, rank] { run_rank(all, rank, body); });
     }
-  } catch (...) {  // no further thread could be started
+  } catch (...) {  // a thread could not be started
     world->fail(static_cast<int>(threads.size()), std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();

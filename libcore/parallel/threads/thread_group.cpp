@@ -11,9 +11,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpins = 400;  // about ten microseconds; a rank that is running arrives sooner
+constexpr int kSpins = 400;  // about ten microseconds, longer than a rank that is running takes to arrive
 
-/// What the processor does between two checks.
+/// Lets the processor pause between two checks.
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -126,8 +126,9 @@ void ThreadGroup::wake_all() {
   for (const auto& member : members_) wake(*member);
 }
 
-/// True as soon as ready(). False if the run was stopped, if hopeless() says that ready() will never hold, or
-/// after the timeout. kForever: no timeout, for things that the other ranks do without waiting for anyone.
+/// Waits until ready() and returns true. Returns false if the run was stopped, if hopeless() says that
+/// ready() will never hold, or after the timeout. With kForever it waits for ready() alone, for what the
+/// other ranks do without waiting for anyone.
 template <class Ready, class Hopeless>
 bool ThreadGroup::wait(Lock& lock, Member& mine, Patience patience, const Ready& ready,
                        const Hopeless& hopeless) {
@@ -158,7 +159,8 @@ void ThreadGroup::check_alive(int rank, const char* call) const {
   if (world_->aborted()) throw Aborted(concat(place(rank, call), ": stopped: ", world_->why()));
 }
 
-/// Stops the run before the caller's lock is released: no rank may then wait for one that has left.
+/// Stops the run while the caller still holds the lock, so that no other rank can begin a wait for a rank
+/// that has left.
 void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& missing) const {
   check_alive(rank, call);
   std::vector<int> waited_for, left;

@@ -17,8 +17,8 @@ namespace megalith {
 
 class ThreadGroup;
 
-/// What all groups of a run share: whether, and why, the run was stopped. A rank here is its number in the
-/// run. Any thread may call.
+/// State that all groups of a run share: whether and why the run was stopped. A rank here is its number in
+/// the run. Any thread may call.
 class ThreadWorld {
  public:
   ThreadWorld(int size, std::chrono::milliseconds timeout);
@@ -29,15 +29,15 @@ class ThreadWorld {
   bool aborted() const { return aborted_.load(); }
   /// Why the run was aborted: the first reason.
   std::string why() const;
-  /// Makes every later call of every group fail. Wakes no one: its caller may hold a group's lock. Keeps the
-  /// first error that is not an Aborted; the others only follow from it.
+  /// Makes every later call of every group fail. Wakes no rank, since the caller may hold a group's lock.
+  /// Keeps the first error that is not an Aborted, since other errors only follow from it.
   void stop(const std::string& why, int rank = -1, const std::exception_ptr& error = nullptr);
   /// stop(), then wakes all waits.
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank. To be called when all ranks have ended: until then the
-  /// first error may not have been reported.
+  /// Throws the run's first error, with its rank. To be called when all ranks have ended, since the first
+  /// error may be reported only then.
   void rethrow_error() const;
 
   void add(ThreadGroup*);
@@ -57,9 +57,9 @@ class ThreadWorld {
   int error_rank_ = -1;
 };
 
-/// A group of ranks that are threads of one process: where they meet, and the messages between them. `rank`
-/// and `peer` are places in the group; messages name ranks of the run. For each rank, one thread at a time
-/// calls.
+/// A group of ranks that are threads of one process. Here they meet for collective calls and exchange
+/// messages. `rank` and `peer` are places in the group; messages name ranks of the run. For each rank, one
+/// thread at a time calls.
 class ThreadGroup {
  public:
   /// `world_ranks`: the ranks of the members in the run.
@@ -87,8 +87,9 @@ class ThreadGroup {
   /// one will receive.
   void leave(int rank);
 
-  /// Hands a new group to its members: give() is called before a collective call and take() during it, so
-  /// that the group is there before anyone takes it. `giver`: the rank that called give().
+  /// Hands a new group to its members. One rank calls give() before a collective call, and the members call
+  /// take() during that call, so that the group is there before anyone takes it. `giver`: the rank that
+  /// called give().
   void give(int rank, std::shared_ptr<ThreadGroup>);
   std::shared_ptr<ThreadGroup> take(int giver);
 
@@ -136,8 +137,8 @@ class ThreadGroup {
   const std::shared_ptr<ThreadWorld> world_;
   const std::string name_;
   const std::vector<int> world_ranks_;
-  /// Guards what follows. Memory that slots and calls point to is read without it, so that ranks copy in
-  /// parallel.
+  /// Guards what follows. The memory that slots and calls point to is read without the mutex, so that ranks
+  /// copy in parallel.
   std::mutex mutex_;
   int arrived_ = 0;
   uint64_t round_ = 0;

@@ -27,7 +27,6 @@ using namespace std::chrono_literals;
   if (!has_process_comm()) GTEST_SKIP() << "libmegalith_gloo.so was not built: libgloo-dev was not found"
 
 // ---- means
-// -----------------------------------------------------------------------------------------------------
 
 // The memory of send slots is static, since it has to outlive the communicator.
 
@@ -50,7 +49,7 @@ void expect_fine(int size, const Processes::Body& body) {
   for (const RankEnd& end : Processes(size).run(body)) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
 }
 
-/// A large tensor of numbers that are quick to make: sixteenths, whose sums over a few ranks are exact in
+/// A large tensor of numbers that are quick to compute: sixteenths, whose sums over a few ranks are exact in
 /// fp32.
 Tensor great_tensor(DType dtype, int rank, int64_t elements) {
   Tensor tensor(dtype, elements);
@@ -83,7 +82,6 @@ class GlooRanks : public testing::Test {
 };
 
 // ---- collectives
-// --------------------------------------------------------------------------------------------
 
 TEST_P(GlooComm, AllReduceGivesEveryRankTheSumInRankOrder) {
   expect_fine(GetParam(), [&](Communicator& world) {
@@ -193,7 +191,6 @@ TEST_P(GlooComm, ExchangesTextsOfAnyLength) {
 }
 
 // ---- groups
-// -------------------------------------------------------------------------------------------------
 
 TEST_F(GlooRanks, SplitOrdersByKeyAndGroupsDoNotMix) {
   expect_fine(4, [](Communicator& world) {
@@ -250,7 +247,6 @@ TEST_F(GlooRanks, GroupsWorkAtTheSameTime) {
 }
 
 // ---- messages
-// -----------------------------------------------------------------------------------------------
 
 TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
   expect_fine(3, [](Communicator& world) {
@@ -271,7 +267,8 @@ TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
   });
 }
 
-/// Sends as many messages as there are slots. Slots may become free in another order than they were filled.
+/// Sends as many messages as there are slots. Slots may become free in an order other than that in which they
+/// were filled.
 TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   Processes processes(3);
   const auto ends = processes.run([&](Communicator& world) {
@@ -304,7 +301,8 @@ TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   for (const RankEnd& end : ends) EXPECT_TRUE(end.is_exit(0)) << end.status << end.error;
 }
 
-/// With a thread for each peer, n ranks on one machine would have n * n threads.
+/// Each of eight ranks must have only three threads: with a thread for each peer, n ranks on one machine
+/// would have n * n.
 TEST_F(GlooRanks, ThreadsDoNotGrowWithTheRanks) {
   expect_fine(8, [](Communicator& world) {
     EXPECT_EQ(test::threads_of_process(), 3);  // the main thread, Gloo's and the world's
@@ -319,7 +317,8 @@ TEST_F(GlooRanks, ThreadsDoNotGrowWithTheRanks) {
   });
 }
 
-/// A peer that does not receive holds up no message to another one: here also when all slots are taken.
+/// Rank 1 does not receive its message, which keeps one of two slots taken. Messages to rank 2 must still get
+/// through.
 TEST_F(GlooRanks, ASendWaitsForTheFirstSlotThatIsFree) {
   expect_fine(3, [](Communicator& world) {
     Rank rank;
@@ -339,7 +338,6 @@ TEST_F(GlooRanks, ASendWaitsForTheFirstSlotThatIsFree) {
 }
 
 // ---- mistakes
-// -----------------------------------------------------------------------------------------------
 
 TEST_F(GlooRanks, DifferentCallsAreRefusedByEveryRank) {
   const auto ends = Processes(3).run([](Communicator& world) {
@@ -392,9 +390,8 @@ TEST_F(GlooRanks, CallsThatCannotBeAreRefused) {
 }
 
 // ---- ends
-// ----------------------------------------------------------------------------------------------------
 
-/// Sends a signal to the last rank while all make all-reduces. Returns how the other ranks ended.
+/// Sends a signal to the last rank while all ranks repeat all-reduces. Returns how the other ranks ended.
 std::vector<RankEnd> signal_in_all_reduces(int size, int signal, std::chrono::milliseconds timeout) {
   Processes processes(size, timeout);
   const int victim = size - 1;
@@ -429,7 +426,7 @@ TEST_P(GlooComm, AKilledRankIsNamedAtOnce) {
   }
 }
 
-// A rank that was not running when they died cannot know which of them died first.
+// A rank that was not running when its peers died cannot know which of them died first.
 TEST_F(GlooRanks, AllRanksThatAreFoundDeadAreNamed) {
   Processes processes(4, 30s);
   const auto ends = processes.run(
@@ -487,7 +484,8 @@ TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
   EXPECT_TRUE(contains(ends[2].error, "exchange, call 1: stopped")) << ends[2].error;
 }
 
-/// A rank that only sends waits for no message, only for a free slot.
+/// The sender waits only for a free slot, never for a message, and must still notice that the receiver was
+/// killed.
 TEST_F(GlooRanks, AReceiverThatIsKilledEndsItsSender) {
   Processes processes(2);
   const auto ends = processes.run(
@@ -559,7 +557,7 @@ TEST_F(GlooRanks, ARankThatHasEndedIsNotWaitedFor) {
   EXPECT_TRUE(ends[1].is_exit(0)) << ends[1].status << ends[1].error;
 }
 
-/// The last messages of a rank are received even if it ends right after sending them.
+/// A rank's last messages are received even if the rank ends right after sending them.
 TEST_F(GlooRanks, AnEndWaitsForItsMessages) {
   expect_fine(2, [](Communicator& world) {
     Rank rank;

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a run throws: its kind, and its message.
+/// The error that a run throws: its kind and its message.
 struct Failure {
   std::optional<ErrorKind> kind;  // none: it did not throw
   std::string message;
@@ -41,7 +41,7 @@ Failure failure_of(int ranks, const ThreadCommOptions& options,
   return {};
 }
 
-/// What `part`, one rank's part of a run, throws; to be called in the rank's body.
+/// The error that `part`, one rank's part of a run, throws; to be called in the rank's body.
 Failure failure_here(const std::function<void()>& part) {
   try {
     part();
@@ -52,7 +52,6 @@ Failure failure_here(const std::function<void()>& part) {
 }
 
 // ---- collectives
-// --------------------------------------------------------------------------------------------
 
 class ThreadComm : public testing::TestWithParam<int> {
  protected:
@@ -212,7 +211,6 @@ TEST(ThreadCommSums, AreInRankOrderAndRoundedOnce) {
 }
 
 // ---- messages
-// -----------------------------------------------------------------------------------------------
 
 /// A group like `world` with room for `slots` messages of `bytes` each.
 class Link {
@@ -237,7 +235,7 @@ TEST(ThreadCommMessages, ArriveInOrderAndAreNotWaitedFor) {
       Tensor message = numbered(10 * world.rank() + i, 10 - i);
       links->send(rank.compute, message.view(), next);
     }
-    world.exchange({});  // nobody has received anything
+    world.exchange({});  // no rank receives before all have sent
     for (int i = 0; i < 4; ++i) {
       Tensor message(DType::kI32, 10 - i);
       links->recv(rank.compute, message.view(), before);
@@ -259,7 +257,7 @@ TEST(ThreadCommMessages, OfOnePeerDoNotWaitForThoseOfAnother) {
   });
 }
 
-// With one slot each message waits until the one before has been received; on queue streams, too.
+// With one slot, each message waits until the previous one has been received, on both kinds of stream.
 TEST(ThreadCommMessages, WaitForAFreeSlot) {
   for (const bool queue : {false, true})
     run_thread_ranks(2, {}, [&](Communicator& world) {
@@ -349,9 +347,8 @@ TEST(ThreadCommMessages, KeepTheirSlotsUntilReceived) {
 }
 
 // ---- groups
-// -------------------------------------------------------------------------------------------------
 
-// A grid of 2 x 4: colors cut it in rows or columns, keys order them backwards.
+// A grid of 2 x 4 ranks: colors cut it into rows or columns, and keys reverse the order of ranks.
 TEST(ThreadCommGroups, SplitByColorInTheOrderOfKeys) {
   run_thread_ranks(8, {}, [](Communicator& world) {
     Rank rank;
@@ -396,9 +393,8 @@ TEST(ThreadCommGroups, OfOneHaveAllCalls) {
 }
 
 // ---- calls that disagree
-// ------------------------------------------------------------------------------------
 
-/// The failure of a run of three ranks in which rank 2 makes another call than the others.
+/// The failure of a run of three ranks in which rank 2 makes a call that differs from the others' call.
 Failure mismatch(const std::function<void(Communicator&, Stream&)>& call,
                  const std::function<void(Communicator&, Stream&)>& other) {
   return failure_of(3, {}, [&](Communicator& world) {
@@ -458,10 +454,10 @@ TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
               world.reduce_scatter(stream, out.view(), in.view(), Reduce::kSum);
             }).find("wanted 2 parts of 2 fp32, got 5 fp32"),
             std::string::npos);
-  EXPECT_NE(refused([&](Communicator& world, Stream& stream) {  // the other rank's place
+  // `mine` lies at the other rank's place in `out`.
+  EXPECT_NE(refused([&](Communicator& world, Stream& stream) {
               world.all_gather(stream, mine(world).view(), mine(world).part(1 - world.rank(), 2));
-            })
-                .find("share memory"),
+            }).find("share memory"),
             std::string::npos);
   EXPECT_NE(refused([&](Communicator& world, Stream& stream) {
               world.all_to_all(stream, mine(world).view(), mine(world).view());
@@ -480,7 +476,6 @@ TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
 }
 
 // ---- ends
-// ---------------------------------------------------------------------------------------------------
 
 TEST(ThreadRanks, ThrowTheFirstErrorWithItsRankAndKind) {
   std::atomic<int> stopped{0};
@@ -612,8 +607,8 @@ TEST(ThreadRanks, DoNotWaitForThoseThatHaveLeft) {
   }
 }
 
-// The failing rank destroys its backend, and with it a queue stream that waits for peers, which wait for this
-// rank.
+// The failing rank destroys its backend, and with it a queue stream that waits for peers. These peers wait
+// for the failing rank, but nothing may hang.
 TEST(ThreadRanks, FailWhileTheirQueueStreamsWait) {
   const Failure failure = failure_of(3, {}, [](Communicator& world) {
     const auto data = world.split("data", 0, world.rank());
@@ -627,7 +622,7 @@ TEST(ThreadRanks, FailWhileTheirQueueStreamsWait) {
   EXPECT_EQ(failure.message, "rank 1: a bad sample");
 }
 
-// The error of a call on a queue stream is thrown where its rank waits for the stream, and by the run.
+// The error of a call on a queue stream must be thrown where the rank waits for the stream, and by the run.
 TEST(ThreadRanks, FailWithWhatAQueueStreamFoundOut) {
   const Failure failure = failure_of(2, {}, [](Communicator& world) {
     Rank rank;
@@ -642,7 +637,7 @@ TEST(ThreadRanks, FailWithWhatAQueueStreamFoundOut) {
       << failure.message;
 }
 
-// A hundred runs fail, each at another moment. None hangs, and none names a rank that did not fail.
+// A hundred runs fail, each at a different moment. None may hang, and none may name a rank that did not fail.
 TEST(ThreadRanks, EndAtAnyMoment) {
   for (int run = 0; run < 100; ++run) {
     const Failure failure = failure_of(4, {}, [run](Communicator& world) {
