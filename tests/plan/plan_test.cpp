@@ -55,7 +55,7 @@ TEST(ClosedForms, EqualTheRealStage) {
       p.global_batch = 2;
       const double planned = block_activations(p, legal(p, {.tensor = tensor, .micro_batch = 2}));
       const double statistics =
-          4 * 4.0 * 32 * 2;  // mean and rstd of two norms, fp32; too small for the planner
+          4 * 4.0 * 32 * 2;  // mean and rstd of two norms, fp32; the planner ignores them
       EXPECT_NEAR(static_cast<double>(two.tape - one.tape), planned,
                   statistics + 256 * 16);  // tensors start at multiples of 256 bytes
     }

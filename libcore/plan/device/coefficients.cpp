@@ -9,8 +9,8 @@ namespace {
 
 using C = Coefficients;
 
-// name, unit, member, bounds, value assumed before the fit, its relative spread, fitted value (written by
-// tools/plan_fit --install), meaning
+// Each row: name, unit, member, bounds, value assumed before the fit, its relative spread, fitted value
+// (written by tools/plan_fit --install), meaning.
 constexpr CoefficientInfo kTable[] = {
     {"sustained_clock", "of peak", &C::sustained_clock, 0.6, 1.0, 0.88, 0.06, 0.863831,
      "matrix rate that an A100 holds in large products"},

@@ -27,7 +27,7 @@ struct Coefficients {
   // memory
   double context_bytes, group_bytes, slack, eager_kept, logit_copies, cached_share, workspace_bytes,
       usable_share;
-  // interval
+  // the interval of expected step times
   double spread;
 };
 
@@ -47,9 +47,9 @@ std::span<const CoefficientInfo> coefficient_table();
 /// The coefficients fitted to all runs.
 const Coefficients& fitted_coefficients();
 
-/// `fitted` with values replaced by the lines "name value" of a file ("#" begins a comment). kData with file
-/// and line when a name is unknown, or a value is not a number within its bounds; kNoInput when the file
-/// cannot be read.
+/// Returns `fitted` with some values replaced by those in a file of lines "name value" ("#" begins a
+/// comment). kData with file and line when a name is unknown, or a value is not a number within its bounds;
+/// kNoInput when the file cannot be read.
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted);
 
 }  // namespace megalith

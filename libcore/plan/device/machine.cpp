@@ -68,7 +68,7 @@ Accelerator device_of(const FileOption& option) {
           .bfloat16 = v[11] != 0};
 }
 
-/// A file of share/megalith next to the folder of the running program.
+/// The path of a file in share/megalith, next to the folder of the running program.
 std::string installed_file(const char* name) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   return (program.parent_path().parent_path() / "share" / "megalith" / name).string();
@@ -120,7 +120,7 @@ void AcceleratorList::add_file(const std::string& path) {
     else
       devices.push_back(device_of(option));
   }
-  // Later entries take precedence.
+  // A later file takes precedence, so its entries come first.
   short_names_.insert(short_names_.begin(), short_names.rbegin(), short_names.rend());
   devices_.insert(devices_.begin(), devices.rbegin(), devices.rend());
 }
@@ -132,15 +132,15 @@ std::vector<std::string> AcceleratorList::names() const {
   return names;
 }
 
-/// The entry for `wanted` that stands for another name; nullptr: none.
+/// The short name `wanted`; nullptr if there is none.
 const AcceleratorList::ShortName* AcceleratorList::short_name(const std::string& wanted) const {
   for (const ShortName& one : short_names_)
     if (folded(one.name) == wanted && folded(one.whole) != wanted) return &one;
   return nullptr;
 }
 
-/// The device named `wanted`; otherwise, of those whose names begin with it, the one with the most memory;
-/// nullptr: none.
+/// The device named `wanted`. Otherwise, of the devices whose names begin with `wanted`, the one with the
+/// most memory; nullptr if there is none.
 const Accelerator* AcceleratorList::device(const std::string& wanted, const std::string& asked) const {
   const Accelerator* only = nullptr;
   int alike = 0;
@@ -170,7 +170,7 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
   }
   if (const Accelerator* const found = device(wanted, name)) return *found;
   for (const ShortName& one : short_names_)
-    if (folded(one.name) == wanted) last = &one;  // an exact match
+    if (folded(one.name) == wanted) last = &one;  // the short name at which the search ended
   if (last)
     fail(ErrorKind::kData, last->where, ": the short name ", quote(last->name), " stands for ",
          quote(last->whole), ", which is not a device; known are ", join(names(), ", "));

@@ -12,15 +12,15 @@ struct Accelerator {
   double float_flops = 0;        // fp32 FLOP/s
   double fp8_flops = 0;          // 0: not supported
   double fp4_flops = 0;          // 0: not supported
-  double memory = 0;             // bytes available to a job, out of the nominal size
+  double memory = 0;             // the bytes of the nominal size that a job can use
   double memory_bandwidth = 0;   // bytes/s
   double link_bandwidth = 0;     // bytes/s to a device of the same machine, one direction
   double network_bandwidth = 0;  // bytes/s to another machine, per device
   int link_domain = 8;           // devices that the link joins
-  int multiprocessors = 0;       // 0: no wave quantisation (CPU)
+  int multiprocessors = 0;       // 0 for a CPU: no wave quantisation
   double watts = 0;
-  bool bfloat16 = true;  // otherwise the only 16-bit type is fp16
-  // Used only for a CPU, which has no data sheet; a profile may set these.
+  bool bfloat16 = true;  // false: the only 16-bit type is fp16
+  // The following are used only for a CPU, which has no data sheet; a profile may set them.
   double attention_share = 0.25;  // rate of attention's forward pass, relative to the matrix rate
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
   double op_start = 1e-6;         // seconds per op in addition to its work
@@ -35,17 +35,18 @@ inline constexpr double kMostSustained = 0.98;
 /// its format), and those of the user's files, which take precedence.
 class AcceleratorList {
  public:
-  /// kNoInput when a file is missing, kData with file and line when its contents are invalid.
+  /// installed() and add_file() throw kNoInput when the file is missing, and kData with file and line when
+  /// its contents are invalid.
   static AcceleratorList installed();
   void add_file(const std::string& path);
 
-  /// Finds a device by its name. Case does not matter, and "-", " " and "_" are equal. A short name may stand
-  /// for another short name. The beginning of several names finds the one of these devices that has the most
-  /// memory. kUsage, with the nearest name, when the name is unknown; kData when short names form a cycle or
-  /// lead to no device.
+  /// Finds a device by its name. Case does not matter, and "-", " " and "_" are equal. A short name may refer
+  /// to another short name. If `name` is only the beginning of several names, returns the one of these
+  /// devices with the most memory. kUsage, with the nearest name, when the name is unknown; kData when short
+  /// names form a cycle or lead to no device.
   const Accelerator& find(const std::string& name) const;
   const std::vector<Accelerator>& devices() const { return devices_; }
-  std::vector<std::string> names() const;  // the short ones first
+  std::vector<std::string> names() const;  // short names first
 
  private:
   struct ShortName {
@@ -58,10 +59,10 @@ class AcceleratorList {
   std::vector<ShortName> short_names_;
 };
 
-/// A device of the installed file.
+/// Finds a device of the installed file, as AcceleratorList::find() does.
 const Accelerator& find_accelerator(const std::string& name);
 
-/// What --gpu accepts, except the names in a --gpu-file.
+/// The names that --gpu accepts, except those in a --gpu-file.
 std::vector<std::string> accelerator_names();
 
 /// The Accelerator::name of this machine's processor.
@@ -79,8 +80,8 @@ struct Machine {
   /// Set when the ranks of a machine run on one processor: `device` then holds one rank's share of the
   /// processor's rates (shares_processor) or of its memory (shares_memory).
   bool shares_processor = false, shares_memory = false;
-  int link_domain =
-      0;  // devices joined by the link, also of several machines or of a part of one; 0: local_world
+  /// Devices that the link joins, on several machines or on a part of one; 0: local_world.
+  int link_domain = 0;
 
   int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
@@ -89,7 +90,7 @@ struct Machine {
 /// share.
 void set_local_world(Machine&, int ranks);
 
-/// The most devices of one machine: a link that joins more of them joins several machines.
+/// The most devices that one machine has. A link that joins more devices joins several machines.
 inline constexpr int kLargestMachine = 16;
 
 }  // namespace megalith

@@ -39,18 +39,19 @@ class Start {
                            "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "));
   }
 
-  /// Slurm's signal before the job's time is over: our program then saves, but Megatron would end.
+  /// Asks Slurm for a signal before the job's time is over. Our program then saves; Megatron would end, so
+  /// its jobs do not ask for it.
   const char* saving() const { return ours_ ? "\n#SBATCH --signal=USR1@300" : ""; }
 
-  /// The memory for the ranks of a machine that share the planned processor, as a container's quantity.
+  /// The memory, as a quantity for a container, of the ranks of a machine that share the planned processor.
   std::string memory() const {
     const auto gib = static_cast<int64_t>(device().memory * each() / (1 << 30));
     return concat(std::max(int64_t{1}, gib), "Gi");
   }
 
  private:
-  /// X2: before Blackwell, collectives that run during matrix products need a single queue; FSDP's need
-  /// several.
+  /// X2: before Blackwell, collectives that run during matrix products need a single hardware queue, but
+  /// those of FSDP need several.
   std::string environment() const {
     const bool blackwell = device().fp4_flops > 0, beside = c_.tensor > 1 || c_.context > 1;
     const bool needs_one = !blackwell && beside && c_.sharding < Sharding::kGradients && !on_processors();

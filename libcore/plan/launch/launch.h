@@ -14,7 +14,7 @@ inline std::vector<std::pair<const char*, Launcher>> enum_names(Launcher) {
 }
 
 /// The command line that trains with this partition: with our program if `ours`, otherwise with Megatron-LM's
-/// pretrain_gpt.py. For torchrun it is the same line on every machine.
+/// pretrain_gpt.py. With torchrun, the line is the same on every machine.
 std::string launch_line(const PlanProblem&, const Candidate&, Launcher, bool ours);
 
 /// A job for a cluster's scheduler.
@@ -25,8 +25,9 @@ inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
           {"k8s", JobKind::kKubernetes},
           {"dlc", JobKind::kDlc}};
 }
-/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc). For this
-/// machine's processor (trained_here) the job requests cores and memory instead of GPUs.
+/// The text of a job: a batch script (slurm), a PyTorchJob as YAML (k8s), or a PyTorchJob as JSON for
+/// Alibaba's PAI-DLC (dlc). For this machine's processor (trained_here) the job requests cores and memory
+/// instead of GPUs.
 std::string job_text(const PlanProblem&, const Candidate&, JobKind, bool ours);
 
 }  // namespace megalith

@@ -79,7 +79,7 @@ class Writer {
     if (p_.model.has_experts() && software.overlap_exchange) take("overlap-moe-expert-parallel-comm");
     if (!ours_ && c_.chunks > 1 && !software.overlap_messages) take("no-overlap-p2p-communication");
   }
-  /// The options of the stage of ZeRO. Megatron FSDP needs its own checkpoint format.
+  /// The options for the sharding. Megatron FSDP needs its own checkpoint format.
   void add_sharding() {
     if (c_.sharding == Sharding::kOptimizer) decide("use-distributed-optimizer");
     if (c_.sharding <= Sharding::kOptimizer) return;
@@ -89,7 +89,7 @@ class Writer {
            c_.sharding == Sharding::kGradients ? "optim_grads" : "optim_grads_params");
     decide("ckpt-format", "fsdp_dtensor");
   }
-  /// kProducts, torchtitan's kind of recomputation, has no option.
+  /// Writes no option for kProducts, torchtitan's kind of recomputation, since Megatron has none.
   void add_recompute() {
     if (c_.recompute == Recomputed::kAttention || c_.recompute == Recomputed::kNormAct)
       decide("recompute-granularity", "selective");
@@ -99,9 +99,10 @@ class Writer {
     const bool all = recomputed_layers(c_, most) == most;
     decide("recompute-granularity", "full");
     decide("recompute-method", all ? "uniform" : "block");
-    decide("recompute-num-layers", all ? 1 : recomputed_of_chunk(c_));  // Megatron counts per chunk
+    // Megatron counts the layers of one chunk.
+    decide("recompute-num-layers", all ? 1 : recomputed_of_chunk(c_));
   }
-  /// The attention kernel if it is not Megatron's default; our trainer has only one.
+  /// The option for an attention kernel that is not Megatron's default. Our trainer has only one kernel.
   void add_attention() {
     const AttentionKernel kernel = p_.software.attention;
     if (kernel == AttentionKernel::kFlash1 || kernel == AttentionKernel::kFlash2)

@@ -14,13 +14,13 @@ struct LaunchOption {
   bool decided = true;  // chosen by the plan; false: given by the run's precision or program
 
   template <class V>
-  void members(V&& visit) {  // see parallel/exchange.h
+  void members(V&& visit) {  // for the exchange between ranks, see parallel/exchange.h
     visit(name, value, decided);
   }
 };
 
-/// The partition as Megatron's options, which megalith-pretrain accepts too. `ours`: writes uneven stages and
-/// ZeRO-2 as our trainer's own options instead.
+/// The partition as options of Megatron, which megalith-pretrain accepts too. If `ours`, uneven stages and
+/// ZeRO-2 are written as options of our trainer instead.
 std::vector<LaunchOption> cut_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 /// cut_options() as text: "--tensor-model-parallel-size 8 …".

@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Whether `name` is an argument that is not our option and whose value the planner refuses.
+/// Whether `name` is not one of our options, and the planner refuses its value.
 bool is_refused(const LogArguments& in, const std::string& name, const RunFacts& run) {
   const ForeignOption* const option = in.has(name) ? logged_option(name) : nullptr;
   return option && refuses(*option, in.words(name)) && !lifted(*option, in.words(name), run);

@@ -22,10 +22,10 @@ class LogArguments {
   std::string word(const std::string& name) const;
   /// Whether the log has the argument and its value is not None.
   bool has(const std::string& name) const;
-  /// The value as an integer from 0 to 2^30; `otherwise` when the argument has no value. kData for any other
-  /// value.
+  /// The value as an integer from 0 to 2^30; `otherwise` when the argument has no value. kData when the value
+  /// is not such an integer.
   int number(const char* name, int otherwise) const;
-  double share(const char* name, double otherwise) const;  // from 0 to 1
+  double share(const char* name, double otherwise) const;  // a number from 0 to 1
   bool flag(const char* name, bool otherwise) const;
   template <class E>
   E choice(const char* name, E otherwise) const {
@@ -52,7 +52,7 @@ class LogArguments {
   const std::string& path_;
 };
 
-/// Calls unpriced() for an argument that changes memory or time and has a value that the planner cannot
+/// Throws kUsage (unpriced()) if an argument that changes memory or time has a value that the planner cannot
 /// price.
 void refuse_unpriced(const LogArguments&, const RunKind&);
 

@@ -8,15 +8,16 @@
 namespace megalith {
 namespace {
 
-/// The options of experts, read as from a command line.
+/// Takes the options of experts, which are read as from a command line.
 void take_experts(const LogArguments& in, ModelShape& m, Problems& problems) {
   if (const int experts = in.number("num_experts", m.expert_count()); experts > 0) m.experts = experts;
-  if (!m.has_experts()) return;  // the other arguments are in every log
+  if (!m.has_experts()) return;  // logs of dense models list the other arguments too
   for (const Field& field : fields_of(m)) {
     const std::string name = json_key(field.name);
     if (!name.starts_with("moe_") || !in.has(name)) continue;
-    if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;  // no limit
-    const bool pattern = name == "moe_layer_freq";  // has brackets of its own
+    // A negative factor means no limit.
+    if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;
+    const bool pattern = name == "moe_layer_freq";  // its value has brackets of its own
     set_field(field, pattern ? std::vector{in.word(name)} : in.words(name), {in.path(), name}, problems);
   }
 }

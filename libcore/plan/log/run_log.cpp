@@ -27,7 +27,7 @@ std::optional<double> number_after(std::string_view line, std::string_view label
   return parse_double(rest.substr(0, rest.find_first_of(" |,")));
 }
 
-/// "  hidden_size ......................... 4096".
+/// Takes a line such as "  hidden_size ......................... 4096".
 void take_argument(std::string_view line, MegatronLog& log) {
   const size_t dots = line.find(" ..");
   if (dots == line.npos) return;
@@ -56,7 +56,7 @@ void take_recompute(const LogArguments& in, Candidate& c) {
   c.recompute = Recomputed::kFull;
   const int layers = in.number("recompute_num_layers", 0);
   if (in.word("recompute_method") == "block")
-    c.recompute_layers = layers * c.chunks;  // R1: Megatron counts per chunk
+    c.recompute_layers = layers * c.chunks;  // R1: Megatron counts the layers of one chunk
   else if (layers > 1)
     in.unpriced("recompute_num_layers");
 }
@@ -70,8 +70,8 @@ void take_sharding(const LogArguments& in, Candidate& c) {
   if (strategy == "optim") c.sharding = Sharding::kOptimizer;
 }
 
-/// The pipeline's partition. Sets the chunks first: the layers of the first and last stage depend on them
-/// (L2).
+/// Takes the pipeline's partition. Sets the chunks first, since the layers of the first and last stage depend
+/// on them (L2).
 void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
   const bool loss = in.flag("account_for_loss_in_pipeline_split", false);
@@ -86,7 +86,7 @@ void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   c.counts_head = loss;
 }
 
-/// The layers of each stage if the log has a table of them.
+/// Takes the layers of each stage from the table in the log, if there is one.
 void take_layout(const LogArguments& in, const Candidate& c, PlanProblem& p) {
   constexpr char kLayout[] = "pipeline_model_parallel_layout";
   p.stage_layers.clear();
@@ -94,7 +94,7 @@ void take_layout(const LogArguments& in, const Candidate& c, PlanProblem& p) {
   p.stage_layers =
       stages_of_layout(in.word(kLayout), ModelShape::kMostLayers, concat(in.path(), ": ", kLayout));
   if (p.stage_layers.size() != static_cast<size_t>(c.pipeline) || c.chunks > 1)
-    in.unpriced(kLayout);  // a table of interleaved stages
+    in.unpriced(kLayout);  // tables of interleaved stages are not priced
 }
 
 /// The precision of the run. kUsage when the device does not support it.
@@ -111,7 +111,7 @@ void take_precision(const LogArguments& in, PlanProblem& p) {
          ", in which the run computed; give the --gpu that it ran on");
 }
 
-/// How the program works. Arguments that the log lacks keep the command line's values.
+/// Takes the way the program works. Arguments that the log lacks keep the values of the command line.
 void take_software(const LogArguments& in, Software& software) {
   if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
   software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
@@ -136,10 +136,10 @@ void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate
                        .interleaved = c.chunks > 1});
 }
 
-/// A figure of the run and its prediction.
+/// A measured figure of the run, and its prediction.
 struct Comparison {
   const char *what, *member, *unit;
-  double predicted, measured, scale;  // the text divides by `scale`
+  double predicted, measured, scale;  // verify_text() prints both divided by `scale`
   double percent() const { return 100 * (predicted / measured - 1); }
 };
 
@@ -259,7 +259,7 @@ Coefficients anchored(const MegatronLog& log, const LoggedRun& run) {
     return make_plan(p, run.candidate).time.total();
   };
   double low = 0.3,
-         high = 1.18;  // bounds of the rates' factor: beyond them the run is of another machine or program
+         high = 1.18;  // bounds of the factor: beyond them the run is of another machine or program
   if (seconds(low) < log.seconds || seconds(high) > log.seconds)
     fail(ErrorKind::kUsage, "--anchor: the run took ", format_fixed(log.seconds, 3),
          " s a step and is predicted with ", format_fixed(seconds(1), 3),

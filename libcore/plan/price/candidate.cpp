@@ -20,8 +20,8 @@ int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   const int between = p.model.layers - c.first_layers - c.last_layers;
   const int each = between / others, more = between % others;
   if (more == 0) return each;
-  // The late stages take the extra layers: they hold few microbatches. The pipeline's last stage takes none:
-  // it may have the head.
+  // The late stages take the extra layers, since they hold few microbatches. The pipeline's last stage takes
+  // none, since it may have the head.
   const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
   return each + (place < end && place >= end - more ? 1 : 0);
 }
@@ -48,7 +48,8 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
 int most_stage_layers(const PlanProblem& p, const Candidate& c) {
   if (!p.stage_layers.empty()) return *std::max_element(p.stage_layers.begin(), p.stage_layers.end());
   int most = 0;
-  for (const int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})  // those in between have no more
+  // The stages in between have no more layers than these four.
+  for (const int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})
     if (stage >= 0 && stage < c.pipeline) most = std::max(most, stage_layers(p, c, stage));
   return most;
 }

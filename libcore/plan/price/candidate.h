@@ -23,16 +23,16 @@ enum class Recomputed : uint8_t {
   kFull,       // whole layers
 };
 
-/// One way to partition the work. data, microbatches and global_batch follow from the rest (complete()).
+/// One way to partition the work. complete() computes data, microbatches and global_batch from the rest.
 struct Candidate {
   int tensor = 1, pipeline = 1, context = 1, data = 1;
   int expert = 1, expert_tensor = 1;  // ranks that share the experts; ranks that share each expert's matrices
   int chunks = 1;                     // model chunks per pipeline rank; 1: not interleaved
   int micro_batch = 1;                // samples
   int first_layers = 0, last_layers = 0;  // layers of the first and last stage; 0: as many as the others
-  int recompute_layers = 0;               // with kFull, layers of a stage (recomputed_layers()); 0: all
-  bool counts_embedding = false,
-       counts_head = false;  // as one layer of the end stage, which has one layer less (L2)
+  int recompute_layers = 0;  // with kFull: recomputed layers of a stage (recomputed_layers()); 0: all
+  /// Whether the embedding, or the head, counts as a layer of its stage, which then has one layer less (L2).
+  bool counts_embedding = false, counts_head = false;
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
   Recomputed recompute = Recomputed::kNone;
@@ -47,25 +47,26 @@ struct Candidate {
 
 /// What is to be planned.
 struct PlanProblem {
-  ModelShape model;  // after finish(), with vocab_size known
+  ModelShape model;  // its finish() was called, and vocab_size is known
   Machine machine;
   Software software = {};
   Precision precision = Precision::kHalf;
-  /// What an asynchronous save copies in host memory. Counts only in a plan for this machine's processor,
-  /// where host memory is the device's memory.
+  /// What an asynchronous save copies to host memory. The copy counts only in a plan for this machine's
+  /// processor, whose own memory it occupies.
   RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
-  bool needs_save_copy = false;  // --async-save: every plan must have room for that copy
-  bool trained_here = false;     // this version's trainer runs the plan: its own count decides what fits
-  bool fp16 = false;             // kHalf means fp16 instead of bf16; their costs are equal
-  std::string fp8_format = {}, fp8_recipe = {};  // as the options spell them; empty: implied by the precision
-  /// Options of the run that no plan changes, which its launch lines repeat (request/run_words.h): those for
-  /// our trainer, and those for Megatron-LM.
+  bool needs_save_copy = false;  // for --async-save: every plan must have room for that copy
+  /// Whether this version's trainer runs the plan, so that its own count of memory decides what fits.
+  bool trained_here = false;
+  bool fp16 = false;  // whether kHalf means fp16 instead of bf16; both cost the same
+  std::string fp8_format = {}, fp8_recipe = {};  // the values of the options; empty: implied by the precision
+  /// The options of the run that no plan changes, as launch lines repeat them (request/run_words.h): for our
+  /// trainer, and for Megatron-LM.
   std::string run_words = {}, megatron_words = {};
-  int64_t global_batch = 0;            // 0: not fixed
-  int64_t max_global_batch = 0;        // 0: no limit
+  int64_t global_batch = 0;            // samples of one step; 0: not fixed
+  int64_t max_global_batch = 0;        // largest global batch that a plan may use; 0: no limit
   std::vector<int> stage_layers = {};  // layers of each pipeline stage; empty: not given by the user
-  /// Where in the interval of the token imbalance the time is evaluated: 0 at its lower end, 1 at the upper.
-  /// Memory is always evaluated at the upper end.
+  /// The token imbalance for which times are computed, as a position in its interval: 0 is the lower end, 1
+  /// the upper. Memory is always computed for the upper end.
   double imbalance_point = 0.5;
   const Coefficients* coefficients = &fitted_coefficients();
 
@@ -73,25 +74,27 @@ struct PlanProblem {
   double element() const { return half() ? 2 : 4; }  // bytes of an activation
 };
 
-/// The largest number of ranks that hold the same parameters: the data and context ranks share everything
-/// except the experts, and experts may have several holders even with a single data rank (expert_data()).
+/// The largest number of ranks that hold the same parameters. The data and context ranks hold the same
+/// parameters except for the experts; an expert may be held by several ranks even if there is a single data
+/// rank (expert_data()).
 int holders(const PlanProblem&, const Candidate&);
 
-/// Layers of the model, plus one each for an embedding and a head that count as a layer (L2).
+/// The number of layers of the model, plus one each for an embedding and a head that count as a layer (L2).
 int counted_layers(const PlanProblem&, const Candidate&);
-/// Layers of a pipeline stage: those of the user's table if there is one. Otherwise the ends have
-/// first_layers and last_layers if these are set, and the other stages share the rest evenly; where it does
-/// not divide, the late stages except the pipeline's last one have one more.
+/// The number of layers of a pipeline stage, from the user's table if there is one. Otherwise the first and
+/// the last stage have first_layers and last_layers if these are set, and the other stages share the rest
+/// evenly. If the rest does not divide, the late stages, except the pipeline's last one, have one layer more.
 int stage_layers(const PlanProblem&, const Candidate&, int stage);
-/// Layers of a pipeline stage without experts; 0 for a dense model.
+/// The number of a stage's layers that have no experts; 0 for a dense model.
 int stage_plain_layers(const PlanProblem&, const Candidate&, int stage);
-/// Layers of the stage with the most layers.
+/// The number of layers of the largest stage.
 int most_stage_layers(const PlanProblem&, const Candidate&);
 
-/// The layers per chunk that are recomputed whole (kFull) when not all are: each chunk recomputes equally
-/// many (R1), so the stage's recompute_layers count as the next multiple of the chunks.
+/// The number of layers that each chunk recomputes whole (kFull) if not all are recomputed. Each chunk
+/// recomputes equally many (R1), so recompute_layers is rounded up to a multiple of the number of chunks.
 int recomputed_of_chunk(const Candidate&);
-/// The layers recomputed whole in a stage of `layers` layers: all of them if recompute_layers is 0.
+/// The number of layers that a stage of `layers` layers recomputes whole: all of them if recompute_layers is
+/// 0.
 int recomputed_layers(const Candidate&, int layers);
 
 }  // namespace megalith

@@ -19,8 +19,9 @@ struct ExpertPricer {
   const LayerShape& s;
   const ModelShape& m = r.p.model;
   double tokens = tokens_of(r.p, s);
-  double sent = tokens * m.router_topk;       // copies of tokens that leave
-  double mean_rows = sent * s.expert_tensor;  // copies that arrive: ranks of one expert exchange theirs
+  double sent = tokens * m.router_topk;  // copies of tokens that the device sends
+  // Copies that arrive on average: ranks that share an expert exchange theirs.
+  double mean_rows = sent * s.expert_tensor;
   double local = static_cast<double>(m.expert_count()) / s.expert;
   double ffn = static_cast<double>(m.expert_ffn) / s.expert_tensor;
   TokenImbalance load = m.rank_imbalance(s.expert);
@@ -29,7 +30,7 @@ struct ExpertPricer {
   double h = m.hidden, e = r.e, g = gates(m);
 
   double grouped(double out, double in) const { return r.grouped_product(rows / local, out, in, local); }
-  /// The product for the weights' gradients: its inner dimension is the number of an expert's tokens.
+  /// The product for the weights' gradients. Its inner dimension is the number of tokens of an expert.
   double grouped_gradient(double out, double in) const {
     return r.grouped_product(out, in, rows / local, local);
   }
@@ -64,8 +65,8 @@ struct ExpertPricer {
     return r.k.routing_launches + r.k.expert_launches * casts * local;
   }
 
-  /// Seconds of tokens to their experts and back. A gather sends all tokens to all ranks, whichever experts
-  /// they chose.
+  /// Seconds in which tokens travel to their experts and back. With a gather, all tokens go to all ranks,
+  /// whichever experts they chose.
   double exchange() const {
     const double uneven = m.dispatcher == Dispatcher::kAllGather ? 1 : fullest;
     const double shared =
@@ -99,8 +100,8 @@ struct ExpertPricer {
   }
 };
 
-/// The mean number of machines, out of `machines`, that have some of a token's chosen expert groups if every
-/// group is equally likely.
+/// The mean number of machines, out of `machines`, that hold one of the expert groups chosen for a token, if
+/// every group is equally likely.
 double machines_of_groups(const ModelShape& m, double machines) {
   if (!m.router_groups || !m.group_topk) return machines;
   const double groups = *m.router_groups, each = std::max(1.0, groups / machines);
@@ -122,8 +123,8 @@ TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   out.inside = bytes * tokens * copies * (here - 1) / s.expert;
   out.outside = bytes * tokens * copies * elsewhere;
   if (m.dispatcher == Dispatcher::kFlex && out.machines > 1) {
-    // The machines that have some of a token's experts if the router chooses evenly among the experts that it
-    // may choose.
+    // The mean number of machines that hold some of a token's experts, if the router chooses evenly among the
+    // experts that it may choose.
     const double among = machines_of_groups(m, out.machines);
     const double visited = among * (1 - std::pow(1 - 1 / among, m.router_topk));
     out.outside = bytes * tokens * visited * elsewhere;

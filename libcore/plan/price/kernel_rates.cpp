@@ -8,18 +8,19 @@ namespace {
 
 // "Belief": as in layer_price.cpp. "Guide": NVIDIA, Matrix Multiplication Background User's Guide.
 
-/// If host and device take equally long, they wait for each other for this share of that time. Belief.
+/// If host and device take equally long, their time together is longer by this share, since they wait for
+/// each other. Belief.
 constexpr double kTogether = 0.06;
-/// Each of two equal times is this share of their sum.
+/// The share of each of two equal times in their sum.
 constexpr double kEqualTimes = 0.5;
-/// 16-bit elements in 128 bytes; an A100 multiplies best in multiples of this. Guide.
+/// The number of 16-bit elements in 128 bytes: an A100 multiplies best in multiples of it. Guide.
 constexpr double kAlignedElements = 64;
-/// Sizes of the output tiles into which cuBLAS cuts a product: 128 x 256, which is the faster, and 128 x 128.
+/// Sizes of the output tiles into which cuBLAS cuts a product: 128 x 256, the faster size, and 128 x 128.
 /// Guide.
 constexpr double kTileRows = 128, kTileColumns = 256, kSmallTileColumns = 128;
 /// The rate of small tiles relative to large ones: they read their inputs more often. Belief.
 constexpr double kSmallTile = 0.9;
-/// Operations per element of a product for each step of its depth: a product and a sum.
+/// Operations per element of a product and step of its depth: a multiplication and an addition.
 constexpr double kMultiplyAdd = 2;
 
 bool aligned(double size) {

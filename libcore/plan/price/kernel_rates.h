@@ -19,9 +19,9 @@ struct KernelRates {
   bool cpu() const { return d.multiprocessors == 0; }
   double gap() const { return cpu() ? d.op_start : k.kernel_gap; }
   double stream(double bytes) const { return bytes / bandwidth + gap(); }
-  bool narrow() const;  // products of 8 or 4 bits
-  /// FLOP/s of the layers' matrix products. In 8 or 4 bits only a part (narrow_rate) of the gain over 16 bits
-  /// is reached.
+  bool narrow() const;  // whether products are in 8 or 4 bits
+  /// FLOP/s of the layers' matrix products. Products in 8 or 4 bits reach only a part (narrow_rate) of their
+  /// gain over 16 bits.
   double product_flops() const;
 
   /// Seconds of the product [rows, depth] by [depth, columns] at `flops` FLOP/s; 0 if one of the sizes is 0.
@@ -33,17 +33,18 @@ struct KernelRates {
   /// The share of the peak that flash attention's forward pass reaches on heads of `channels`.
   double flash_rate(double channels) const;
 
-  /// Seconds of `kernels` kernels that take the device `device` seconds while the host launches them.
+  /// Seconds of `kernels` kernels: their work takes the device `device` seconds, and the host launches them
+  /// meanwhile.
   double with_host(double device, double kernels) const;
 };
 
-/// The coefficient of the attention kernel's rate; nullptr for a kernel that keeps the scores.
+/// The coefficient that holds the rate of an attention kernel; nullptr for a kernel that keeps the scores.
 double Coefficients::*flash_coefficient(AttentionKernel);
-/// Prices the points of a profile in the same way as the plan's layers: products and attention by their
-/// sizes, memory-bound ops by their bytes, a start by what a kernel takes in addition to its work.
+/// Prices the points of a profile as the layers of a plan are priced: products and attention by their sizes,
+/// memory-bound ops by their bytes, and a start by the time that a kernel takes in addition to its work.
 PointPricer point_pricer(const PlanProblem&);
 
-/// sqrt(sqrt(a^4 + b^4)): the larger of two times that overlap almost completely.
+/// sqrt(sqrt(a^4 + b^4)): a smooth maximum, for two times that overlap almost completely.
 double smooth_max(double a, double b);
 
 /// Sustained FLOP/s of the device's matrix units in 16 bits (or fp32), before any loss within a product.

@@ -34,66 +34,73 @@ constexpr Passes kTensorsBelow16Bits{1, 2};
 
 // Attention. A causal mask leaves half of the scores; kernels that do not store the scores compute only that
 // half.
-constexpr Passes kFlashWork{1, 2.5};    // of masked_flops(): 2 products, then 5 (Dao 2023, arXiv 2307.08691)
-constexpr Passes kKeptWork{2, 4};       // of masked_flops(), without the mask: 2 products, then 4; count
-constexpr Passes kKeptKernels{4, 8};    // kernels: products, softmax, dropout; count
-constexpr Passes kSoftmaxPasses{4, 7};  // over the scores, for products and a fused softmax; count
-constexpr Passes kDropoutPasses{2.5, 2.5};   // one read, one written, a mask of one byte; count
-constexpr int kJoinedSoftmaxTokens = 16384;  // the most that Megatron's fused kernel supports (rule F1)
-constexpr int kJoinedSoftmaxHeads = 4;       // that kernel needs a multiple of this many heads * samples (F1)
-constexpr int kMatrixChannels = 8;    // 16-bit channels in the 16-byte words of the matrix units; count
-constexpr double kLogSumExp = kFp32;  // bytes per head and token that kernels without scores keep; count
+constexpr Passes kFlashWork{1, 2.5};  // times masked_flops(): 2 products, then 5 (Dao 2023, arXiv 2307.08691)
+constexpr Passes kKeptWork{2, 4};     // times masked_flops(); 2 products, then 4, on all scores; count
+constexpr Passes kKeptKernels{4, 8};  // kernels: products, softmax, dropout; count
+constexpr Passes kSoftmaxPasses{4, 7};  // passes over the scores, for products and a fused softmax; count
+/// The passes that dropout adds: one read, one written, a mask of one byte; count.
+constexpr Passes kDropoutPasses{2.5, 2.5};
+/// The longest sequence that Megatron's fused kernel supports (rule F1).
+constexpr int kJoinedSoftmaxTokens = 16384;
+constexpr int kJoinedSoftmaxHeads = 4;  // that kernel needs a multiple of this many heads * samples (F1)
+constexpr int kMatrixChannels = 8;      // 16-bit channels in the 16-byte words of the matrix units; count
+constexpr double kLogSumExp = kFp32;    // bytes per head and token that kernels without scores keep; count
 
 // Memory-bound work: passes over activations; a layer has two norms and two residual sums.
 constexpr double kNorms = 2, kResiduals = 2;
-constexpr Passes kNormPasses{2, 4};  // with a fused kernel, including the residual's gradient; count
-constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};  // added by PyTorch's operators, in fp32; belief
-constexpr Passes kResidualPasses{3, 2};         // of the residual sum; dropout adds a mask of one byte; count
-constexpr double kRotaryPasses = 2;             // with a fused kernel; count
-constexpr double kEagerRotaryPasses = 10;       // by PyTorch's operators: halves, two products, a sum; belief
-constexpr Passes kRotaryShare{1, 1.2};          // of the rotary passes, in each pass of training; belief
-constexpr Passes kEagerActivationPasses{2, 4};  // in addition, with one PyTorch operator per step; count
-constexpr double kCopyPasses = 2;               // over the qkv projection when it is split or joined; count
-constexpr double kElementKernels = 6;           // two norms, two sums, rotation, activation; count
-constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;  // row, result, gradient; fp32 sum; count
+constexpr Passes kNormPasses{2, 4};  // passes with a fused kernel, including the residual's gradient; count
+/// Bytes that PyTorch's operators add, in fp32; belief.
+constexpr Passes kEagerNormBytes{8 * kFp32, 19 * kFp32};
+constexpr Passes kResidualPasses{3, 2};  // passes of a residual sum; dropout adds a mask of one byte; count
+constexpr double kRotaryPasses = 2;      // passes with a fused kernel; count
+/// Rotary passes by PyTorch's operators: halves, two products, a sum; belief.
+constexpr double kEagerRotaryPasses = 10;
+constexpr Passes kRotaryShare{1, 1.2};          // share of the rotary passes in each pass of training; belief
+constexpr Passes kEagerActivationPasses{2, 4};  // passes that one PyTorch operator per step adds; count
+constexpr double kCopyPasses = 2;               // passes over the qkv projection to split or join it; count
+constexpr double kElementKernels = 6;           // kernels: two norms, two sums, rotation, activation; count
+/// The embedding: passes over memory (row, result, gradient), and bytes of the sum in fp32; count.
+constexpr double kEmbeddingPasses = 3, kEmbeddingBytes = 2 * kFp32;
 
 // Kernels that the host starts for a layer's forward pass. Beliefs: the host's time for one of them
 // (host_launch) was fitted with these numbers in place, so only their proportions matter, not their sum.
 constexpr double kLayerKernels = 12;  // products, their biases, views that copy
 constexpr double kFusedNormKernels = 2, kEagerNormKernels = 14;
 constexpr double kFusedActivationKernels = 1, kEagerActivationKernels = 4;
-constexpr double kDropoutKernels = 4, kResidualKernels = 2;  // both sums: with dropout, without it
+/// For both residual sums: with dropout, and without it.
+constexpr double kDropoutKernels = 4, kResidualKernels = 2;
 constexpr double kFusedRotaryKernels = 2, kEagerRotaryKernels = 14;
 constexpr double kFlashKernels = 4, kJoinedSoftmaxKernels = 6, kTorchSoftmaxKernels = 16;
 constexpr double kTensorKernels = 8;    // collectives of tensor ranks, and kernels that wait for them
 constexpr double kCastKernels = 12;     // products below 16 bits: casts, scales
 constexpr double kLatentKernels = 10;   // four more products, two norms, joining the heads
-constexpr Passes kPassKernels{1, 1.7};  // share of all these kernels, in each pass
+constexpr Passes kPassKernels{1, 1.7};  // kernels of each pass, relative to all these
 
 // What ranks exchange.
 constexpr double kWeightGradients = 0.5;  // share of backward products that run during an exchange; count
 constexpr double kPartOfOverlap = 0.5;    // share of tensor_overlap that this exchange reaches; belief
 constexpr double kKeysAndValues = 2;      // count
-constexpr Passes kContextRounds{1, 2};    // keys and values; then again, and their gradients; count
+/// What context ranks exchange. Forward: keys and values. Backward: these again, and their gradients; count.
+constexpr Passes kContextRounds{1, 2};
 
 // The head's logits: bytes per logit that are moved in a step, and bytes per logit that are kept.
 constexpr double kFusedLossBytes = 8;        // belief
 constexpr double kTorchLossBytes = 32;       // belief
 constexpr double kMegatronLossBytes = 20;    // belief
 constexpr double kFusedLossKept = 4;         // one copy in fp32; count
-constexpr double kTorchLossKept = 6;         // besides logit_copies: in fp32 and in 16 bits; count
+constexpr double kTorchLossKept = 6;         // bytes besides logit_copies: in fp32 and in 16 bits; count
 constexpr double kFp32LossKept = 2 * kFp32;  // logits and their gradient; count
 constexpr double kRowsLossKept = kFp32;      // the gradient replaces the logits; model/head.cpp
 
 // Bytes that a layer keeps for its backward pass: Korthikanti et al. 2022 (arXiv 2205.05198), table 2.
-constexpr double kMask = 1;                      // of dropout, per element
+constexpr double kMask = 1;                      // bytes per element of a dropout mask
 constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's operators, per element: an
                                                  // fp32 and a 16-bit copy, times eager_kept; count
 constexpr double kAroundNorm = 2;  // a norm's kept input and result: head, latent attention; count
 constexpr double kPredictionKept = 2 * kAroundNorm;  // the previous token's state and an embedding; count
 constexpr double kActivated = 1;        // kept results of the activation, with a fused kernel; count
 constexpr double kEagerActivated = 2;   // with PyTorch's operators also SiLU's result before the gate; count
-constexpr double kEverySecond = 0.5;    // products that torchtitan's selective-op keeps
+constexpr double kEverySecond = 0.5;    // share of products that torchtitan's selective-op keeps
 constexpr double kTokenId = 8;          // bytes per input of the embedding (int64)
 constexpr double kScoreTransients = 3;  // a layer's raw scores and two gradients of scores; count
 constexpr double kGathered = 2;         // a layer's input with all tensor ranks' parts, and its gradient
@@ -110,7 +117,7 @@ struct Pricer : KernelRates {
   }
 
   const LayerShape& s;
-  const bool routed;  // the layer has experts
+  const bool routed;  // whether the layer has experts
   const ModelShape& m = p.model;
   const Software& w = p.software;
   double n = static_cast<double>(m.seq_length) * s.micro_batch / s.context;
@@ -120,7 +127,8 @@ struct Pricer : KernelRates {
   double q() const { return m.query_width() / s.tensor; }
   /// Width of the keys; latent attention computes keys for every head.
   double kv() const { return m.latent_attention ? q() : local_key_width(m, s.tensor); }
-  double attended() const { return m.output_width() / s.tensor; }  // input of the output projection
+  // Width of the input of the output projection.
+  double attended() const { return m.output_width() / s.tensor; }
   double qkv() const { return m.latent_attention ? 2 * q() + attended() : q() + 2 * kv(); }
   /// Width of the feed-forward part that every token passes: the dense block, or the shared experts.
   double ffn() const { return static_cast<double>(routed ? m.shared_ffn : m.ffn_hidden) / s.tensor; }
@@ -130,8 +138,8 @@ struct Pricer : KernelRates {
   }
   double layer_product(double out, double in) const { return product(n, out, in, product_flops()); }
 
-  /// Sums `one` over the sizes of the products before attention: the joint projection of queries, keys and
-  /// values, or latent attention's projections down to the ranks and up to the heads.
+  /// The sum of one(…) over the sizes of the products before attention: the joint projection of queries, keys
+  /// and values, or latent attention's projections down to the ranks and up to the heads.
   double sum_inputs(const auto& one) const {
     if (!m.latent_attention) return one(qkv(), m.hidden);
     const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / s.tensor;
@@ -166,7 +174,8 @@ struct Pricer : KernelRates {
     return tensors * stream(n * (2 * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
   }
 
-  double masked_flops() const { return n * m.seq_length * (q() + attended()); }  // attention's products
+  // Operations of attention's two products under a causal mask, in a forward pass.
+  double masked_flops() const { return n * m.seq_length * (q() + attended()); }
   /// Channels per head: the mean over the two products of attention.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
   /// Passes over the scores in memory.
@@ -195,7 +204,7 @@ struct Pricer : KernelRates {
     return products + score_passes(forward) * scores() * e / bandwidth + kKeptKernels.of(forward) * gap();
   }
 
-  double norm_bytes(bool forward) const {  // two norms, per element of the hidden size
+  double norm_bytes(bool forward) const {  // bytes that two norms move per element of the hidden size
     const double fused = kNormPasses.of(forward) * e;
     const bool eager = !(w.fused_norm && !w.cast_norm) && !w.compiled;
     return kNorms * (eager ? fused + kEagerNormBytes.of(forward) : fused);
@@ -208,7 +217,8 @@ struct Pricer : KernelRates {
     return kRotaryShare.of(forward) *
            (w.fused_rope || w.compiled ? kRotaryPasses * e : kEagerRotaryPasses * e);
   }
-  double activation_bytes(bool forward) const {  // per element of the feed-forward size
+  // Bytes that the activation moves per element of the feed-forward size.
+  double activation_bytes(bool forward) const {
     // Forward: reads the gates, writes the result. Backward: reads the gates and a gradient, writes the
     // gates' gradients.
     const double fused = forward ? gates() + 1 : 2 * gates() + 1;
@@ -246,12 +256,13 @@ struct Pricer : KernelRates {
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
-    // Overlap with pieces of products requires sequence parallelism and tensor ranks that the link joins.
+    // Collectives overlap pieces of products only with sequence parallelism, and if the link joins the tensor
+    // ranks.
     const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
     const auto exposed = [](double exchanged, double work, double hidden) {
       return exchanged - hidden * std::min(exchanged, work);
     };
-    // Around attention, and around the dense block or the shared experts.
+    // Collectives enclose attention, and also the dense block or the shared experts.
     const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = kHalvesOfAllReduce * blocks * one;
     const double gathered = s.sequence ? blocks * one : 0;  // inputs gathered a second time
     if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
@@ -272,7 +283,7 @@ struct Pricer : KernelRates {
   double vocab() const { return static_cast<double>(m.padded_vocab(s.tensor)) / s.tensor; }
   /// Columns of the logits that a device works on.
   double logit_columns() const { return w.gathered_logits ? vocab() * s.tensor : vocab(); }
-  double head() const {  // forward, both gradients, and the softmax over the logits
+  double head() const {  // seconds of the head: forward, both gradients, and the softmax over the logits
     const double moved = w.fused_cross_entropy ? kFusedLossBytes
                          : w.torch_loss        ? kTorchLossBytes
                                                : kMegatronLossBytes;
@@ -294,8 +305,8 @@ struct Pricer : KernelRates {
   double backward_work() const {
     return linears_backward() + attention(false) + elementwise(false) + experts.backward;
   }
-  /// Exposed seconds of the exchange of tokens: without the part hidden by another microbatch's work or by
-  /// the shared experts.
+  /// Exposed seconds of the exchange of tokens: those that neither another microbatch's work nor the shared
+  /// experts hide.
   double exchange(bool forward) const {
     const double beside = w.overlap_exchange ? forward ? forward_work() : backward_work()
                           : m.shared_overlap ? block(forward)
@@ -327,8 +338,8 @@ struct Pricer : KernelRates {
     out.backward_exchange = exchange(false);
     out.forward_comm = tensor_comm(true) + context_comm(true);
     out.backward_comm = tensor_comm(false) + context_comm(false);
-    // The host starts kernels during an exchange too. Where a layer waits for the host, an exchange that
-    // faster products no longer hide therefore adds nothing to the wait.
+    // The host starts kernels during an exchange too. So if a layer waits for the host, an exchange that
+    // becomes exposed because products got faster adds nothing to the wait.
     out.forward = with_host(forward_work() + out.forward_sent(), launches(true)) - out.forward_sent();
     out.backward =
         with_host(backward_work() + accumulation(parameters) + out.backward_sent(), launches(false)) -
@@ -369,17 +380,17 @@ struct Pricer : KernelRates {
     return out;
   }
 
-  /// Bytes that a layer keeps for its backward pass, counted tensor by tensor: table 2 holds only for GELU
-  /// with dropout.
+  /// Bytes that a layer keeps for its backward pass, counted tensor by tensor, since the table of Korthikanti
+  /// et al. holds only for GELU with dropout.
   void keep(LayerCost& out) const {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? kResiduals * kMask * h * share : 0;
     const double whole = w.keeps_gathered ? 1 : share;
-    const double rows = kNorms * e * h * (share + whole) + masks;  // norms' inputs and outputs
+    const double rows = kNorms * e * h * (share + whole) + masks;  // bytes of the norms' inputs and outputs
     const double inner = w.fused_norm || w.compiled ? 0 : k.eager_kept * kNormCopies * h * share;
     const double core = keeps_scores() ? scores() / n * score_bytes() : kLogSumExp * m.heads / s.tensor;
-    // PyTorch's rotation allocates queries and keys a second time: the projection that holds the values
-    // stays.
+    // PyTorch's rotation allocates rotated queries and keys in addition, while the projection stays in memory
+    // because of the values.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
     const double ranks = m.latent_attention ? kAroundNorm * (m.query_rank + m.key_rank) + m.key_rotated : 0;
     const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
@@ -414,7 +425,7 @@ struct Pricer : KernelRates {
     out.transient = (s.sequence ? kGathered * e * n * h : 0) +
                     (keeps_scores() ? kScoreTransients * e * scores() : 0) + experts.transient;
   }
-  double score_bytes() const {  // kept per element of the scores
+  double score_bytes() const {  // bytes kept per element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? kMask + e : 0;
     const double before = w.attention == AttentionKernel::kFusedSoftmax && w.keeps_softmax_input ? e : 0;
     return softmax + drop + before +

@@ -8,12 +8,12 @@ namespace megalith {
 struct Link {
   double bandwidth = 1, latency = 0;
 };
-/// The link between `ranks` ranks whose numbers differ by `stride`. If a group has several ranks on a
-/// machine, their network devices work together.
+/// The link between `ranks` ranks whose numbers differ by `stride`. If several ranks of the group are on one
+/// machine, they use their network devices together.
 Link group_link(const PlanProblem&, int ranks, int stride);
-/// An all-reduce is a scatter and a gather.
+/// An all-reduce is a scatter followed by a gather.
 constexpr double kHalvesOfAllReduce = 2;
-/// One direction of a ring: a gather or a scatter of `bytes` in total, half of an all-reduce.
+/// Seconds of one half of an all-reduce in a ring: a gather or a scatter of `bytes` in total.
 double ring_seconds(double bytes, int ranks, Link);
 
 }  // namespace megalith

@@ -7,8 +7,8 @@ namespace megalith {
 namespace {
 
 // Bytes of a parameter's state in mixed precision: Megatron-LM's README, "Distributed Optimizer".
-constexpr double kMaster = 4, kGradient = 4;          // in fp32
-constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two, in fp32 or in 8 bits
+constexpr double kMaster = 4, kGradient = 4;          // bytes in fp32
+constexpr double kMoments = 8, kEightBitMoments = 2;  // Adam's two moments, in fp32 or in 8 bits
 
 /// V-half and V-min keep a half and a third of the chunks that 1F1B's first stage keeps, plus the one being
 /// processed: Qi et al. 2024 (arXiv 2405.15362).
@@ -25,7 +25,7 @@ constexpr double kProcessorWorkspace = 16.0 * (1 << 20);
 /// The share of the allocator's slack that remains with expandable segments. Belief.
 constexpr double kExpandableSlack = 0.1;
 
-/// The largest number of chunks of a microbatch that stage `stage` holds at any time.
+/// The largest number of chunks of microbatches that stage `stage` holds at any time.
 double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   const double later_stages = c.pipeline - stage - 1;
   const double total = static_cast<double>(c.microbatches) * c.chunks;
@@ -79,8 +79,8 @@ double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPr
   const int stage = kind.stage;
   const double flight = chunks_in_flight(p, c, stage) / c.chunks;
   double kept = layer_activations(c, kind.layer(price), kind.layers) * flight;
-  if (c.recompute != Recomputed::kNone)  // during its backward pass, a layer holds everything again
-    kept += price.kept - price.kept_of(c.recompute);
+  // During its backward pass, a recomputed layer holds everything again.
+  if (c.recompute != Recomputed::kNone) kept += price.kept - price.kept_of(c.recompute);
   if (stage == 0) kept += flight * price.kept_embedding;
   if (stage == c.pipeline - 1) kept += price.kept_head;
   return kept;

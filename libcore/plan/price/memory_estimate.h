@@ -9,29 +9,30 @@ namespace megalith {
 /// Bytes on one device of a pipeline stage, by kind.
 struct MemoryEstimate {
   double parameters = 0, gradients = 0, optimizer = 0;
-  double activations = 0;    // of all microbatches in flight
-  double logits = 0;         // last stage
+  double activations = 0;    // activations of all microbatches in flight
+  double logits = 0;         // of the last stage
   double transient = 0;      // gathered inputs and parameters, pipeline messages, workspace
   double save_copy = 0;      // the copy for an asynchronous save (PlanProblem::save_copy)
   double context = 0;        // driver, kernels and communication buffers
   double fragmentation = 0;  // what a caching allocator reserves but cannot use
 
-  double cached = 0;  // kept by the allocator from another phase of the step; returned before memory runs out
+  double cached = 0;  // memory that the allocator keeps from another phase of the step, and returns before
+                      // memory runs out
 
   double allocated() const {
     return parameters + gradients + optimizer + activations + logits + transient + save_copy;
   }
   double reserved() const { return allocated() + fragmentation + cached; }
-  double device() const { return reserved() + context; }  // what nvidia-smi shows if this much fits
-  double needed() const { return allocated() + fragmentation + context; }  // the run fails with less
+  double device() const { return reserved() + context; }  // what nvidia-smi shows, if this much fits
+  double needed() const { return allocated() + fragmentation + context; }  // with less memory the run fails
 };
 
-/// A part of a device's memory as shown in reports: the parts add up to needed().
+/// A part of a device's memory in reports. The parts add up to needed().
 struct MemoryPart {
   const char* name;
   const char* color;  // in HTML
   double (*value)(const MemoryEstimate&);
-  bool of_saves = false;  // left out if saves copy nothing
+  bool of_saves = false;  // whether the part is left out if saves copy nothing
 };
 inline constexpr MemoryPart kMemoryParts[] = {
     {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
@@ -47,7 +48,7 @@ inline constexpr MemoryPart kMemoryParts[] = {
 /// The parts that apply to the problem.
 std::vector<MemoryPart> memory_parts(const PlanProblem&);
 
-/// Bytes of a device that a job can use before it runs out.
+/// The bytes of a device that a job can use before memory runs out.
 double usable_memory(const PlanProblem&);
 
 /// Bytes that one layer keeps for its backward pass, for one microbatch, on one device.

@@ -8,8 +8,8 @@
 namespace megalith {
 namespace {
 
-/// A rule with its id. broken() says whether a candidate breaks it, and then fills `reason` unless that is
-/// nullptr: a search checks thousands of candidates and prints one reason.
+/// A rule with its id. broken() tells whether a candidate breaks the rule. It then also fills `reason`,
+/// unless that is nullptr: a search checks thousands of candidates but prints one reason.
 struct Rule {
   const char* id;
   bool (*broken)(const PlanProblem&, const Candidate&, std::string* reason);
@@ -21,7 +21,7 @@ bool broken_if(bool broken, std::string* reason, const Words& words) {
   return broken;
 }
 
-// Each rule sees a candidate whose derived numbers are set. Ids and sources: docs/planner.md.
+// The rules. The derived numbers of the candidate are already set. Ids and sources: docs/planner.md.
 bool hidden_by_heads(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;
   return broken_if(m.hidden % m.heads != 0 && m.kv_channels * m.heads == m.hidden, reason, [&] {
@@ -63,7 +63,7 @@ bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* r
                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
   });
 }
-/// "; nearest that work: 2, 4": the divisors of `value` next to `wanted` on each side; empty if there are
+/// The divisors of `value` next to `wanted` on each side, as "; nearest that work: 2, 4"; empty if there are
 /// none.
 std::string nearest_divisors(int value, int wanted) {
   int below = 0, above = 0;
@@ -92,7 +92,7 @@ bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* rea
   });
 }
 bool microbatches_by_groups(const PlanProblem&, const Candidate& c, std::string* reason) {
-  const int64_t rest = c.microbatches % c.pipeline;  // the group is Megatron's default: pipeline microbatches
+  const int64_t rest = c.microbatches % c.pipeline;  // Megatron's default group has `pipeline` microbatches
   return broken_if(c.chunks > 1 && (c.microbatches < c.pipeline || rest != 0), reason, [&] {
     return concat(c.microbatches, " microbatches are not a multiple of pipeline ", c.pipeline,
                   ", which interleaving needs", nearest_multiples(c.microbatches, c.pipeline));
@@ -104,7 +104,8 @@ bool sequence_by_tensor(const PlanProblem& p, const Candidate& c, std::string* r
   });
 }
 bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* reason) {
-  constexpr int kSpans = 2;  // per rank: one from each end, so that ranks have equally many pairs of tokens
+  // Spans of each rank: one from each end, so that all ranks have equally many pairs of tokens.
+  constexpr int kSpans = 2;
   const int parts = kSpans * c.context * (c.sequence ? c.tensor : 1);
   return broken_if(c.context > 1 && p.model.seq_length % parts != 0, reason, [&] {
     return concat("sequence ", p.model.seq_length, " is not a multiple of ", parts,
@@ -112,7 +113,7 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// Advice for a number of expert ranks that does not divide the ranks of a stage.
+/// Advice when the number of expert ranks does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
     return concat("; expert-tensor must divide the ", ranks, " ranks of a pipeline stage");

@@ -6,7 +6,7 @@
 namespace megalith {
 namespace {
 
-/// The weighted mean of two layers: `share` of the second, the rest of the first.
+/// The weighted mean of the costs of two layers: `share` is the weight of the second.
 LayerCost between(const LayerCost& first, const LayerCost& second, double share) {
   constexpr double LayerCost::*kAll[] = {&LayerCost::forward,
                                          &LayerCost::backward,
@@ -84,7 +84,7 @@ Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& pri
   if (p.model.has_experts()) out.expert_data = group_link(p, c.expert_data(), c.expert * c.expert_tensor);
   if (last > 0 && price.parameters.head_copy > 0) {
     constexpr double kFp32 = 4;  // bytes
-    constexpr int kEnds = 2;     // the first and the last stage have a copy each
+    constexpr int kEnds = 2;     // the first and the last stage each have a copy
     const double bytes = p.half() ? p.software.gradient_bytes : kFp32;
     out.tied = kHalvesOfAllReduce *
                ring_seconds(bytes * price.parameters.head_copy, kEnds, group_link(p, kEnds, stride * last));

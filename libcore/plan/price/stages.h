@@ -7,25 +7,26 @@
 
 namespace megalith {
 
-/// The parts of a candidate's price that do not change while recomputation and sharding are tried: the kinds
-/// of stages (a kind has equally many layers), the links, and the sum of tied embeddings.
+/// The parts of a candidate's price that do not depend on recomputation and sharding: the kinds of stages
+/// (the stages of a kind have equally many layers), the links between ranks, and the time to sum the gradient
+/// of tied embeddings.
 struct Layout {
   struct Kind {
     int stage = 0;  // the earliest stage of this kind: it holds the most microbatches
     int layers = 0;
     double times = 1;     // number of stages of this kind
-    int plain = 0;        // the layers without experts; 0 for a dense model
-    LayerCost mean = {};  // mean cost of a layer if only some have experts
+    int plain = 0;        // number of layers without experts; 0 for a dense model
+    LayerCost mean = {};  // mean cost of the layers, if only some of them have experts
     const LayerCost& layer(const LayerPrice& price) const { return plain > 0 ? mean : price; }
   };
   std::vector<Kind> kinds;
-  Link data, message;  // between data ranks, and to the next stage
-  Link expert_data;    // between the ranks that hold the same experts
+  Link data, message;  // the links between data ranks, and to the next stage
+  Link expert_data;    // the link between ranks that hold the same experts
   double tied = 0;     // seconds to sum the gradient of tied embeddings
   double machine_doublings = 0;
 };
 Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);
-/// One stage of the pipeline.
+/// The kind of one stage of the pipeline, with `times` 1.
 Layout::Kind stage_kind(const PlanProblem&, const Candidate&, const LayerPrice&, int stage);
 
 }  // namespace megalith

@@ -10,9 +10,10 @@ namespace {
 
 // "Belief": as in layer_price.cpp.
 
-/// The share of 1F1B's bubble that other schedules leave. They split the backward pass in two: ZB-H1 leaves a
-/// third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage in a V (Qi et al.
-/// 2024, arXiv 2405.15362): beliefs; V-min is assumed to leave the whole bubble.
+/// The share of 1F1B's bubble that remains with other schedules. They split the backward pass in two: ZB-H1
+/// leaves a third (Qi et al. 2023, arXiv 2401.10241). The V schedules also have two chunks per stage, in a V
+/// (Qi et al. 2024, arXiv 2405.15362); their shares are beliefs, and V-min is assumed to leave the whole
+/// bubble.
 constexpr double kZeroBubbleShare = 1.0 / 3, kZeroBubbleVShare = 0.1, kVHalfShare = 0.5, kVMinShare = 1;
 
 constexpr double kFp32 = 4;  // bytes
@@ -151,7 +152,8 @@ struct Assembly {
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
   }
 
-  /// The parts of a step that do not depend on the sharding, if the slowest stages are of this kind.
+  /// The parts of a step that do not depend on the sharding, for the case that the slowest stages are of this
+  /// kind.
   StepTime pipeline(const Layout::Kind& kind, const Stages& all) const {
     const double nmb = static_cast<double>(c.microbatches);
     const int layers = kind.layers;
@@ -189,13 +191,15 @@ struct Assembly {
     wait_for_the_slowest(t);
     return t;
   }
-  /// Tries each kind of stage as the bottleneck and returns the longest step: kinds hide different amounts of
-  /// the exchange, and the result must not jump where a faster device makes another kind the slowest.
+  /// Computes the step with each kind of stage as the bottleneck and returns the longest one. Kinds hide
+  /// different amounts of the exchange, so the result would otherwise jump where a faster device makes
+  /// another kind the slowest.
   StepTime time() const {
     const Stages all = all_stages();
     StepTime longest = held_up_by(*all.slowest, all);
     for (const Layout::Kind& kind : layout.kinds) {
-      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;  // as the slowest
+      // A kind equal to the slowest is already counted.
+      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;
       if (const StepTime t = held_up_by(kind, all); t.total() > longest.total()) longest = t;
     }
     return longest;

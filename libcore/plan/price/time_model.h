@@ -8,15 +8,15 @@ namespace megalith {
 struct StepTime {
   double compute = 0;        // forward and backward of all microbatches
   double recompute = 0;      // layers run a second time
-  double tensor_comm = 0;    // of tensor and context ranks, exposed
-  double expert_comm = 0;    // tokens to their experts and back, exposed
-  double pipeline_comm = 0;  // messages between stages, exposed
-  double bubble = 0;         // stages that wait while the pipeline fills and drains
-  double data_comm = 0;      // gradients and parameters, exposed
+  double tensor_comm = 0;    // exposed communication of tensor and context ranks
+  double expert_comm = 0;    // exposed exchange of tokens with their experts
+  double pipeline_comm = 0;  // exposed messages between stages
+  double bubble = 0;         // waiting while the pipeline fills and drains
+  double data_comm = 0;      // exposed exchange of gradients and parameters
   double optimizer = 0;
   double fixed = 0;      // loading data, logging
   double straggler = 0;  // waiting for the slowest of many devices
-  int bottleneck = 0;    // the slowest stage
+  int bottleneck = 0;    // index of the slowest stage
   double total() const {
     return compute + recompute + (tensor_comm + expert_comm) + pipeline_comm + bubble + data_comm +
            optimizer + fixed + straggler;
@@ -26,7 +26,7 @@ struct StepTime {
 StepTime step_time(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 StepTime step_time(const PlanProblem&, const Candidate&);
 
-/// A lower bound of step_time() over all choices of recomputation and sharding: the same sum without
+/// A lower bound of step_time() over all choices of recomputation and sharding: the same sum, but without
 /// recomputation and data-parallel communication. Each term is rounded as in step_time().
 double least_seconds(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 
@@ -43,8 +43,8 @@ Interval imbalance_interval(const PlanProblem&, const Candidate&);
 /// The interval of a step that takes `seconds`; with experts it includes both ends of the token imbalance.
 Interval step_interval(const PlanProblem&, const Candidate&, double seconds);
 
-/// Floating-point operations of one step over all devices: 6 per matrix parameter and token (of the experts,
-/// those that the router chooses), and half of attention for the causal mask.
+/// Floating-point operations of one step over all devices: 6 per token and matrix parameter (counting only
+/// the experts that the router chooses), and those of attention, halved by the causal mask.
 double model_flops(const PlanProblem&, int64_t global_batch);
 
 /// Share of the devices' dense peak (in 16 bits, or fp32) that a step of `seconds` reaches.

@@ -14,7 +14,7 @@ namespace {
 /// not its rows.
 constexpr int kHeadRows = 1024;
 
-/// The first feature of the plan that the trainer has no option for; empty: none.
+/// The first feature of the plan for which the trainer has no option; empty: none.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
@@ -99,8 +99,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   }
   try {
     const RunShape run = run_of(p, config);
-    // Asks for one stage of each kind only: all eight stages of every plan took a fifth of the program's time
-    // for a model of 22 billion parameters.
+    // Asks about one stage of each kind only. Asking about all eight stages of every plan took a fifth of the
+    // program's time for a model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
       const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
       if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())

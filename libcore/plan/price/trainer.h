@@ -9,12 +9,14 @@
 
 namespace megalith {
 
-/// Whether this version's trainer runs a partition, and what it then allocates.
+/// Whether this version's trainer can run a partition, and the memory that it then allocates.
 struct TrainerAnswer {
-  std::string refusal;             // the trainer's complaint, or the feature that it lacks; empty: it runs
-  std::optional<WorstStage> rank;  // if it runs: its fullest rank, exact (run_memory)
+  std::string refusal;  // the trainer's complaint, or the feature that it lacks; empty: the trainer can run
+                        // the partition
+  /// The exact memory of its fullest rank (run_memory), if the trainer can run the partition.
+  std::optional<WorstStage> rank;
 };
-/// How our trainer works on this machine's processor, in the terms of the closed forms.
+/// Describes our trainer on this machine's processor for the closed forms.
 Software trainer_software();
 
 /// The trainer's configuration of a run with this partition.

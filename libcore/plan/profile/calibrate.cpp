@@ -79,7 +79,7 @@ void check_bounds(const std::vector<FittedRate>& rates, const CalibrationTarget&
   };
   for (const FittedRate& rate : rates) {
     const double value = rate.of(fitted);
-    if (value == rate.of(plan.before)) continue;  // the points say nothing about it
+    if (value == rate.of(plan.before)) continue;  // the points say nothing about this rate
     if (rate.firm_high && value >= rate.high) refuse(rate, " or more", "less");
     if (rate.firm_low && value <= rate.low) refuse(rate, " or less", "more");
   }
@@ -110,7 +110,8 @@ void warn_of_poor(const DeviceProfile& profile, const PointErrors& after, const 
          format_duration(profile.seconds), " (--seconds)");
 }
 
-/// The points that apply to this plan: on a GPU without attention if the plan's kernel keeps the scores.
+/// The points that apply to this plan. On a GPU, those of attention do not if the plan's kernel keeps the
+/// scores.
 std::vector<ProfilePoint> points_for(const DeviceProfile& profile, const CalibrationTarget& plan) {
   std::vector<ProfilePoint> points = profile.points;
   if (!plan.attention && plan.before.device.multiprocessors > 0)

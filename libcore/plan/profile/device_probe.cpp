@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPattern = 1 << 20;  // random values: a device's power depends on its data
+constexpr int64_t kPattern = 1 << 20;  // number of random values: a device's power depends on its data
 
 size_t aligned(size_t bytes) {
   return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
@@ -165,7 +165,7 @@ ProfilePoint DeviceProbe::priced(const ProfilePoint& p) {
 
 double DeviceProbe::seconds_of(const ProfilePoint& p, int64_t times) {
   const bool is_gradient = p.kind == ProfiledKind::kAttentionGradient;
-  if (is_gradient) output_at_ = 0;  // so that the forward results and, after them, the gradient fit
+  if (is_gradient) output_at_ = 0;  // makes room for the forward results and, after them, the gradient
   const Attention forward = is_gradient ? attention(p) : Attention{};
   if (is_gradient) run(stream_, forward);
   const size_t kept = output_at_;

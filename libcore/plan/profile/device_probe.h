@@ -7,29 +7,30 @@
 
 namespace megalith {
 
-/// Runs the ops of a profile's points on a device, with operands placed as in a training step. The previous
-/// op's result is always at one address. Weights, kept activations and results lie in memory larger than the
-/// caches, through which successive calls advance. Attention's gradient is the exception: the results of one
-/// forward pass (qkv, the output and lse) and the gradient that it writes (dqkv) stay in place for all calls
-/// of a sample; only its incoming gradient advances.
+/// Runs the ops of a profile's points on a device, with operands in memory as in a training step. An operand
+/// that is the result of the previous op always lies at one address. Weights, kept activations and results
+/// lie in memory larger than the caches, and each call uses the next part of it. Attention's gradient is the
+/// exception: the results of one forward pass (qkv, the output and lse) and the gradient that it writes
+/// (dqkv) stay in place for all calls of a sample; only its incoming gradient advances.
 class DeviceProbe {
  public:
   /// Allocates twice `bytes` on the device. kDevice when there is not enough.
   DeviceProbe(Backend&, DType, size_t bytes);
 
-  /// Whether the point's operands fit: four times its largest matrix, in fp32, within `bytes`.
+  /// Whether the point's operands fit: whether four operands as large as its largest one, in fp32, take at
+  /// most `bytes`.
   bool holds(const ProfilePoint&) const;
-  /// The point with flops and bytes set to the cost that its op states; does not run the op.
+  /// The point with flops and bytes set to the cost that its op states, without running the op.
   ProfilePoint priced(const ProfilePoint&);
   /// Seconds of `times` successive calls, until the device has finished all of them.
   double seconds_of(const ProfilePoint&, int64_t times);
 
  private:
   ConstView input(Shape);     // random values of the dtype
-  ConstView made(Shape);      // random values at one address: the previous op's result
-  View output(DType, Shape);  // with its previous contents
+  ConstView made(Shape);      // random values that always lie at one address, like the previous op's result
+  View output(DType, Shape);  // not cleared: keeps its previous contents
   using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Gelu, GeluGrad, Attention, AttentionGrad>;
-  Op op_of(const ProfilePoint&);  // on the next operands
+  Op op_of(const ProfilePoint&);  // the point's op, with the next operands
   Op product(const ProfilePoint&);
   Op memory_op(const ProfilePoint&);
   Attention attention(const ProfilePoint&);

@@ -31,7 +31,7 @@ std::span<const Size> sizes_of(ProfiledKind kind) {
   return kMatrixSizes;
 }
 
-/// "p.json: points[3].rows is 1.5, wanted …", for a value of the profile that is being read.
+/// Refuses a value of the profile that is being read: "p.json: points[3].rows is 1.5, wanted …".
 template <class... Parts>
 [[noreturn]] void refuse(const Json& value, const Parts&... wanted) {
   constexpr size_t kShown = 60;
@@ -40,8 +40,8 @@ template <class... Parts>
        ", wanted ", wanted..., "; measure the device again");
 }
 
-/// The valid values of a member, in addition to its type: numbers of at least `low` (above `low` if `above`)
-/// and less than `end`; or the words that this version writes.
+/// The valid values of a member, in addition to its type: numbers that are at least `low` (above `low` if
+/// `above`) and less than `end`, or the words that this version writes.
 struct Rule {
   double low = 0, end = 0;
   bool above = false;
@@ -137,8 +137,8 @@ void visit_profile(Profile& profile, size_t points, const auto& v) {
   v("grid", profile.grid, from(static_cast<double>(points), kMostSize));
 }
 
-/// Refuses two points of one op and size: the file was then put together from several profiles, and the fit
-/// would give that point too much weight.
+/// Refuses two points of one op and size. The file would have been put together from several profiles, and
+/// the fit would give that point too much weight.
 void check_points(const std::vector<ProfilePoint>& points, const std::string& path) {
   const auto products = std::count_if(points.begin(), points.end(),
                                       [](const auto& point) { return point.kind == ProfiledKind::kProduct; });

@@ -9,11 +9,12 @@
 namespace megalith {
 namespace {
 
-constexpr double kSampleSeconds = 2e-3;  // long compared with the clock's resolution and a synchronisation
+/// Seconds of a sample: long compared with the clock's resolution and a synchronisation.
+constexpr double kSampleSeconds = 2e-3;
 constexpr double kFirstShare = 0.4;      // share of the time after which no further point is started
-constexpr double kLargestShare = 0.005;  // largest share of the time for one call
-constexpr double kDoubt = 3;             // factor by which the calls measured so far may be too slow
-constexpr double kSteady = 0.01;         // sufficient error of a median
+constexpr double kLargestShare = 0.005;  // largest share of the time that one call may take
+constexpr double kDoubt = 3;             // factor by which the fastest calls so far may have been too slow
+constexpr double kSteady = 0.01;         // error of a median that counts as steady
 constexpr double kLeastLargest = 0.05;   // seconds that any call may take: a busy machine slows all calls
 constexpr size_t kFewestOfSteady = 5;
 constexpr size_t kMostSamples = 50;
@@ -132,9 +133,9 @@ class Measuring {
   }
 
  private:
-  double seconds_, sample_;  // for all points, and for a sample: short ops are repeated to fill it
+  double seconds_, sample_;  // for all points; for one sample, in which short ops are repeated
   const Probing& with_;
-  double best_rate_[kKinds] = {};  // work per second, by kind
+  double best_rate_[kKinds] = {};  // highest work per second so far, by kind
   size_t begun_ = 0;
 };
 
@@ -185,11 +186,12 @@ std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, do
   std::vector<Probe> probes;
   for (const ProfilePoint& point : grid) probes.push_back({.point = point});
   Measuring measuring(seconds, grid.size(), with);
-  for (int pass = 0; pass < 2; ++pass)  // the second pass judges by better rates than those of small points
+  // The second pass judges points by better rates than those of small points.
+  for (int pass = 0; pass < 2; ++pass)
     for (Probe& probe : probes)
       if (!probe.tried && !measuring.first_is_over()) measuring.begin(probe);
   bool unsteady = true;
-  for (int64_t samples = 1; unsteady; ++samples) {  // number taken of each point
+  for (int64_t samples = 1; unsteady; ++samples) {  // number of samples taken of each point
     unsteady = false;
     for (Probe& probe : probes) {
       if (probe.samples.empty() || probe.steady()) continue;

@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// Why a profile is unreliable, with numbers and advice, for a warning; empty if the times of most points
-/// spread by at most a tenth of their medians. On a quiet machine they spread by one or two hundredths.
+/// A warning that a profile is unreliable, with numbers and advice. Empty if the times of most points spread
+/// by at most a tenth of their medians; on a quiet machine they spread by one or two hundredths.
 std::string unsteadiness(const DeviceProfile&);
 
 }  // namespace megalith

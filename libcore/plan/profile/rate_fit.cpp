@@ -12,7 +12,7 @@ constexpr double kHuber = 0.15;   // beyond this error a point pulls with consta
 constexpr double kPull = 1e-4;    // weight of the pull of a rate towards its previous value
 constexpr double kFinest = 1e-3;  // smallest step of a rate's logarithm: the search ends there
 constexpr double kCoarsest = 0.4;
-constexpr double kNeighbour = 0.05;  // first step from a fit to nearly the same points
+constexpr double kNeighbour = 0.05;  // first step when the start is a fit to nearly the same points
 
 double huber(double error) {
   const double size = std::abs(error);
@@ -63,7 +63,7 @@ FittedRate clock_rate(const DeviceRates& before) {
   return rate;
 }
 
-/// The fold of each point, which is the same for points with equal keys. Fits leave out one fold at a time.
+/// The fold of each point; points with equal keys have the same fold. Each fit leaves out one fold.
 std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   std::map<PointKey, size_t> numbers;
   std::vector<size_t> folds;
@@ -72,8 +72,8 @@ std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
   return folds;
 }
 
-/// Minimises the loss over the rates' logarithms: tries steps along each logarithm and halves them when none
-/// helps.
+/// Minimises the loss over the logarithms of the rates: tries a step up and down each of them, and halves the
+/// steps when none helps.
 class Search {
  public:
   Search(std::span<const ProfilePoint> points, const DeviceRates& before, std::span<const FittedRate> rates,

@@ -23,7 +23,7 @@ std::string layers_text(const PlanProblem& p, const Candidate& c) {
   return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
 }
 
-/// For a model with experts, inserts the columns of their ranks after the columns that every model has.
+/// For a model with experts, inserts the columns about experts after the columns that every model has.
 void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
                     const std::string& expert_tensor) {
   constexpr std::ptrdiff_t kAfterData = 5;
@@ -54,7 +54,7 @@ std::string ranked_table(const Report& r) {
   return table_text({.rows = table}, r.columns);
 }
 
-/// A line for each stage that differs from the previous one.
+/// The memory table: a line for each stage that differs from the previous one.
 std::string estimate_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};

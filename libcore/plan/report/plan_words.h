@@ -19,7 +19,7 @@ std::string yes_no(bool value);            // "yes", "-"
 std::string recompute_text(const Candidate&);
 /// "bf16", "mxfp8".
 const char* precision_text(const PlanProblem&);
-/// " (12.879 of them for a token)", for a model with experts.
+/// The active parameters of a model with experts: " (12.879 of them for a token)"; empty for a dense one.
 std::string active_text(const ModelShape&);
 
 /// A row of a table.

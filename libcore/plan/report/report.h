@@ -9,18 +9,18 @@
 
 namespace megalith {
 
-/// Everything reported about a search: the search itself and what was found out about its best plan.
+/// Everything that is reported about a search: its result, and what was found out about the best plan.
 struct Report {
   const PlanProblem& problem;
   const SearchResult& result;
   size_t columns = 0;                       // width to which lines are broken; 0: unlimited
   double gpu_hour = 0;                      // price of a device per hour; 0: unknown
-  std::vector<TrainerAnswer> trainer = {};  // one for each plan
+  std::vector<TrainerAnswer> trainer = {};  // the trainer's answer for each plan
   std::vector<Sensitivity> sensitivities = {};
-  std::vector<Plan> front = {};  // empty: not requested
+  std::vector<Plan> front = {};  // the Pareto front; empty: not requested
   std::optional<Inverse> inverse = {};
   std::optional<Goal> goal = {};
-  Scaling scaling = {};               // the answer to the goal
+  Scaling scaling = {};               // the numbers of devices that meet the goal
   std::optional<Remedy> remedy = {};  // the change that makes the search's missed or closest plan fit
 };
 

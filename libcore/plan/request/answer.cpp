@@ -55,8 +55,8 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
-/// The job of the fastest plan. For this machine's processor, where only our trainer runs: of the fastest
-/// plan that our trainer supports.
+/// The job of the fastest plan. For this machine's processor it is the fastest plan that our trainer
+/// supports, since no other trainer runs there.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
   if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);

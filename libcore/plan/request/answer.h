@@ -6,8 +6,8 @@
 
 namespace megalith {
 
-/// What is written to stdout, and whether a plan was found. Without one the command ends with kUsage, and the
-/// text or JSON says what is missing.
+/// What is written to stdout, and whether a plan was found. If none was found, the command ends with kUsage,
+/// and the text or JSON says what is missing.
 struct PlanAnswer {
   std::string text;
   bool found = false;

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// One line of the file. A line that the command line overrides is still checked, but has no value.
+/// One line of the file. If the command line overrides it, the line is checked, but it returns no value.
 class Line {
  public:
   Line(const FileOption& line, bool taken) : line_(line), taken_(taken) {}

@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// Takes what the command leaves open from --cluster's file: the device and its figures, and the sizes of the
-/// world. kData for any other line.
+/// Reads --cluster's file for the values that the command leaves open: the device and its figures, and the
+/// sizes of the world. kData for a line that gives anything else.
 void take_cluster_file(PlanCommand&, GivenWorld&);
 
 }  // namespace megalith

@@ -57,7 +57,7 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (plan.network_gbps) machine.device.network_bandwidth = *plan.network_gbps * 1e9 / 8;
   machine.world = std::max(given.world, 1);
   int domain = std::min(machine.device.link_domain, machine.world);
-  while (machine.world % domain != 0) --domain;  // machines with equally many devices
+  while (machine.world % domain != 0) --domain;  // all machines have equally many devices
   const int ranks = given.local > 0 ? given.local : domain;
   if (ranks > machine.world || machine.world % ranks != 0)
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",

@@ -4,9 +4,9 @@
 
 namespace megalith {
 
-/// The device of --gpu in a world of the given sizes. A size that is not given: the world has one device, and
-/// a machine has as many devices as the link joins. kUsage for an unknown device or one without products in
-/// the requested format.
+/// The devices of --gpu in a world of the given sizes. If a size is not given, the world has one device, and
+/// a machine has as many devices as the link joins. kUsage for an unknown device, or for one without products
+/// in the requested format.
 Machine machine_of(const PlanCommand&, const GivenWorld&);
 
 }  // namespace megalith

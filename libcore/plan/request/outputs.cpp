@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// An output that may be requested with ranked plans, and which other modes also produce it.
+/// An output that a command with ranked plans may request, and whether other modes also produce it.
 struct Output {
   const char* option;
   bool (*asked)(const PlanCommand&);

@@ -57,7 +57,7 @@ std::optional<int> layers_of_stage(const char* option, std::optional<int> named,
   return named;
 }
 
-/// Fixes whether the embedding and the head count as a layer each (L2); `layers` includes those that do.
+/// Fixes whether the embedding and the head count as a layer each (L2). `layers` includes them if they count.
 void fix_counted_ends(PlanRequest& request, int layers) {
   const PlanOptions& plan = request.command.plan;
   Fixed& fixed = request.fixed;

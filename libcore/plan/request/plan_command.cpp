@@ -48,7 +48,7 @@ void PlanCommand::check(Options& options, std::vector<std::string> groups) {
                                                 : ModelSource(model_folder).config();
     options.adopt(to_json(shape), model_folder, {"Model"});
   }
-  if (!plan.verify_log.empty())  // the log's other arguments are read for the comparison
+  if (!plan.verify_log.empty())  // the rest of the log is read when it is compared with the plan
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});
   groups.insert(groups.end(), {"Planning", "Model", "Tokenizer"});

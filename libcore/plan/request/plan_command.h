@@ -32,8 +32,8 @@ struct GivenOptions {
   void add(const std::vector<Field>& fields, const Options& options);
 };
 
-/// Everything that determines a plan: all options of a training command, so that its script runs with only
-/// the executable replaced, and the planner's own options.
+/// Everything that determines a plan: the planner's own options and all options of a training command, so
+/// that a training script plans its run when only the executable is replaced.
 struct PlanCommand {
   PlanOptions plan;
   ModelShape model;
@@ -42,17 +42,19 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
-  bool trains_here = false;     // the plan is for a run of our trainer, which treats some options differently
-  bool counts_servers = false;  // the environment's WORLD_SIZE counts servers, as on PAI's DLC (--task-type)
-  size_t columns = 0;           // width of the terminal for the answer; 0: unlimited lines
+  /// Whether the plan is for a run of our trainer, which treats some options differently.
+  bool trains_here = false;
+  /// Whether the environment's WORLD_SIZE counts servers, as on PAI's DLC (--task-type).
+  bool counts_servers = false;
+  size_t columns = 0;  // width of the terminal for the answer; 0: unlimited lines
 
-  /// Set between read() and check() by a program whose command line has other options for these values: the
-  /// folder of the model whose shape is planned, and the number of data-parallel ranks with the name of the
-  /// option that gives it (0: not given).
+  /// Set between read() and check() by a program that has other options for these values: the folder of the
+  /// model whose shape is planned; and the option that gives the number of data-parallel ranks, with that
+  /// number (0: not given).
   std::string model_folder;
   std::pair<const char*, int> data_ranks = {"", 0};
 
-  GivenOptions given = {};  // after check()
+  GivenOptions given = {};  // set by check()
   bool gives(std::string_view option) const { return given.anywhere.contains(option); }
 
   void add_to(Options&);

@@ -35,7 +35,7 @@ struct PlanOptions : PlanTarget {
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
   bool overlap_messages = true, overlap_gradients = true, overlap_tensor = true, overlap_exchange = false;
-  std::optional<bool> overlap_parameters;  // unset: as overlap_gradients
+  std::optional<bool> overlap_parameters;  // unset: the value of overlap_gradients
   bool reduce_in_bf16 = false, softmax_fusion = true, megatron_fsdp = false;
   std::string attention_backend, sharding_strategy, pipeline_layout;
   std::optional<bool> flash_attention;

@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-/// The number of ids of the tokenizer. If its files are not on this machine, as a plan is often made
-/// elsewhere, GPT-2's number.
+/// The number of ids of the tokenizer, or of GPT-2's if the tokenizer's files are not on this machine: runs
+/// are often planned elsewhere.
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
   if (!file.empty() && file_exists(file)) return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
@@ -38,7 +38,7 @@ void refuse_unplanned(const PlanCommand& command) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   const bool half = command.train.bf16 || command.train.fp16 || command.plan.local();
-  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer reports this itself
+  if (command.gives("bf16") && !half && !command.trains_here)  // our trainer itself reports this
     fail(
         ErrorKind::kUsage,
         "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "

@@ -6,7 +6,7 @@ namespace megalith {
 
 /// A problem, and the parts of its answer that the command fixes.
 struct PlanRequest {
-  PlanCommand command;  // includes the lines of --cluster
+  PlanCommand command;  // the command, with the values of --cluster's file
   PlanProblem problem = {};
   Fixed fixed = {};
 };

@@ -70,7 +70,8 @@ DeviceRates rates_of(const PlanRequest& request) {
   if (runs.size() > 1)
     fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
          " are logs of several runs; give one");
-  for (const std::string& path : runs) {  // after the logs of links, whose rates are part of the run's time
+  // Runs come after the logs of links, since the rates of links are a part of a run's time.
+  for (const std::string& path : runs) {
     const MegatronLog log = read_run_log(path);
     own = anchored(log, logged_run(log, problem, path));
   }

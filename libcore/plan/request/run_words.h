@@ -6,11 +6,11 @@
 
 namespace megalith {
 
-/// Options of a training command that a plan does not change: its schedule, data, checkpoints and tokenizer.
-/// Each option begins with a blank and is quoted for a shell.
+/// The options of a training command that a plan does not change (its schedule, data, checkpoints and
+/// tokenizer), as text for a shell: a blank precedes each option, and its values are quoted.
 struct RunWords {
   std::string ours;      // for megalith-pretrain
-  std::string megatron;  // those that Megatron-LM's pretrain_gpt.py has, as it spells them
+  std::string megatron;  // those that Megatron-LM's pretrain_gpt.py supports, in its spelling
 };
 
 /// The given options of the groups Training, Data, Checkpoint and Tokenizer, except those that a plan

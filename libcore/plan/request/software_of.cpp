@@ -24,10 +24,10 @@ std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   return chosen || !unfused ? backend : "unfused";
 }
 
-/// --attention-kernel, or the kernel of Megatron's --attention-backend.
+/// The value of --attention-kernel, or else the kernel of Megatron's --attention-backend.
 AttentionKernel attention_of(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
-  if (plan.local()) return plan.attention;  // our trainer has only one
+  if (plan.local()) return plan.attention;  // our trainer has only one kernel
   const bool kernel_given = command.gives("attention-kernel");
   const std::string backend = backend_of(plan, kernel_given);
   const bool kept = backend == "unfused" || backend == "local";

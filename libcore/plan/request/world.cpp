@@ -15,8 +15,8 @@ std::string source_of(const char* option, int value) {
   return concat(option, ' ', value);
 }
 
-/// Takes the ranks of --nproc as the world if none is given. Otherwise they must be as many as those of the
-/// world or of a machine.
+/// Takes the ranks of --nproc as the world if no world is given. Otherwise their number must equal that of
+/// the world or of a machine.
 void take_processes(const PlanCommand& command, GivenWorld& sizes) {
   const int ranks = ParallelConfig::ranks_of(command.parallel.nproc);
   if (ranks == 0) return;
@@ -31,8 +31,8 @@ void take_processes(const PlanCommand& command, GivenWorld& sizes) {
   }
 }
 
-/// Logs a hint for a run directly in an sbatch script: it is one process, but its variables count the tasks
-/// that srun would start.
+/// Logs a hint if the command runs directly in an sbatch script: it is then one process, but the variables
+/// count the tasks that srun would start.
 void tell_of_batch_job(const Environment& environment) {
   const char* const tasks = environment("SLURM_NTASKS");
   if (!tasks || environment("SLURM_STEP_ID")) return;
@@ -57,7 +57,7 @@ void take_launcher(bool counts_servers, GivenWorld& sizes) {
   sizes.local_source = told.local_source;
 }
 
-/// A size and the option that gives it; 0: no option does.
+/// A size, and the option that gives it; 0: no option gives it.
 struct ToldSize {
   int size = 0;
   std::string source = {};

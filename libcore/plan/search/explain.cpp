@@ -121,7 +121,8 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
 
 std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
   constexpr size_t kMax = 12;
-  constexpr double kStep = 0.97;  // the next plan must need less than this share of the memory
+  // The next plan must need less than this share of the memory of the previous one.
+  constexpr double kStep = 0.97;
   std::vector<Plan> out;
   PlanProblem less = p;
   while (out.size() < kMax) {

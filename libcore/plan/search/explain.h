@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// One change that makes a plan fit, and the changed plan.
+/// One change that makes a plan fit in memory, and the changed plan.
 struct Remedy {
   Plan plan;
   std::string words;  // "recompute 4 of 12 layers: frees 3.61 GB, costs 2.2 % of time"
@@ -18,25 +18,25 @@ struct Remedy {
 /// the least time; nothing when no single change is enough.
 std::optional<Remedy> smallest_change(const PlanProblem&, const Plan&);
 
-/// How ten per cent more or less of a rate changes the best plan, and whether another of the plans is then
-/// faster.
+/// How the best plan's time changes with ten per cent more or less of a rate, and which of the plans is then
+/// the fastest.
 struct Sensitivity {
   const char* what;
   double less = 0, more = 0;             // seconds of a step
-  int winner_less = 0, winner_more = 0;  // index of the fastest plan
+  int winner_less = 0, winner_more = 0;  // index of the plan that is then the fastest
 };
 std::vector<Sensitivity> sensitivity(const PlanProblem&, const std::vector<Plan>&);
 
-/// Plans that no other plan beats in both time and free memory, fastest first: each needs less memory than
-/// the one before it.
+/// The plans that no other plan beats in both time and free memory, fastest first. Each needs less memory
+/// than the one before it.
 std::vector<Plan> pareto_front(const PlanProblem&, const Fixed&);
 
-/// The inverse question: the fewest devices, the longest sequence and the most layers for which a plan
-/// exists; 0: there is none. Each size is tried by doubling; devices up to the problem's world.
+/// The limits of the problem: the fewest devices, the longest sequence and the most layers for which a plan
+/// exists; 0: none exists. Each limit is searched by doubling, and devices only up to the problem's world.
 struct Inverse {
   int least_devices = 0;
   int longest_sequence = 0;
-  int most_layers = 0;  // with the model's width
+  int most_layers = 0;  // at the model's width
 };
 Inverse inverse_questions(const PlanProblem&, const Fixed&);
 

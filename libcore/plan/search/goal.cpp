@@ -10,11 +10,13 @@
 namespace megalith {
 namespace {
 
-constexpr int kAll = 64;     // up to this many numbers of whole machines are all tried
-constexpr int kSteps = 32;   // otherwise at most this many: one search for 405 billion parameters takes 15 ms
-constexpr int kFarther = 4;  // tries from a quarter to four times a number of devices
+constexpr int kAll = 64;  // if there are at most this many numbers of whole machines, all are tried
+/// Otherwise at most this many are tried: one search for 405 billion parameters takes 15 ms.
+constexpr int kSteps = 32;
+constexpr int kFarther = 4;  // the search goes from a quarter to four times a number of devices
 constexpr int kRounds = 3;   // rounds of search, each from the previous result
-constexpr double kWorthwhile = 0.9;  // twice the devices should take at most this share of the time
+/// Doubling the devices is worthwhile if the run then takes at most this share of the time.
+constexpr double kWorthwhile = 0.9;
 
 bool meets(const Goal& goal, const Scale& scale) {
   return (!goal.days || scale.days <= *goal.days) && (!goal.budget || scale.cost <= *goal.budget);
@@ -29,8 +31,9 @@ std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Go
   return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};
 }
 
-/// Whether data ranks can divide the batch evenly, and the other ranks the heads, the layers and, by a power
-/// of two, the sequence. Among many numbers of devices, only these are worth a search.
+/// Whether this many devices can share the work evenly: data ranks the batch, and the other ranks the heads,
+/// the layers and, by a power of two, the sequence. Among many numbers of devices, only these are worth a
+/// search.
 bool divides_evenly(const PlanProblem& p, int64_t devices) {
   int64_t rest = devices;
   for (const int64_t size : {p.global_batch, int64_t{p.model.heads}, int64_t{p.model.layers}})
@@ -86,8 +89,8 @@ class Tries {
       try_beside_soonest();
       best = fewest_tried();
     }
-    // Fewer devices may be faster: if they share the batch evenly, they idle less than more devices that do
-    // not.
+    // Fewer devices may be faster than more: if they share the batch evenly, they idle less than devices that
+    // do not share it evenly.
     for (int round = 0; best && round < kRounds; ++round) {
       const int devices = best->devices;
       best = first_meeting(devices / kFarther, *best);
@@ -105,7 +108,7 @@ class Tries {
  private:
   bool bounded() const { return goal_.days || goal_.budget; }
   int machine(int devices) const { return std::min(p_.machine.local_world, devices); }
-  /// Twice `devices`, and a whole machine before several machines.
+  /// The next number to try: twice `devices`, but one whole machine before several machines.
   int64_t next(int64_t devices) const {
     const int64_t local = p_.machine.local_world;
     return devices < local ? std::min(2 * devices, local) : 2 * devices;
@@ -116,7 +119,8 @@ class Tries {
     });
     return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
   }
-  /// The tried number of devices that ends first; `meeting`: among those that meet the goal.
+  /// The tried number of devices with which the run ends first; `meeting`: only among those that meet the
+  /// goal.
   std::optional<int> soonest_devices(bool meeting) const {
     std::optional<int> out;
     double min_days = 0;
@@ -140,7 +144,8 @@ class Tries {
       if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return *scale;
     return meeting;
   }
-  /// The nearest tried numbers below and above `devices`. If none was tried there: 0 below, `devices` above.
+  /// The nearest tried numbers below and above `devices`. If there is none: 0 below, and `devices` itself
+  /// above.
   int tried_below(int devices) const {
     const auto place = tried_.lower_bound(devices);
     return place == tried_.begin() ? 0 : std::prev(place)->first;
@@ -149,14 +154,14 @@ class Tries {
     const auto place = tried_.upper_bound(devices);
     return place == tried_.end() ? devices : place->first;
   }
-  /// The tried number of devices that ends first and meets the goal; if none meets it, the one that ends
-  /// first; if none has a plan, the problem's world.
+  /// The tried number of devices that meets the goal and ends first. If none meets the goal, the one that
+  /// ends first; if none has a plan, the problem's world.
   int best_devices() const {
     const std::optional<int> meeting = soonest_devices(true);
     return meeting ? *meeting : soonest_devices(false).value_or(p_.machine.world);
   }
-  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, distant ones, and
-  /// then the neighbours of the new first.
+  /// Tries numbers of devices around the one with which the run ends first: its neighbours, then distant
+  /// numbers, then the neighbours of the new first.
   void try_beside_soonest() {
     try_neighbours();
     int best = 0;

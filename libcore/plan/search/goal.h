@@ -18,7 +18,7 @@ struct Goal {
   std::optional<double> budget = {};  // in the currency of gpu_hour
 };
 
-/// A number of devices with its fastest plan and what the whole run costs with it.
+/// A number of devices, its fastest plan, and the days and the cost of the whole run with that plan.
 struct Scale {
   int devices = 0;
   Plan plan;
@@ -26,17 +26,20 @@ struct Scale {
 };
 
 /// Numbers of devices that meet the goal, among those that the search tries. First it doubles the devices
-/// (below one machine in powers of two, above in whole machines), and with a deadline or budget also tries
+/// (below one machine in powers of two, above in whole machines); with a deadline or a budget it also tries
 /// the midpoints. It stops when doubling shortens the run by less than a tenth, no deadline is missed and no
-/// budget is left. Around the answer it then tries whole machines: from a quarter of the fewest up to it, and
-/// from a quarter of the fastest up to four times as many, at most three times, each time from the better
-/// answer. Last it tries the numbers between an answer and its tried neighbours. Of more than 64 such numbers
-/// it tries at most 32, those that divide the batch and the model evenly. A number of devices for which no
-/// plan fits is left out.
+/// budget is left.
+/// Then it tries whole machines around the two answers: from a quarter of the fewest devices up to the
+/// fewest, and from a quarter of the fastest number up to four times that number. It repeats this at most
+/// three times, each time around the better answer. Last it tries the numbers between an answer and its tried
+/// neighbours.
+/// If one of these ranges has more than 64 numbers, it tries at most 32 of them, which divide the batch and
+/// the model evenly. Numbers of devices for which no plan fits are left out.
 struct Scaling {
-  std::vector<Scale> powers;     // the doubled ones, fewest devices first
-  std::optional<Scale> fewest;   // fewest devices that meet every limit of the goal
-  std::optional<Scale> fastest;  // only with a budget: the one that meets the goal and ends first
+  std::vector<Scale> powers;    // the results of doubling, fewest devices first
+  std::optional<Scale> fewest;  // the fewest devices that meet every limit of the goal
+  /// Only with a budget: the number of devices with which the run meets the goal and ends first.
+  std::optional<Scale> fastest;
 };
 Scaling scaling(const PlanProblem&, const Fixed&, const Goal&);
 

@@ -13,8 +13,9 @@ namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
-constexpr double kMaxIdle = 1.125;  // largest slowest over mean stage of uneven partitions that are tried
-constexpr double kDoubt = 1.5;      // factor by which the closed forms of memory may be wrong
+/// Uneven partitions are tried up to this ratio of the slowest to the mean stage.
+constexpr double kMaxIdle = 1.125;
+constexpr double kDoubt = 1.5;  // factor by which the closed forms of memory may be wrong
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -102,7 +103,7 @@ class Search {
     }
     for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
     if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
-    for (const auto& [seconds, rank] : misses_)  // the slower, the less a plan lacks: the last match counts
+    for (const auto& [seconds, rank] : misses_)  // slower plans lack less memory, so the last match counts
       if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
     return std::move(result_);
   }
@@ -118,9 +119,10 @@ class Search {
   }
 
   std::vector<bool> sequences(int tensor) const {
-    if (tensor == 1) return {false};  // S1: one tensor rank turns it off
+    if (tensor == 1) return {false};  // S1: sequence parallelism needs several tensor ranks
     if (fixed_.sequence) return {*fixed_.sequence};
-    return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
+    // S2: experts need sequence parallelism.
+    return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};
   }
 
   void experts(Candidate c) {
@@ -146,8 +148,8 @@ class Search {
     }
   }
 
-  /// Whether the layers divide evenly, or unevenly with little idle time: 126 layers over 16 stages, but not
-  /// 96 over 64.
+  /// Whether the layers divide evenly over the stages, or so that stages idle little: 126 layers over 16
+  /// stages do, but 96 over 64 do not.
   bool worth_cutting(int pipeline) const {
     if (p_.model.layers % pipeline == 0 || !p_.stage_layers.empty() || fixed_.first_layers ||
         fixed_.last_layers)
@@ -157,8 +159,8 @@ class Search {
     return slowest <= kMaxIdle * mean;
   }
 
-  /// Numbers of chunks that divide the layers evenly. If the stages do not, numbers that divide the layers
-  /// plus one each for the embedding and the head.
+  /// Numbers of chunks that divide the layers evenly. If the number of stages does not divide the layers,
+  /// numbers that divide the layers plus one each for the embedding and the head.
   std::vector<int> chunk_choices(int pipeline) const {
     if (fixed_.chunks) return {*fixed_.chunks};
     if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
@@ -170,7 +172,7 @@ class Search {
     return fixed_.first_layers || fixed_.last_layers || !p_.stage_layers.empty() ||
            p_.model.layers % c.pipeline == 0;
   }
-  /// Sets first and last stage of an uneven partition, according to the exact split.
+  /// Sets the layers of the first and the last stage of an uneven partition, as the exact split gives them.
   void cut(Candidate& c) const {
     const LayerPrice& price = prices_.back();
     const double layer = price.seconds();
@@ -227,15 +229,16 @@ class Search {
       layers(*fixed_.recompute);
     else
       for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
-        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);  // E2
+        // E2: an overlapped exchange excludes the recomputation of whole layers.
+        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);
     return out;
   }
   std::vector<Sharding> shardings() const {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
-  /// The ways to shard that are tried: only the first if a single rank holds each parameter, since nothing is
-  /// then shared.
+  /// The kinds of sharding that are tried. If a single rank holds each parameter, nothing can be shared, so
+  /// only the first one is tried.
   std::span<const Sharding> shardings_of(const Candidate& c) const {
     const std::span<const Sharding> all(shardings_);
     return holders(p_, c) == 1 ? all.first(1) : all;
@@ -243,14 +246,14 @@ class Search {
 
   void bound(Family& family) {
     const LayerPrice& price = prices_[family.price];
-    constexpr double kRounding = 1 - 1e-12;  // the bound's sums are rounded in another order
+    constexpr double kRounding = 1 - 1e-12;  // the bound may round its sums in another order
     family.least_of_sample =
         kRounding * least_seconds(p_, family.candidate, price, layout_of(p_, family.candidate, price)) /
         static_cast<double>(family.candidate.global_batch);
   }
 
   /// Bytes that a device must have. For a plan that our trainer runs here, the exact number takes a third of
-  /// a millisecond, so it is computed only if the closed forms do not settle whether the plan fits or is
+  /// a millisecond. So it is computed only if the closed forms do not settle whether the plan fits or is
   /// among the best.
   double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
     const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
@@ -271,7 +274,7 @@ class Search {
         c.sharding = sharding;
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
-        // R1: other numbers count as the next multiple of the chunks, which is tried itself.
+        // R1: any other number counts as the next multiple of the chunks, which is tried itself.
         const bool listed = c.recompute_layers % c.chunks == 0;
         if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
         const double bytes = needed(c, price, layout, seconds);
@@ -292,7 +295,7 @@ class Search {
     }
   }
 
-  /// Keeps a plan that does not fit if every faster one lacks more memory.
+  /// Records a plan that does not fit, if every faster one lacks more memory.
   void miss(const Rank& rank) {
     auto after = misses_.lower_bound(rank.seconds_of_sample);
     if (after != misses_.begin() && std::prev(after)->second.bytes <= rank.bytes) return;

@@ -10,13 +10,13 @@
 
 namespace megalith {
 
-/// Values that the user fixed; an empty one is searched.
+/// The choices that the user fixed. The search tries all values of those that are empty.
 struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {};
   bool counts_embedding = false, counts_head = false;  // see Candidate
-  std::optional<int> recompute_layers = {};            // of each chunk, as Megatron counts (R1)
+  std::optional<int> recompute_layers = {};            // layers of each chunk, as Megatron counts them (R1)
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
   std::optional<Recomputed> recompute = {};
@@ -33,41 +33,47 @@ struct Plan {
 };
 
 struct SearchResult {
-  std::vector<Plan>
-      plans;  // the best that fit, fastest first (tokens per second; ties: less memory, then sizes)
-  std::optional<Plan> closest;  // when none fits: the one that lacks the least memory
-  std::optional<Plan> missed;   // of the faster ones that do not fit: the one that lacks the least
-  int64_t families =
-      0;  // partitions (tensor, pipeline, context, experts, micro-batch, chunks, sequence) examined
-  int64_t candidates = 0;                      // legal choices of recomputation and sharding in them
-  int64_t priced = 0;                          // candidates priced; the others were proven worse
-  std::optional<int64_t> fitting = {};         // priced ones that fit, if memory was computed for all
-  std::map<std::string, int64_t> rejected;     // families by rule id
-  std::map<std::string, std::string> example;  // one reason by rule id
+  /// The best plans that fit, fastest first (tokens per second; ties: less memory, then sizes).
+  std::vector<Plan> plans;
+  std::optional<Plan> closest;  // if no plan fits: the plan that lacks the least memory
+  std::optional<Plan> missed;   // of the plans that are faster than all of `plans` but do not fit: the one
+                                // that lacks the least memory
+  /// The number of partitions examined (tensor, pipeline, context, experts, micro-batch, chunks, sequence).
+  int64_t families = 0;
+  int64_t candidates = 0;  // legal choices of recomputation and sharding in them
+  int64_t priced = 0;      // candidates priced; the others were proven worse
+  /// Priced candidates that fit; unset if memory was not computed for all of them.
+  std::optional<int64_t> fitting = {};
+  std::map<std::string, int64_t> rejected;     // number of illegal partitions, by the id of the broken rule
+  std::map<std::string, std::string> example;  // one reason for each of these ids
 };
 
-/// The search space: tensor and context sizes that are powers of two or divide the world and the heads, up to
-/// 32; every pipeline size that divides the rest and the layers, and those whose uneven partition leaves the
-/// stages idle for at most an eighth of the time; micro-batches 1, 2, 4 … 32; every interleaving that the
-/// rules allow; sequence parallelism; no recomputation, attention's, and whole layers from 1 to all of a
-/// stage; ZeRO 0 to 3. For a model with experts every number of expert ranks that divides the experts, and
-/// each expert's matrices over any number of ranks that divides the tensor size.
+/// The candidates that a search covers:
+/// - tensor and context sizes up to 32 that are powers of two, or that divide the world and the heads;
+/// - pipeline sizes that divide the rest of the world and the layers, and those whose uneven partition leaves
+/// the stages idle for at most an eighth of the time;
+/// - micro-batches of 1, 2, 4 … 32; every interleaving that the rules allow; with and without sequence
+/// parallelism;
+/// - no recomputation, that of attention, and that of whole layers, from 1 to all layers of a stage; ZeRO 0
+/// to 3;
+/// - for a model with experts, every number of expert ranks that divides the experts, and every number of
+/// ranks for each expert's matrices that divides the tensor size.
 enum class SearchMode {
   kBounded,     // leaves out candidates that a lower bound of time or memory proves worse than `top` plans
   kExhaustive,  // prices every candidate
 };
 
-/// The `top` best plans: the same in both modes, bit for bit. Deterministic.
+/// The `top` best plans. Deterministic: both modes give the same plans, bit for bit.
 SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
                           SearchMode = SearchMode::kBounded);
 
-/// search_plans(). If no plan fits together with the copy for an asynchronous save, and the problem does not
-/// require that copy, searches again without it: saves then wait for the disk, as in a run
-/// (chosen_save_copy). Sets problem.save_copy to kNone in that case.
+/// As search_plans(). If no plan fits together with the copy for an asynchronous save, and the problem does
+/// not require that copy, sets problem.save_copy to kNone and searches again: saves then wait for the disk,
+/// as in a run (chosen_save_copy).
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
                                  SearchMode = SearchMode::kBounded);
 
-/// A candidate with its price: its memory is fullest_stage()'s.
+/// The candidate with its price; Plan::memory is that of fullest_stage().
 Plan make_plan(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

@@ -19,7 +19,8 @@ std::vector<int> split_layers(int layers, std::span<const StageLimit> stages) {
   std::vector<std::vector<Cell>> best(stages.size() + 1, std::vector<Cell>(width));
   best[stages.size()][0].slowest = 0;
   for (size_t i = stages.size(); i-- > 0;) {
-    const int after = static_cast<int>(stages.size() - i) - 1;  // stages that still need a layer each
+    // The number of later stages, which need at least one layer each.
+    const int after = static_cast<int>(stages.size() - i) - 1;
     for (int left = after + 1; left <= layers; ++left)
       for (int here = 1; here <= std::min(stages[i].most, left - after); ++here) {
         const Cell& rest = best[i + 1][static_cast<size_t>(left - here)];
@@ -27,7 +28,8 @@ std::vector<int> split_layers(int layers, std::span<const StageLimit> stages) {
         const double cost = here + stages[i].extra;
         const Cell cell{std::max(rest.slowest, cost), rest.squares + cost * cost, here};
         if (cell < best[i][static_cast<size_t>(left)]) best[i][static_cast<size_t>(left)] = cell;
-        if (cost > best[i][static_cast<size_t>(left)].slowest) break;  // more here is only slower
+        // More layers on this stage are only slower.
+        if (cost > best[i][static_cast<size_t>(left)].slowest) break;
       }
   }
   std::vector<int> out;

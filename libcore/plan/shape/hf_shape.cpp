@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// The shape without the experts, read as a dense model of `family`.
+/// The shape without experts, read as that of a dense model of `family`.
 ModelShape as_family(const Json& json, const std::string& where, const char* family) {
   Json plain = Json::object();
   for (const auto& [key, value] : json.as_object())
@@ -54,17 +54,18 @@ std::string layer_pattern(std::span<const int> has_experts) {
   return out.find("[0]") == std::string::npos ? "1" : '(' + out + ')';
 }
 
-/// `each`: experts per token if the file does not give the number, which is the default of the family's
+/// Sets the number of experts and of experts per token. `each`: the default of the latter in the family's
 /// configuration class in transformers; 0: there is no default.
 void set_experts(ModelShape& m, const Settings& s, const char* count, int each) {
   m.experts = s.count(count);
-  const bool older = s.find("experts_per_token") && !s.find("num_experts_per_tok");  // gpt-oss's first files
+  // The first files of gpt-oss have this key.
+  const bool older = s.find("experts_per_token") && !s.find("num_experts_per_tok");
   const char* const key = older ? "experts_per_token" : "num_experts_per_tok";
   m.router_topk = each > 0 ? s.count(key, each) : s.count(key);
 }
 
-/// Qwen's dense layers: those whose number, counted from 1, is not a multiple of decoder_sparse_step, and
-/// those that mlp_only_layers lists.
+/// Sets Qwen's dense layers: those whose number, counted from 1, is not a multiple of decoder_sparse_step,
+/// and those that mlp_only_layers lists.
 void set_sparse_layers(ModelShape& m, const Settings& s) {
   const int step = s.count("decoder_sparse_step", 1);
   std::vector<int> has(static_cast<size_t>(m.layers), 0);
@@ -135,8 +136,8 @@ int shared_width(const Settings& s, int each, int otherwise) {
   return static_cast<int>(experts * each);
 }
 
-/// Groups of experts, some of which a token chooses from; DeepseekV3Config's defaults are 8 groups, of which
-/// 4 are chosen.
+/// Sets the groups of experts and how many of them a token chooses from. DeepseekV3Config's defaults are 8
+/// groups, of which 4 are chosen.
 void set_groups(ModelShape& m, const Settings& s) {
   const bool third = s.text("model_type", "") == "deepseek_v3";
   const int groups = s.count("n_group", third ? 8 : 1), chosen = s.count("topk_group", third ? 4 : 1);
@@ -151,7 +152,8 @@ ModelShape deepseek_shape(const Json& json, const std::string& where, const Sett
   plain.set("num_key_value_heads", s.count("num_attention_heads"));
   ModelShape m = as_family(plain, where, "llama");
   m.latent_attention = true;
-  // A missing key has the default of transformers' classes; null means 0: the model lacks the feature.
+  // A missing key has the default of transformers' classes. A key that is null counts as 0: the model lacks
+  // the feature.
   const auto unless_null = [&](const char* key, int value) { return json.find(key) ? 0 : value; };
   m.query_rank = number_from_zero(s, "q_lora_rank", ModelShape::kWidest, unless_null("q_lora_rank", 1536));
   m.key_rank = s.count("kv_lora_rank");

@@ -25,7 +25,7 @@ void router_options(std::ostream& out, const ModelShape& m) {
   if (scores != "softmax")
     out << " --moe-router-score-function " << scores;
   else if (m.router_topk == 1)
-    out << " --moe-router-pre-softmax";  // the softmax over one score has no gradient
+    out << " --moe-router-pre-softmax";  // otherwise a softmax over one score, which has no gradient
   if (!m.balance.empty()) out << " --moe-router-load-balancing-type " << join(m.balance, " ");
   if (!m.loss_coeffs.empty()) out << " --moe-aux-loss-coeff " << join(m.loss_coeffs, " ");
   if (m.router_groups) out << " --moe-router-num-groups " << *m.router_groups;
@@ -69,7 +69,8 @@ void position_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (m.rope_scaling) out << " --use-rope-scaling";
   number(out, "rope-scaling-factor", m.rope_factor, usual.rope_factor);
   if (!ours)
-    return;  // Megatron has LLaMA's numbers built in, and a window that holds a whole sample changes nothing
+    return;  // LLaMA's numbers are built into Megatron, and a window that holds a whole sample changes
+             // nothing
   number(out, "rope-scaling-low-freq-factor", m.rope_low_freq, usual.rope_low_freq);
   number(out, "rope-scaling-high-freq-factor", m.rope_high_freq, usual.rope_high_freq);
   number(out, "rope-scaling-original-positions", m.rope_original_positions, usual.rope_original_positions);

@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 constexpr double kWithLoss = 1.72, kWithBias = 1.04;
-constexpr size_t kMostLayers = ModelShape::kMostLayers;  // of a pattern
+constexpr size_t kMostLayers = ModelShape::kMostLayers;  // most layers of a pattern
 
 /// sum := product ("+" product)*; product := (list | "(" sum ")") ("*" number)?; list := "[" 0|1 ("," 0|1)*
 /// "]".
@@ -138,8 +138,7 @@ void check_experts(const ModelShape& m, Problems& problems) {
                  ' ', experts);
 }
 
-/// For a missing `what`: complains if `option`, which needs it, has a value other than its default
-/// `otherwise`.
+/// Complains if `option` is not at its default `otherwise`, although `what`, which it needs, is missing.
 void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
   if (value != otherwise) problems.add(Opt{option}, ' ', value, " needs ", Opt{what});
 }
@@ -196,7 +195,8 @@ std::string plain_layer_pattern(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < inside.size(); ++i) {
     if (inside[i] == ' ') {
-      const size_t next = inside.find_first_not_of(' ', i);  // found: trimmed text does not end in a space
+      // Always finds one, since trimmed text does not end in a space.
+      const size_t next = inside.find_first_not_of(' ', i);
       if (is_sign(out.back()) || is_sign(inside[next])) continue;
     }
     out += inside[i];
@@ -231,7 +231,8 @@ void ModelShape::finish() {
 }
 
 void ModelShape::validate(Problems& problems) const {
-  ModelConfig dense = trained();  // checked as a trained model, without features that are only planned
+  // The model is checked like one that is trained, without the features that are only planned.
+  ModelConfig dense = trained();
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);

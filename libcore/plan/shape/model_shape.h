@@ -11,9 +11,9 @@ namespace megalith {
 
 /// How tokens reach the ranks that hold their experts.
 enum class Dispatcher {
-  kAllToAll,   // each copy of a token to the rank of its expert
-  kAllGather,  // all tokens to all ranks
-  kFlex,       // DeepEP: one copy of a token to each machine, distributed there over the link
+  kAllToAll,   // sends each copy of a token to the rank of its expert
+  kAllGather,  // sends all tokens to all ranks
+  kFlex,       // DeepEP: sends one copy of a token to each machine, which distributes it over the link
 };
 inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
   return {{"alltoall", Dispatcher::kAllToAll},
@@ -21,7 +21,8 @@ inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
           {"flex", Dispatcher::kFlex}};
 }
 
-/// The busiest expert's tokens divided by the mean over all experts: bounds of the ratio expected in a run.
+/// The number of tokens of the busiest expert divided by the mean over all experts: the bounds of this ratio
+/// in a run.
 struct TokenImbalance {
   double low = 1, high = 1;
   double at(double point) const { return low + point * (high - low); }
@@ -32,17 +33,18 @@ struct TokenImbalance {
 /// prediction of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
 struct ModelShape : ModelConfig {
   static constexpr int kMostLayers = 1 << 16, kWidest = 1 << 24;
-  int router_topk = 2;               // experts per token
-  int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
-  int shared_ffn = 0;                // total width of all shared experts; 0: none
-  bool shared_gate = false;          // a sigmoid gate on the shared experts
-  std::string layer_freq = "1";      // which layers have experts: parse_layer_pattern()
-  std::optional<double> capacity{};  // the most tokens of an expert, relative to the mean; others are dropped
+  int router_topk = 2;           // experts per token
+  int expert_ffn = 0;            // width inside an expert; derived: ffn_hidden
+  int shared_ffn = 0;            // total width of all shared experts; 0: none
+  bool shared_gate = false;      // a sigmoid gate on the shared experts
+  std::string layer_freq = "1";  // which layers have experts: parse_layer_pattern()
+  /// The most tokens that an expert takes, relative to the mean; others are dropped.
+  std::optional<double> capacity{};
   bool forced_balance = false, expert_bias = false;
-  std::vector<std::string> balance = {};             // how the router is balanced; empty: an auxiliary loss
-  std::vector<std::string> loss_coeffs{};            // one for each of `balance`
-  std::optional<std::string> score_function{};       // of the router; unset: sigmoid with
-                                                     // expert_bias, otherwise softmax
+  std::vector<std::string> balance = {};   // kinds of balancing of the router; empty: an auxiliary loss
+  std::vector<std::string> loss_coeffs{};  // one coefficient for each of `balance`
+  /// The score function of the router; unset: sigmoid with expert_bias, otherwise softmax.
+  std::optional<std::string> score_function{};
   std::optional<int> router_groups{}, group_topk{};  // number of groups of experts, and of
                                                      // those that a token may choose from
   Dispatcher dispatcher = Dispatcher::kAllToAll;
@@ -51,7 +53,8 @@ struct ModelShape : ModelConfig {
   bool latent_attention = false;
   int query_rank = 0;  // width to which queries are compressed; 0: not compressed
   int key_rank = 512;  // width to which keys and values are compressed
-  int key_channels = 128, key_rotated = 64, value_channels = 128;  // per head; keys: sum of the first two
+  /// Channels per head; a key has key_channels + key_rotated.
+  int key_channels = 128, key_rotated = 64, value_channels = 128;
   int predicted = 0;  // tokens predicted after the next one; each needs a layer and a head
 
   ModelShape() = default;
@@ -114,31 +117,32 @@ struct ModelShape : ModelConfig {
 
   int expert_count() const { return experts.value_or(0); }
   bool has_experts() const { return expert_count() > 0; }
-  /// Layers without experts among the first `count`; 0 for a dense model.
+  /// The number of layers without experts among the first `count`; 0 for a dense model.
   int plain_layers(int count) const;
-  /// Layers without experts from `begin` up to, but not including, `end`.
+  /// The number of layers without experts from `begin` up to, but not including, `end`.
   int plain_layers(int begin, int end) const { return plain_layers(end) - plain_layers(begin); }
 
   /// Whether an auxiliary loss keeps the experts balanced.
   bool has_balance_loss() const;
-  /// The imbalance of the busiest expert: 1 with forced balance, otherwise up to 1.72 with an auxiliary loss
-  /// and 1.04 with the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1
-  /// billion parameters, quoted from memory), and at most the capacity.
+  /// The imbalance of the busiest expert. It is 1 with forced balance; otherwise up to 1.72 with an auxiliary
+  /// loss and up to 1.04 with the router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and
+  /// 0.04 at 1 billion parameters, quoted from memory). It is at most the capacity.
   TokenImbalance expert_imbalance() const;
   /// The imbalance of the busiest of `ranks` ranks with equally many experts each. The loads of a rank's
-  /// experts partly even out: their mean varies like that of a random draw of experts without replacement.
+  /// experts partly even out: their mean varies like that of experts drawn at random without replacement.
   TokenImbalance rank_imbalance(int ranks) const;
 
-  // Channels per head, and of all heads together.
+  // …_channels(): channels per head. …_width(): channels of all heads together.
   int query_channels() const { return latent_attention ? key_channels + key_rotated : kv_channels; }
   int output_channels() const { return latent_attention ? value_channels : kv_channels; }
   double query_width() const { return static_cast<double>(heads) * query_channels(); }
   double output_width() const { return static_cast<double>(heads) * output_channels(); }
 
  private:
-  std::vector<int> with_experts_ = {0, 1};  // [i]: layers with experts among the pattern's first i
-  bool every_ = true;                       // the pattern repeats
-  int unused_channels_ = 0;  // a --kv-channels given with latent attention, which has its own sizes
+  /// [i]: the number of layers with experts among the first i of the pattern.
+  std::vector<int> with_experts_ = {0, 1};
+  bool every_ = true;        // whether the pattern repeats
+  int unused_channels_ = 0;  // a --kv-channels that was given although latent attention has sizes of its own
 };
 
 /// --moe-layer-freq without surrounding quotes and without spaces around the signs of a list.
@@ -148,7 +152,7 @@ std::string plain_layer_pattern(const std::string& text);
 /// quotes. Empty for any other text.
 std::vector<int> parse_layer_pattern(const std::string& text);
 
-/// Names the model's first feature that only Megatron-LM trains, with its option; empty: there is none.
+/// The first feature of the model that only Megatron-LM trains, and its option; empty: there is none.
 std::string beyond_our_trainer(const ModelShape&);
 
 }  // namespace megalith

@@ -10,8 +10,8 @@ double norm_of(const ModelConfig& m, double width) {
   return (m.norm == Normalization::kLayerNorm ? 2.0 : 1.0) * width;
 }
 
-/// Parameters of latent attention's projections: down to the ranks, which each tensor rank has whole, up to
-/// the rank's heads, and the norms of the compressed tensors.
+/// Parameters of latent attention's projections: those down to the ranks, which each tensor rank has whole;
+/// those up to the rank's heads; and the norms of the compressed tensors.
 double latent_inputs(const ModelShape& m, double tensor) {
   const double h = m.hidden, queries = m.query_width() / tensor;
   const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / tensor;

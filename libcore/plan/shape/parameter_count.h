@@ -12,7 +12,8 @@ struct ParameterCount {
   double embedding = 0;     // word and position embeddings
   double head = 0;          // an untied LM head, final norm, and layers of further predicted tokens
   double head_experts = 0;  // experts in the layers of further predicted tokens
-  double head_copy = 0;     // the last stage's copy of tied word embeddings when the first stage is elsewhere
+  /// The last stage's copy of tied word embeddings, if the first stage is on another rank.
+  double head_copy = 0;
 };
 
 /// Numbers of ranks that share a layer's matrices (tensor), its experts (expert), and each expert's matrices
@@ -30,15 +31,16 @@ double total_parameters(const ModelShape&);
 /// The parameters that one token uses: of the routed experts, only those that the router chooses.
 double active_parameters(const ModelShape&);
 
-/// Parameters of the matrices that a token uses in a layer, with or without experts: half of the token's
-/// forward operations, without those of the attention scores.
+/// Parameters of the matrices that a token is multiplied by in a layer, with or without `experts`. A token's
+/// forward pass takes two operations for each of these parameters, and those of the attention scores in
+/// addition.
 double matrix_parameters(const ModelShape&, bool experts);
 
 // Widths of one tensor rank's part of a layer.
 double norm_width(const ModelConfig&);  // parameters of one norm over the hidden size
 double gates(const ModelConfig&);       // matrices before the activation: 2 with SwiGLU
-/// Width of keys or values; with fewer query groups than ranks, several ranks have a copy of a group's
-/// projections.
+/// Width of the keys, or of the values. If there are fewer query groups than ranks, several ranks have a copy
+/// of a group's projections.
 double local_key_width(const ModelConfig&, int tensor);
 
 }  // namespace megalith

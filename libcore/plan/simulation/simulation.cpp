@@ -32,7 +32,7 @@ class Exchange {
     // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
     auto operator<=>(const Route&) const = default;
   };
-  /// A message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
+  /// Sends a message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
   void send(const Route& route, double now, double seconds, double latency) {
     const std::scoped_lock lock(mutex_);
     double& free = busy_until_[route];
@@ -50,7 +50,7 @@ class Exchange {
     arrivals.pop_front();
     return arrival;
   }
-  /// Waits until all ranks have come and returns the latest of their clocks.
+  /// Waits until all ranks have arrived, and returns the latest of their clocks.
   double meet(double now) {
     std::unique_lock lock(mutex_);
     const int64_t meeting = meeting_;
@@ -103,7 +103,7 @@ class SimulatedComm final : public Communicator {
   struct Place {
     int rank = 0, size = 1;
     Link link = {};
-    double SimulatedStep::*account = nullptr;  // where its time is counted
+    double SimulatedStep::*account = nullptr;  // the part of the step to which the time of its calls is added
   };
   SimulatedComm(SimulatedRank& self, GroupName name, const Place& place)
       : self_(self), name_(std::move(name)), place_(place) {}
@@ -164,7 +164,7 @@ SimulatedComm::Place place_at_ends(const SimulatedRank& self, const Link& link) 
 SimulatedComm::Place place_of(const SimulatedRank& self, const GroupName& name) {
   const Candidate& c = self.cut;
   const PlanProblem& p = self.problem;
-  const int stride = c.tensor * c.context * c.data;  // between neighbours in the pipeline
+  const int stride = c.tensor * c.context * c.data;  // distance between the numbers of pipeline neighbours
   switch (name.role) {
     case GroupRole::kTensor:
       return {0, c.tensor, group_link(p, c.tensor, 1), &SimulatedStep::tensor};
@@ -271,7 +271,8 @@ std::vector<int> simulated_worlds(const std::string& list) {
 
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fixed& fixed,
                                             const std::vector<int>& worlds) {
-  constexpr size_t kPlans = 50;  // if the trainer runs none of the best plans, it runs none at all
+  constexpr size_t kPlans = 50;  // number of the best plans that are tried: if the trainer runs none of them,
+                                 // it is taken to run no plan
   std::vector<SimulatedWorld> out;
   for (const int devices : worlds) {
     PlanProblem p = with_devices(problem, devices);

@@ -8,22 +8,23 @@
 
 namespace megalith {
 
-/// One training step of this version's trainer on devices that are not present, in seconds. The parts are
+/// One training step of this version's trainer on devices that need not be present, in seconds. The parts are
 /// those of the pipeline stage with the most work.
 struct SimulatedStep {
   double seconds = 0;
   double work = 0;      // time in ops
   double tensor = 0;    // communication of tensor and context ranks
   double pipeline = 0;  // waiting for other stages, and messages
-  /// Reductions of gradients that the backward pass does not hide, the gather of parameters, the agreement on
-  /// the step, copies.
+  /// The remaining seconds: reductions of gradients that the backward pass does not hide, the gather of
+  /// parameters, the agreement on the step, copies.
   double rest() const { return seconds - work - tensor - pipeline; }
 };
 
 /// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
-/// simulated clock: one rank for each pipeline stage, on a dry backend whose ops take op_seconds(), with
-/// communicators that move nothing and take what group_link() says. Ranks along the other axes do the same at
-/// the same time. kUsage when the trainer does not run the partition.
+/// simulated clock, with one rank for each pipeline stage. The backend is dry: an op only takes the time of
+/// op_seconds(). Communicators move no data and take the time of group_link(). Ranks along the other axes
+/// would do the same at the same time, so they are not simulated. kUsage when the trainer does not support
+/// the partition.
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
 
 /// The numbers of devices of --simulate: "64,1024". kUsage when one is not a number of devices.

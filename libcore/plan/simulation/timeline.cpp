@@ -51,7 +51,7 @@ class Player {
                static_cast<size_t>(microbatches_) +
            static_cast<size_t>(microbatch);
   }
-  /// When a step's input from its neighbour in the chain of chunks is available.
+  /// The time at which a step's input from its neighbour in the chain of chunks is available.
   double needed(int stage, const Step& step) const {
     const int here = step.chunk * c_.pipeline + stage, last = c_.chunks * c_.pipeline - 1;
     const auto at = [&](const std::vector<double>& times, int at_chain) {
@@ -91,7 +91,8 @@ class Player {
 std::vector<PlayedStep> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
   const Candidate& c = plan.candidate;
   int64_t count = std::min(microbatches, c.microbatches);
-  if (c.chunks > 1) count = std::max<int64_t>(c.pipeline, count / c.pipeline * c.pipeline);  // whole groups
+  // Interleaved schedules need whole groups of `pipeline` microbatches.
+  if (c.chunks > 1) count = std::max<int64_t>(c.pipeline, count / c.pipeline * c.pipeline);
   return Player(p, plan, static_cast<int>(count)).play();
 }
 

@@ -69,7 +69,8 @@ TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
       return error.what();
     }
   };
-  EXPECT_EQ(refusal("h200"), "H200-141GB");  // a short name for itself counts as not given
+  // A short name that refers to itself is ignored if a device has this name.
+  EXPECT_EQ(refusal("h200"), "H200-141GB");
   EXPECT_EQ(
       refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is not a device"),
       0u)

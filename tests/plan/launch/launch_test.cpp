@@ -256,8 +256,8 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
   EXPECT_FALSE(has(launch_options(p, c), "--account-for-loss-in-pipeline-split"));
 }
 
-/// The plan of a command with the printed options of `c`, which must fix everything that the search would
-/// choose.
+/// The plan of a command that consists of the printed options of `c`. These must fix everything that the
+/// search would choose.
 Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
   PlanCommand command;
   Options options{"autoplan", ""};

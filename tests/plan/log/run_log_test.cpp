@@ -93,7 +93,7 @@ MegatronLog log_with(const std::string& arguments, const std::string& devices = 
 TEST(MegatronLog, ReadsTheWholeCutAndShape) {
   const auto run = [](const std::string& arguments) {
     PlanProblem base = gpt_22b(64);
-    base.machine.device = find_accelerator("H100");  // supports 8 bits
+    base.machine.device = find_accelerator("H100");  // a device that supports 8 bits
     return logged_run(log_with(arguments), base, "run.log");
   };
   const LoggedRun fsdp =
@@ -186,8 +186,8 @@ bool is_refused(const std::string& name, const std::string& value) {
   return false;
 }
 
-// A log's argument has the same fate as the option on the planner's command line and in its files
-// (tests/apps/fates_test.cpp).
+// An argument in a log has the same fate as the option of that name on the planner's command line and in its
+// files (tests/apps/fates_test.cpp).
 TEST(MegatronLog, GivesEachArgumentTheFateOfItsOption) {
   for (const ForeignOption& option : foreign_options()) {
     if ((option.programs & (kAutoplan | kLog)) == 0) continue;

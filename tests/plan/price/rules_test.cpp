@@ -73,10 +73,10 @@ TEST(Rules, H4FeedForwardWidthIsAMultipleOfTensor) {
 TEST(Rules, L1StagesHaveTheLayersOfTheModel) {
   PlanProblem p = gpt_22b(64);
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 8, .first_layers = 40, .last_layers = 5}),
-            "L1");  // 3 for 6 stages
+            "L1");  // 3 layers are left for 6 stages
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 8, .first_layers = 5, .last_layers = 5}), "");
   p.stage_layers = {10, 14, 14, 9};
-  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "L1");  // 47 of 48 layers
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "L1");  // the table has 47 of 48 layers
   p.stage_layers.back() = 10;
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "");
   EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 2}), "L1");

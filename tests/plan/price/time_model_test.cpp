@@ -23,8 +23,8 @@ class Draw {
   }
   bool coin() { return random_() % 2 == 0; }
 
-  /// A problem: its layers range from those that wait for the host to those that the device limits, on every
-  /// generation of devices.
+  /// Draws a problem for any generation of devices. Its layers may be so small that they wait for the host,
+  /// or so large that the device limits them.
   PlanProblem problem() {
     PlanProblem p;
     const int heads = of({8, 16, 32}), hidden = heads * of({64, 128});
@@ -41,7 +41,7 @@ class Draw {
     p.global_batch = of({16, 64, 256});
     return p;
   }
-  /// A partition that may be illegal.
+  /// Draws a partition, which may be illegal.
   Candidate cut(const PlanProblem& p) {
     Candidate c{.tensor = of({1, 2, 4, 8}), .pipeline = of({1, 2, 4}), .context = of({1, 1, 2})};
     c.chunks = of({1, 1, 2, 3});

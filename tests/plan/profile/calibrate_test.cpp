@@ -101,7 +101,8 @@ TEST(Calibrated, RefusesARateThatTheDeviceCannotHave) {
               "GFLOP/s, more than the 1008780.0 that H100-SXM-80GB");
 }
 
-// As in a profile that was measured while the device did other work, or with a wrong clock.
+// The rates are too low, as in a profile that was measured while the device did other work, or with a wrong
+// clock.
 TEST(Calibrated, RefusesRatesThatAreTooLowForTheDevice) {
   Calibrating slow;
   slow.plan_for("H100");
@@ -158,8 +159,8 @@ TEST(Calibrated, WarnsOfPointsThatWereNotSteady) {
               "warning: --calibrate p.json: the times of 61 of 120 points spread by more than a tenth");
 }
 
-// All times are five times as long, and alternately three times and a third of that. A few rates cannot
-// predict such times, but the fitted ones do so better than the rates before the fit.
+// All times are five times as long, and in addition alternately three times as long and a third as long. A
+// few rates cannot predict such times, but the fitted rates do better than the rates before the fit.
 TEST(Calibrated, WarnsOfAFitThatMissesWhatItHasNotSeen) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();
@@ -185,8 +186,8 @@ TEST(Calibrated, ShowsNoTerminalWhatAFileSays) {
   EXPECT_EQ(calibrating.refusal(profile).find('\x1b'), std::string::npos);
 }
 
-// Products that take alternately three times the predicted time and a third of it: a fit that leaves one
-// product out follows the others, and misses that product by more.
+// Products take alternately three times the predicted time and a third of it. A fit that leaves one product
+// out follows the others, and so misses that product by more.
 TEST(Calibrated, RefusesAFitThatWorsensThePoints) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();

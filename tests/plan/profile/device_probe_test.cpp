@@ -15,7 +15,7 @@ namespace {
 std::vector<ProfilePoint> one_of_each() {
   std::vector<ProfilePoint> points;
   std::set<std::string> ops;
-  for (const ProfilePoint& point : profile_grid(2))  // begins with each kind's smallest
+  for (const ProfilePoint& point : profile_grid(2))  // the grid begins with the smallest point of each kind
     if (point.kind != ProfiledKind::kStart && ops.insert(point.op).second) points.push_back(point);
   return points;
 }

@@ -91,7 +91,7 @@ TEST(MeasureGrid, FindsTheMedianOfDisturbedSamplesAndEndsWhenItIsSteady) {
 
 TEST(MeasureGrid, CutsOffWithACoarserGridOfWholePoints) {
   Device device;
-  std::vector<ProfilePoint> grid = products(200, 1e6);  // 1 to 200 ms: 80 s for four calls of each
+  std::vector<ProfilePoint> grid = products(200, 1e6);  // calls of 1 to 200 ms: four of each point take 80 s
   const std::vector<ProfilePoint> points = measure_grid(grid, 41, device.probing());
   EXPECT_LT(device.now, 41 + 3 * 0.2);
   EXPECT_GT(points.size(), 20u);
@@ -119,14 +119,14 @@ TEST(MeasureGrid, OfABusyMachineIsCoarseAndNotEmpty) {
 TEST(MeasureGrid, LeavesOutWhatIsTooLargeForTheTime) {
   Device device;
   std::vector<ProfilePoint> grid = products(3, 1e6);
-  grid[1].flops = 1e12;  // 1000 s
+  grid[1].flops = 1e12;  // one call takes 1000 s
   const std::vector<ProfilePoint> points = measure_grid(grid, 5, device.probing());
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(points[1].rows, 2);
   EXPECT_LT(device.now, 5.1);
 }
 
-// The very first call is a hundred times too slow; judged by its rate no other point could be measured in
+// The very first call is a hundred times too slow. Judged by its rate, no other point could be measured in
 // time.
 TEST(MeasureGrid, DoesNotBelieveOneSlowStart) {
   Device device;
@@ -137,7 +137,7 @@ TEST(MeasureGrid, DoesNotBelieveOneSlowStart) {
     return usual(point, times) * (++calls <= 2 ? 100 : 1);
   };
   std::vector<ProfilePoint> grid = products(50, 5e4);
-  std::reverse(grid.begin() + 1, grid.end());  // largest first: 2.5 ms
+  std::reverse(grid.begin() + 1, grid.end());  // the largest comes first: 2.5 ms
   EXPECT_EQ(measure_grid(grid, 5, probing).size(), grid.size());
 }
 

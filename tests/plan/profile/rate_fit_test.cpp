@@ -76,7 +76,8 @@ TEST(FitRates, StaysWithinTheBounds) {
     EXPECT_LE(rate.of(fast), rate.high) << rate.name;
   }
   EXPECT_EQ(fast.device.float_flops, 1e12);  // ten times what was measured before
-  EXPECT_EQ(fitting.fit(made_profile({.backward = 0.1}).points).coefficients.flash_backward, 0.5);  // a bound
+  EXPECT_EQ(fitting.fit(made_profile({.backward = 0.1}).points).coefficients.flash_backward,
+            0.5);  // the lower bound
 }
 
 // The only point of a kind is predicted with the rates from before the fit.

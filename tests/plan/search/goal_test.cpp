@@ -108,7 +108,7 @@ PlanProblem gpt_2b_in_batches_of_fifteen() {
   return p;
 }
 
-// The test itself tries every smaller number of whole machines.
+// No smaller number of whole machines meets the goal: the test tries every one.
 TEST(Scaling, NamesTheFewestWhereMoreDevicesAreSlower) {
   const PlanProblem p = gpt_2b_in_batches_of_fifteen();
   Goal goal{.tokens = 3e11};

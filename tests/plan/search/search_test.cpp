@@ -90,8 +90,8 @@ TEST(Search, LooksAtEveryNumberOfExpertRanks) {
   const Fixed fixed{
       .tensor = 2, .pipeline = 2, .context = 1, .chunks = 1, .micro_batch = 1, .sequence = true};
   const SearchResult all = search_plans(p, fixed, 1, SearchMode::kExhaustive);
-  // Expert 1, 2, 4 or 8, with expert-tensor 1 or 2, over the 8 ranks of a stage: of these 8 partitions only 8
-  // * 2 needs too many ranks.
+  // Expert sizes 1, 2, 4 and 8, with expert-tensor sizes 1 and 2, over the 8 ranks of a stage. Of these 8
+  // partitions, only 8 * 2 needs too many ranks.
   EXPECT_EQ(all.families, 8);
   EXPECT_EQ(all.rejected.at("W2"), 1);
   // Recomputation of none, attention, or 1 to 16 layers, with ZeRO 0 to 3.
@@ -153,7 +153,7 @@ TEST(Search, CutsExpertsOfOneDataRankToo) {
   EXPECT_LT(least_memory({}), 0.6 * least_memory(Sharding::kNone));
   EXPECT_EQ(search_plans(p, {.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 8}, 1)
                 .closest->candidate.sharding,
-            Sharding::kNone);  // each expert is on one rank
+            Sharding::kNone);  // each expert is on a single rank
 }
 
 // Meta trained Llama 3 405B with tp 8, pp 16 and one layer fewer on the first and the last stage, at 38 to 43

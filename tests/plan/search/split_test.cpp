@@ -55,7 +55,7 @@ TEST(Split, IsAsFastAsTheBestOfAllCuts) {
 // Llama 3 405B (arXiv 2407.21783, section 3.3.2): one layer fewer on the first and the last of 16 stages.
 TEST(Split, TakesALayerFromTheEndsOfLlama405B) {
   std::vector<StageLimit> stages(16);
-  stages.back().extra = 0.7;  // the head, in layers
+  stages.back().extra = 0.7;  // time of the head, in layers
   const std::vector<int> cut = split_layers(126, stages);
   EXPECT_EQ(cut.front(), 7);
   EXPECT_EQ(cut.back(), 7);

@@ -137,7 +137,7 @@ TEST(ModelShape, SeveralExpertsOnARankEvenOut) {
   const ModelShape m = mixture(4, 16);
   EXPECT_EQ(m.rank_imbalance(16).high, 1.72);  // one expert each
   EXPECT_NEAR(m.rank_imbalance(4).high, 1 + 0.72 * std::sqrt(12.0 / 15 / 4), 1e-12);
-  EXPECT_EQ(m.rank_imbalance(1).high, 1);  // the one rank has all tokens
+  EXPECT_EQ(m.rank_imbalance(1).high, 1);  // a single rank has all tokens
   EXPECT_EQ(m.rank_imbalance(4).low, 1);
 }
 

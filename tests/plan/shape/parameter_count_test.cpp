@@ -30,9 +30,9 @@ TEST(ParameterCount, OfMixtralIsThatOfItsWeights) {
   EXPECT_EQ(total_parameters(parse_hf_shape(models["Mixtral-8x7B"]["config"], "Mixtral")), 46702792704.0);
 }
 
-// By hand: attention 64*192/2 + 96 + 64*64/2 + 64 and two norms stay with the tensor ranks, the router's 8
-// columns with a bias each are repeated, and of 8 experts with (64*32 + 32) + (32*64 + 64) parameters a rank
-// has 8/4, each split in two except its second bias.
+// Expected by hand. The tensor ranks share the attention, 64*192/2 + 96 + 64*64/2 + 64, and repeat the two
+// norms and the router's 8 columns with a bias each. Of the 8 experts with (64*32 + 32) + (32*64 + 64)
+// parameters, a rank has 8/4; each is split in two, except for its second bias.
 TEST(ParameterCount, OfARankHasItsShareOfTheExperts) {
   ModelShape m = test::gpt(2, 64, 4, 32, 512);
   m.experts = 8;

@@ -72,8 +72,8 @@ TEST(Simulation, OfSlowDataRanksIsTheSumOfTheGradients) {
   const double parameters = total_parameters(p.model);
   EXPECT_NEAR(step.seconds / (2 * ring(p, 4 * parameters, 4)), 1, 0.01);
   EXPECT_NEAR(step.rest() / step.seconds, 1, 0.01);
-  const SimulatedStep sharded =
-      simulated(p, {.sharding = Sharding::kOptimizer}, 4);  // scattered, then gathered
+  const SimulatedStep sharded = simulated(p, {.sharding = Sharding::kOptimizer},
+                                          4);  // gradients are scattered, then parameters are gathered
   EXPECT_NEAR(sharded.seconds / step.seconds, 1, 0.01);
 }
 
@@ -156,7 +156,7 @@ TEST(TimedBackend, MovesTheClockOfTheStreamThatWorks) {
   compute.fill(x, 0);
   EXPECT_EQ(stream_clock(queue), 3.0);
   EXPECT_EQ(stream_clock(compute), 3.5);
-  compute.wait(queue.record());  // an earlier time: the clock stays
+  compute.wait(queue.record());  // waiting for an earlier time does not change the clock
   EXPECT_EQ(stream_clock(compute), 3.5);
   const auto plain = make_dry_backend();
   EXPECT_THROW(stream_clock(plain->make_stream()), Error);
