@@ -8,9 +8,9 @@
 
 namespace megalith {
 
-/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Its peak
-/// in a dry run is the memory that a real run will need. A counting arena has no block and no limit: its
-/// views are non-empty but point nowhere, so only DryBackend accepts them.
+/// The only allocator of the training path: a bump allocator over one block. Its tensors are freed in stack
+/// order. Its peak in a dry run is the memory that a real run will need. A counting arena has no block and no
+/// limit: its views are non-empty but point nowhere, so only DryBackend accepts them.
 class Arena {
  public:
   static constexpr size_t kAlignment = 256;

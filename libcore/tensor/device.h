@@ -30,7 +30,7 @@ struct Event {
 /// (with OpenMP inside), and work of a queue stream on a worker thread; on CUDA it is a stream. After work on
 /// another thread or device, the host may read a View's contents only after synchronize(). A small handle:
 /// copy it freely. The member functions forward to Backend; they are defined in ops/backend/backend.cpp,
-/// since tensor/ does not know Backend.
+/// since tensor/ does not depend on ops/.
 class Stream {
  public:
   explicit Stream(Backend& backend, void* native = nullptr, Trace* trace = nullptr)
@@ -46,8 +46,8 @@ class Stream {
 
   /// Element-wise copy; converts between fp32, bf16 and fp16. Shapes need only the same number of elements.
   void copy(View to, ConstView from);
-  /// Copies between host and device memory, without conversion. Done on return: the host's memory may be read
-  /// or reused.
+  /// Copies between host and device memory, without conversion. The copy is done on return, so the host's
+  /// memory may then be read or reused.
   void to_host(void* to, ConstView from);
   void from_host(View to, const void* from);
   void fill(View to, double value);
@@ -62,13 +62,14 @@ class Stream {
   void enqueue(std::function<void()> work, std::function<void()> give_up = {});
 
   Event record();
-  /// Later work begins after the event's work; the event may be of any stream of the same backend. A CPU's
-  /// compute stream waits inside this call and throws the error that the event's stream failed with.
+  /// Makes this stream's later work begin after the event's work. The event may be of any stream of the same
+  /// backend. A CPU's compute stream waits inside this call and throws the error that the event's stream
+  /// failed with.
   void wait(const Event&);
   void synchronize();
-  /// Waits until the stream's work is done, so that the memory it uses may be freed. Throws nothing. `drop`:
-  /// on a CPU's queue stream, waits only for the work in progress, which is told to give up; the rest is
-  /// never done, and later calls throw.
+  /// Waits until the stream's work is done, so that the memory it uses may be freed. Throws nothing. With
+  /// `drop`, a CPU's queue stream waits only for the work in progress, which it tells to give up. It never
+  /// does the remaining work, and later calls throw.
   void finish(bool drop) noexcept;
 
  private:

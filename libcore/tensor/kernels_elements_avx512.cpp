@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-constexpr __mmask16 kAll = 0xFFFF;  // all lanes: GCC 12 warns about its own forms without a mask
+constexpr __mmask16 kAll = 0xFFFF;  // all lanes: GCC 12 warns about its own intrinsics without a mask
 
 void f32_of_f16_avx512(float* to, const uint16_t* from, int64_t n) {
   constexpr int64_t kLanes = 16;

@@ -32,8 +32,8 @@ class SpanLog {
   std::vector<Span> spans_;
 };
 
-/// Records a span of a stream's work: the time in which the work runs that is enqueued during this object's
-/// life. Costs one comparison if the stream has no log, or the log is off.
+/// Records a span of a stream's work: from the start to the end of the work that is enqueued during this
+/// object's life. Costs one comparison if the stream has no log, or the log is off.
 class StreamSpan {
  public:
   /// The name is concat(parts...).

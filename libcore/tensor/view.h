@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// A dense row-major tensor in memory that somebody else owns. An empty view (no data) means "absent": an op
-/// skips that output.
+/// A dense row-major tensor in memory that somebody else owns. An empty view (no data) stands for an absent
+/// tensor; an op skips an absent output.
 template <class Void>
 struct BasicView {
   Void* data = nullptr;
