@@ -13,16 +13,16 @@ namespace megalith {
 /// in parts, so that growing moves nothing and no part need be as large as the longest text.
 class IdBuffer {
  public:
-  static constexpr size_t kPartBytes = size_t{1} << 18;  // of a part, unless a call needs more
+  static constexpr size_t kPartBytes = size_t{1} << 18;  // bytes of a part, unless a call needs more
 
-  explicit IdBuffer(size_t width) : width_(width) {}  // 2 or 4
+  explicit IdBuffer(size_t width) : width_(width) {}  // `width`: bytes of an id, 2 or 4
   IdBuffer(IdBuffer&& other) noexcept = default;
   IdBuffer& operator=(IdBuffer&&) = delete;
   IdBuffer(const IdBuffer&) = delete;
   IdBuffer& operator=(const IdBuffer&) = delete;
 
   size_t width() const { return width_; }
-  size_t size() const { return bytes_ / width_; }  // ids
+  size_t size() const { return bytes_ / width_; }  // number of ids
   size_t bytes() const { return bytes_; }
   /// Bytes [from, to) in order, valid until the buffer is changed.
   std::vector<std::span<const char>> parts(size_t from, size_t to) const;
@@ -37,13 +37,13 @@ class IdBuffer {
   }
 
   void clear();
-  void truncate(size_t ids);  // at most size()
+  void truncate(size_t ids);  // `ids`: the number of ids to keep, at most size()
 
   /// Throws kData when an id does not fit the width.
   void append(std::span<const int32_t> ids);
 
-  /// For an encoder: it writes at most `max` ids to what extend() returns, then calls finish() with the end
-  /// of what it wrote. sizeof(Id) == width(). Throws std::bad_alloc.
+  /// For an encoder, which writes at most `max` ids to the place that extend() returns, and then calls
+  /// finish() with the end of what it wrote. sizeof(Id) == width(). Throws std::bad_alloc.
   template <class Id>
   Id* extend(size_t max) {
     if (parts_.empty() || parts_.back().capacity() - parts_.back().size() < max * sizeof(Id))
@@ -63,7 +63,7 @@ class IdBuffer {
 
   std::vector<ByteBuffer> parts_;
   size_t width_;
-  size_t bytes_ = 0;  // of all parts
+  size_t bytes_ = 0;  // bytes in all parts
 };
 
 }  // namespace megalith

@@ -57,7 +57,7 @@ void check_folder(const fs::path& folder) {
   const std::string index = (folder.parent_path() / kIndexFile).string();
   if (folder.filename() != kTokenizerFolder || !file_exists(index)) return;
   const std::string text = read_own_file(index);
-  if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // the index is another tool's
+  if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // the index of another tool
   check_index_checksum(text, index);
   check_tokenizer_files(folder.parent_path().string(), parse_indexed_files(Json::parse(text, index), index));
 }
@@ -102,12 +102,13 @@ void check_tokenizer_files(const std::string& checkpoint, std::span<const Indexe
 }
 
 void check_saved_tokenizer(const std::string& path) {
-  std::error_code error;  // whoever reads a missing file reports it
+  std::error_code error;  // ignored: whoever reads a missing file reports it
   const fs::path whole = fs::weakly_canonical(path, error);
   if (fs::is_directory(whole, error)) return check_folder(whole);
   const fs::path named = fs::weakly_canonical(parent_or_here(path), error);
   check_folder(named);
-  if (whole.parent_path() != named) check_folder(whole.parent_path());  // a link leads into a checkpoint
+  // A link may lead into a checkpoint.
+  if (whole.parent_path() != named) check_folder(whole.parent_path());
 }
 
 }  // namespace megalith

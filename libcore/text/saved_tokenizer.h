@@ -13,15 +13,17 @@
 namespace megalith {
 
 inline constexpr const char* kIndexFile = "index.json";
-inline constexpr const char* kIndexFormat = "megalith-checkpoint";  // the value of its member "format"
-inline constexpr const char* kTokenizerFolder = "tokenizer";        // the tokenizer's own files
+/// The value of the member "format" in an index.
+inline constexpr const char* kIndexFormat = "megalith-checkpoint";
+/// The folder of the tokenizer's files in a checkpoint.
+inline constexpr const char* kTokenizerFolder = "tokenizer";
 
 /// A file of a checkpoint's folder (args.json, tokenizer/vocab.json).
 struct IndexedFile {
   std::string name;
   uint64_t bytes = 0, checksum = 0;  // xxh64
 };
-/// Whether this is the plain name of a file in a folder: not hidden, and without a path.
+/// Whether `name` is the plain name of a file in a folder: not hidden, and without a path.
 bool is_plain_name(std::string_view name);
 /// The member "files" of an index. `name` begins every message (kData).
 std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name);

@@ -19,7 +19,7 @@ class Tokenizer {
 
   /// Number of ids, special tokens included, before any padding: every id is in [0, vocab_size).
   virtual int vocab_size() const = 0;
-  /// The id put after a document by --append-eod, in [0, vocab_size). Throws kData when the tokenizer has
+  /// The id that --append-eod puts after a document, in [0, vocab_size). Throws kData when the tokenizer has
   /// none.
   virtual int eod() const = 0;
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only if the tokenizer
@@ -38,18 +38,18 @@ class Tokenizer {
   using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
-  /// Announces about how many bytes of text will be encoded. This sizes the token cache: memory that is
-  /// touched for the first time costs more than the misses of a small cache (text/bpe/cache/token_cache.cpp).
-  /// Has no effect once something has been encoded.
+  /// Announces about how many bytes of text will be encoded. This number sets the size of the token cache:
+  /// touching memory for the first time costs more than the misses of a small cache
+  /// (text/bpe/cache/token_cache.cpp). Has no effect once something has been encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
   /// The text of `ids`. Special tokens become their text; bytes that form no valid UTF-8 become U+FFFD. kData
   /// for an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
-  /// SHA-256 of everything that decides the ids of a text and the end of a document, so that a dataset's
-  /// sidecar can name its tokenizer. It is the same for all file formats of a tokenizer (vocab.json with
-  /// merges.txt, or tokenizer.json).
+  /// SHA-256 of everything that determines the ids of a text and the end of a document, so that the sidecar
+  /// of a dataset can name its tokenizer. All file formats of a tokenizer (vocab.json with merges.txt, or
+  /// tokenizer.json) have the same hash.
   virtual std::string hash() const = 0;
 };
 

@@ -42,7 +42,7 @@ bool is_sentencepiece_type(const std::string& type) {
   return type == kLlama2 || type == "GPTSentencePieceTokenizer";
 }
 
-/// Reads only as much of the beginning as is needed to recognize the form: a file may be large.
+/// The beginning of a file, as much as is needed to recognize its form: the file may be large.
 std::string beginning(const std::string& path) {
   constexpr size_t kEnough = 4096;
   std::ifstream file(path, std::ios::binary);
@@ -57,7 +57,8 @@ std::string_view first_line(std::string_view text) {
   return trim(text.substr(0, text.find('\n')));
 }
 
-/// A vocabulary maps tokens to numbers; the first member of a tokenizer.json is a string, null or an object.
+/// Whether the first member of a JSON object is a number: it is in a vocabulary, which maps tokens to
+/// numbers, but in a tokenizer.json it is a string, null or an object.
 bool first_value_is_number(std::string_view object) {
   size_t at = object.find('"');
   if (at == std::string_view::npos) return false;
@@ -67,7 +68,7 @@ bool first_value_is_number(std::string_view object) {
   return at < object.size() && std::isdigit(static_cast<unsigned char>(object[at]));
 }
 
-/// "IQ== 0": bytes in base64, and their rank.
+/// Whether the line is like "IQ== 0": bytes in base64, and their rank.
 bool is_rank_line(std::string_view line) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos || blank == 0) return false;
@@ -77,7 +78,7 @@ bool is_rank_line(std::string_view line) {
          parse_int(rank) == std::optional<int64_t>(0);
 }
 
-/// A protobuf whose first field is a message (a piece) that begins with a string.
+/// Whether the bytes are a protobuf whose first field is a message (a piece) that begins with a string.
 bool is_sentencepiece(std::string_view bytes) {
   constexpr char kTextField = 0x0A;
   return bytes.size() > 4 && bytes[0] == kTextField && bytes[2] == kTextField && bytes[1] > bytes[3];

@@ -13,7 +13,7 @@ bool is_space(uint32_t code_point) {
   return char_traits(code_point).kind() == CharKind::kSpace;
 }
 
-/// Where the white space that ends `utf8` begins.
+/// The index at which the white space at the end of `utf8` begins.
 size_t trailing_space(std::string_view utf8) {
   size_t at = utf8.size();
   while (at > 0) {
@@ -24,7 +24,7 @@ size_t trailing_space(std::string_view utf8) {
   return at;
 }
 
-/// Bytes of white space at the start of `utf8`.
+/// The number of bytes of white space at the start of `utf8`.
 size_t leading_space(std::string_view utf8) {
   size_t at = 0;
   while (at < utf8.size()) {

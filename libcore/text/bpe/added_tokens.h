@@ -11,18 +11,19 @@
 
 namespace megalith {
 
-/// A token that is found as literal text before anything else happens, such as <|endoftext|>.
+/// A token that is cut out of a text wherever its literal text occurs, before the rest is encoded, such as
+/// <|endoftext|>.
 struct AddedToken {
   std::string text;  // UTF-8, not empty
   int32_t id = 0;
-  bool takes_space_before = false;  // "lstrip": white space before it belongs to it
-  bool takes_space_after = false;   // "rstrip"
-  bool only_alone = false;          // "single_word": not next to a letter, digit or other word character
+  bool takes_space_before = false;  // "lstrip": the token includes the white space before it
+  bool takes_space_after = false;   // "rstrip": the token includes the white space after it
+  bool only_alone = false;  // "single_word": not found next to a letter, digit or other word character
 };
 
-/// Finds added tokens in a text: the leftmost first, and of those that start at one place the longest. As in
-/// Hugging Face tokenizers, a token that is rejected at its place (`only_alone`) still hides others that
-/// begin inside it.
+/// Finds added tokens in a text from left to right; of several that start at one place, the longest. As in
+/// Hugging Face tokenizers, an `only_alone` token that is rejected for its neighbours still hides the tokens
+/// that begin inside it.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -31,8 +32,8 @@ class AddedTokens {
   bool empty() const { return tokens_.empty(); }
 
   /// Calls `plain(std::string_view)` for the text between added tokens (never empty) and `special(int32_t
-  /// id)` for each token, in order. As in Hugging Face tokenizers, white space that one token has taken can
-  /// still begin the next one.
+  /// id)` for each token, in order. As in Hugging Face tokenizers, a token may begin with white space that
+  /// the token before it includes.
   template <class Plain, class Special>
   void split(std::string_view utf8, Plain&& plain, Special&& special) const {
     size_t from = 0;
@@ -51,13 +52,14 @@ class AddedTokens {
 
  private:
   struct Found {
-    size_t begin, end;  // bytes, without the white space around the token
+    size_t begin, end;  // byte positions, without the white space around the token
     const AddedToken* token;
   };
   /// The first token in `utf8` that starts at `from` or later.
   std::optional<Found> find(std::string_view utf8, size_t from) const;
   size_t next_start(std::string_view utf8, size_t from) const;
-  /// Where the text before the token ends (not before `from`) and the text after it begins.
+  /// before(): where the text before the token ends, but at least `from`. after(): where the text after the
+  /// token begins.
   static size_t before(std::string_view utf8, const Found& found, size_t from);
   static size_t after(std::string_view utf8, const Found& found);
 
@@ -66,7 +68,7 @@ class AddedTokens {
   static bool alone(std::string_view utf8, const Found& found);
 
   std::vector<AddedToken> tokens_;  // sorted by text
-  std::array<bool, 256> starts_{};  // bytes with which a token begins
+  std::array<bool, 256> starts_{};  // the bytes with which some token begins
   std::optional<char> only_start_;  // set if all tokens begin with this byte
 };
 

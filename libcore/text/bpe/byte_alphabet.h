@@ -7,14 +7,14 @@
 
 namespace megalith {
 
-/// GPT-2's printable alphabet for bytes. vocab.json, merges.txt and tokenizer.json use it, since text files
-/// cannot hold every byte. The printable bytes of Latin-1 ('!'..'~', U+00A1..U+00AC, U+00AE..U+00FF) stand
-/// for themselves; the other 68 are U+0100 onwards, in order.
+/// GPT-2's alphabet, which has a printable character for each byte. vocab.json, merges.txt and tokenizer.json
+/// use it, since text files cannot hold every byte. The printable bytes of Latin-1 ('!'..'~', U+00A1..U+00AC,
+/// U+00AE..U+00FF) are their own characters; the other 68 become U+0100 onwards, in order.
 uint32_t byte_to_code_point(uint8_t byte);
 
-/// "Ġhello" for " hello".
+/// Writes bytes in this alphabet: "Ġhello" for " hello".
 std::string to_byte_alphabet(std::string_view bytes);
-/// " hello" for "Ġhello"; nothing if a character is not in the alphabet.
+/// Reads this alphabet: " hello" for "Ġhello"; nothing if a character is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view utf8);
 
 }  // namespace megalith

@@ -14,8 +14,8 @@ namespace megalith {
 
 namespace {
 
-/// Whether the id that a merge makes can serve as its rank, which saves a table: later merges must make
-/// greater ids.
+/// Whether the ids of the joined tokens can serve as ranks, which saves a table: each merge must give a
+/// greater id than the merge before it.
 bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   const auto other = std::adjacent_find(merges.begin(), merges.end(),
                                         [](const auto& a, const auto& b) { return a.merged >= b.merged; });
@@ -46,9 +46,9 @@ void add(const TokenMerge& merge, uint32_t rank, std::span<Bucket> buckets) {
       }
 }
 
-/// Whether all ranks and ids in the slots are below these limits. A difference is negative if its highest bit
-/// is set, so the loop needs no branch (which slots are free cannot be predicted) and no 64-bit comparison
-/// (baseline x86-64 has no vector instruction for it).
+/// Whether all ranks and ids in the slots are below these limits. The loop tests the highest bits of
+/// differences, which are set if a difference is negative. So it needs no branch (which slots are free cannot
+/// be predicted) and no 64-bit comparison (baseline x86-64 has no vector instruction for it).
 bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
   constexpr uint64_t kLowRank = MergeTables::kNoRank - 1, kLowId = MergeTables::kNobody;
   uint64_t misfits = 0;
@@ -110,7 +110,8 @@ bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
   const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
   const auto is_id = [&](int32_t id) { return static_cast<uint32_t>(id) < ids; };
   const auto is_rank = [&](uint32_t rank) { return rank < ranks || rank == kNoRank; };
-  // A lookup ends only at a bucket with a free slot.
+  // Whether a lookup ends at this bucket. It does only if a slot is free, so some bucket must have a free
+  // one.
   const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
   return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
          arrays.byte_ranks.size() == size_t{256} * 256 &&
@@ -239,8 +240,8 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
 }
 
 // Each symbol stays at the place of its first byte; the bits of `alive` say which are left. Neighbours that
-// do not exist are kNobody, which joins nothing, so that the only branch of a step is the one that ends the
-// loop: the pairs of words seen for the first time follow no pattern that a processor could predict.
+// do not exist are kNobody, which joins nothing, so the only branch of a step is the one that ends the loop.
+// Other branches would be slow: the pairs of new words follow no pattern that a processor could predict.
 size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
   constexpr int kPlaceBits = 6;
   constexpr size_t kStep = 8;

@@ -18,8 +18,8 @@
 
 namespace megalith {
 
-/// What makes one merge come before another: its position in the list (merges.txt), or the id of the token
-/// that it makes, so that all merges that make one token have the same rank (tiktoken).
+/// What a merge's rank is: its position in the list (merges.txt), or the id of the joined token, so that all
+/// merges that give one token have the same rank (tiktoken).
 enum class MergeRanks : uint8_t { kOrder, kToken };
 
 /// Byte-pair encoding of one pretoken. Starts with one id per byte, then repeatedly joins the pair of
@@ -28,22 +28,23 @@ enum class MergeRanks : uint8_t { kOrder, kToken };
 class BytePairEncoder {
  public:
   using Merge = TokenMerge;
-  static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged together
-  /// `merges` in the order of their rank; if a pair appears twice, the later one counts, as in Hugging Face
-  /// tokenizers. Throws kData if an id (2^21) or the number of merges (2^22) exceeds its limit.
+  static constexpr size_t kWindow = 4096;  // number of ids of a long piece that are merged at a time
+  /// `merges` are in the order of their rank. If a pair appears twice, the later merge counts, as in Hugging
+  /// Face tokenizers. Throws kData if an id or the number of merges is beyond what the tables hold (2^21 ids,
+  /// 2^22 merges).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
-                  std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
+                  std::optional<CharacterIds> characters = std::nullopt);  // used instead of byte_ids
 
-  /// The merges as the tables in which the encoder looks them up.
+  /// The tables in which the encoder looks up merges.
   using Bucket = MergeTables::Bucket;
   struct Arrays {
-    SharedArray<Bucket> buckets;       // a full one is continued in the next
-    SharedArray<int32_t> merged;       // by rank; empty: the rank is the id
-    SharedArray<uint32_t> byte_ranks;  // of two bytes: first * 256 + second
+    SharedArray<Bucket> buckets;       // a full bucket continues in the next
+    SharedArray<int32_t> merged;       // id of the joined token by rank; empty: the rank is the id
+    SharedArray<uint32_t> byte_ranks;  // rank of two bytes, at first * 256 + second
   };
   const Arrays& arrays() const { return arrays_; }
-  /// Reuses another instance's arrays, such as those of a mapped cache file; it must have the same byte_ids.
+  /// Reuses the arrays of another instance with the same byte_ids, such as those of a mapped cache file.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
   /// Whether these arrays can be used: all their ids are below `ids`, so that none is an index beyond the end
   /// of a table.
@@ -52,10 +53,10 @@ class BytePairEncoder {
   ~BytePairEncoder();
   BytePairEncoder(BytePairEncoder&&) noexcept;
 
-  /// Adds the merges in the order of their ranks.
+  /// Adds the merges to `hash`, in the order of their ranks.
   void add_to(IdentityHash& hash) const;
 
-  /// Replaces `ids` with those of `bytes`.
+  /// Replaces the contents of `ids` by the ids of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
 
   /// Passes the ids of `bytes` to `take` in order, a part at a time. However long `bytes` is, this needs
@@ -79,8 +80,8 @@ class BytePairEncoder {
     return arrays_.merged.empty() ? static_cast<int32_t>(rank) : arrays_.merged[rank];
   }
   template <class Take>
-  void each_slot(const Take& take) const;  // take(rank, pair)
-  /// Ordered by rank, then by pair.
+  void each_slot(const Take& take) const;  // calls take(rank, pair) for each merge
+  /// All merges, ordered by rank, then by pair.
   std::vector<Merge> merges() const;
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends the ids before any merge
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
@@ -90,8 +91,8 @@ class BytePairEncoder {
   std::optional<CharacterIds> characters_;
   Arrays arrays_;
   int shift_;
-  MergePieces merge_pieces_;  // the one for this processor
-  struct Lazy;                // computed when the first long piece needs it
+  MergePieces merge_pieces_;  // the implementation for this processor
+  struct Lazy;                // what the encoder computes when the first long piece needs it
   std::unique_ptr<Lazy> lazy_;
 };
 
@@ -102,9 +103,9 @@ class LongPiece {
   using TakeIds = BytePairEncoder::TakeIds;
   LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window = BytePairEncoder::kWindow);
 
-  /// `bytes`: whole characters.
+  /// Adds the next part, which must consist of whole characters.
   void add(std::string_view bytes);
-  /// The piece ends here: hands over the ids that were held back. Nothing may be added afterwards.
+  /// Ends the piece: passes on the ids that were held back. Nothing may be added afterwards.
   void finish();
 
  private:

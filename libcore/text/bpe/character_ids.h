@@ -9,15 +9,15 @@
 
 namespace megalith {
 
-/// The ids that a pretoken starts with if the vocabulary holds characters instead of bytes, as
-/// SentencePiece's do. A character becomes its own id; if it has none, the ids of its bytes; if they have
-/// none, the unknown token; without such a token, nothing. Same as Hugging Face tokenizers' BPE with
-/// "byte_fallback" and "unk_token".
+/// The ids with which merging of a pretoken starts if the vocabulary holds characters instead of bytes, as
+/// SentencePiece's do. A character becomes its own id. If it has none, it becomes the ids of its bytes; if
+/// these have none, the unknown token; if there is no such token, nothing. The ids equal those of Hugging
+/// Face tokenizers' BPE with "byte_fallback" and "unk_token".
 class CharacterIds {
  public:
   struct Unknown {
     std::optional<int32_t> id;   // "unk_token"; without one, unknown characters are left out
-    bool fuse = false;           // one unknown token for a run of unknown characters
+    bool fuse = false;           // whether a run of unknown characters gives one unknown token
     bool byte_fallback = false;  // "<0x00>" to "<0xFF>" are tried before the unknown token
   };
   /// `tokens`: the text of each id.
@@ -25,7 +25,7 @@ class CharacterIds {
 
   /// The state between two parts of a pretoken.
   struct State {
-    bool pending = false;  // an unknown token is to be written before the next known character
+    bool pending = false;  // whether an unknown token must be written before the next known character
   };
   /// Appends the ids of `utf8` (valid, whole characters), the next part of a pretoken. For the first part,
   /// `state` is a new State.
@@ -41,7 +41,7 @@ class CharacterIds {
   /// Appends the ids of the character's bytes if all of them have one, and returns whether they do.
   bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
 
-  std::vector<int32_t> of_character_;  // by code point; -1: none
+  std::vector<int32_t> of_character_;  // id by code point; -1: none
   std::array<int32_t, 256> of_byte_;   // -1: none
   Unknown unknown_;
 };

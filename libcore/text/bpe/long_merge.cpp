@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 constexpr uint32_t kLongestToken = 1 << 12;
-/// How many times larger a window may become where looking ahead is expensive.
+/// The factor by which a window may grow where looking ahead is expensive.
 constexpr size_t kWidening = 16;
 
 /// The smallest of a fixed number of steps, in four chains of four lanes: GCC does not vectorize a plain
@@ -100,7 +100,7 @@ void WindowMerge::set_rank(uint32_t at) {
   levels_[0].steps[at] = step(rank, at);
 }
 
-/// Recomputes the step that stands for a group of kFan steps in the level above.
+/// Recomputes a step of the level above: the smallest of the group of kFan steps that it stands for.
 void WindowMerge::renew(size_t level, size_t group) {
   const int32_t min_step = min_of<kFan>(&levels_[level].steps[group * kFan]);
   Level& above = levels_[level + 1];
@@ -112,8 +112,8 @@ void WindowMerge::renew_above(size_t place) {
   for (size_t level = 0; level + 1 < height_; ++level) renew(level, place /= kFan);
 }
 
-// The length of a token is that of the longest way to make it. The reach of an id is the length of the
-// longest token that it can begin. Both only grow from round to round, so the rounds end.
+// The length of a token is that of the longest way to form it. The reach of an id is the length of the
+// longest token that can begin with it. Both only grow from round to round, so the rounds end.
 TokenReach::TokenReach(std::span<const TokenMerge> merges) {
   int32_t max_id = 0;
   for (const TokenMerge& merge : merges) max_id = std::max({max_id, merge.left, merge.right, merge.merged});
@@ -166,11 +166,12 @@ void LongMerge::finish() {
   hand_over(static_cast<uint32_t>(tokens_.size()));
 }
 
-/// How many of tokens_ stay as they are whatever follows, so that they can be handed over.
+/// The number of tokens, from the first of tokens_ on, that stay as they are whatever follows, so that they
+/// can be handed over.
 uint32_t LongMerge::final_tokens() {
   const auto end = static_cast<uint32_t>(ids_.size());
   auto settled = static_cast<uint32_t>(tokens_.size());
-  auto before = settled;  // tokens that end at `place` or before
+  auto before = settled;  // number of tokens that end at `place` or before
   for (uint32_t place = end - 1; settled > 0 && end - place < reach_.longest(); --place) {
     while (before > 0 && tokens_[before - 1].end > place) --before;
     if (reach_.of(ids_[place]) > end - place) settled = std::min(settled, in_common(before, place));

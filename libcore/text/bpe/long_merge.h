@@ -10,13 +10,13 @@
 
 namespace megalith {
 
-/// A pair of tokens and what they are joined to.
+/// A pair of tokens, and the token that they are joined to.
 struct TokenMerge {
   int32_t left, right, merged;
 };
 
-/// Joins the pair of neighbours with the lowest rank, the leftmost of equal ones, until no pair has a rank.
-/// Needs 17 bytes of working memory per id. For one thread at a time.
+/// Merges ids: joins the pair of neighbours with the lowest rank, the leftmost of equal ones, until no pair
+/// has a rank. Needs 17 bytes of working memory per id. For one thread at a time.
 class WindowMerge {
  public:
   struct Token {
@@ -36,11 +36,12 @@ class WindowMerge {
     int32_t id;
     uint32_t previous, next;
   };
-  /// The minimum of each kFan steps of the level below, so that the next merge is found with a few reads. A
-  /// step holds a rank in the high bits and a place among the kFan in the low ones.
+  /// One level of a tree of minima: each step is the smallest of kFan steps of the level below, so that the
+  /// next merge is found with a few reads. A step holds a rank in the high bits and a place among the kFan in
+  /// the low ones.
   struct Level {
     std::vector<int32_t> steps;
-    std::vector<uint8_t> min_places;  // for each step, the place in the level below that it comes from
+    std::vector<uint8_t> min_places;  // for each step, its place among the kFan steps of the level below
   };
   static int32_t step(uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kFanBits | static_cast<uint32_t>(place % kFan));
@@ -54,7 +55,7 @@ class WindowMerge {
 
   const MergeTables tables_;
   std::vector<Symbol> symbols_;  // a ring, with kNobody between its ends
-  std::vector<Level> levels_;    // from a step for each pair of symbols up to kFan steps
+  std::vector<Level> levels_;    // the first has a step for each pair of symbols, the last up to kFan steps
   size_t height_ = 0;            // levels in use
 };
 
@@ -64,8 +65,8 @@ class TokenReach {
   /// `merges`: all merges; fast if they are in the order of their ranks.
   explicit TokenReach(std::span<const TokenMerge> merges);
 
-  /// Whether of() is valid. It is not if a token has more than 2^12 ids or is part of itself, since no window
-  /// would be long enough.
+  /// Whether of() is valid. It is not valid if a token has more than 2^12 ids or is part of itself: no window
+  /// would then be long enough.
   bool bounded() const { return bounded_; }
   /// The number of ids in the longest token that begins with `id`.
   uint32_t of(int32_t id) const {
@@ -82,17 +83,17 @@ class TokenReach {
 /// Merges a piece of any length in little memory, window by window. Each window begins where a token
 /// certainly begins, whatever follows the window.
 ///
-/// Why this is correct. A run of the tokens that merging makes of a piece stays the same if its bytes are
-/// merged alone: no merge reached across the run's ends, and the merges within come in the same order.
+/// Why this is correct. Take some consecutive tokens of a merged piece: merging their bytes alone gives the
+/// same tokens, since no merge reached across the two ends, and the merges within come in the same order.
 /// Conversely, if merging any two neighbouring tokens alone gives just these two, merging all gives all of
-/// them: the first merge across a border would also have been the first for its two neighbours. So if a
-/// second text starts inside the first and goes beyond its end, and the results of both share one token, the
+/// them: the first merge across a border would also have been the first for its two neighbours. So let a
+/// second text start inside the first and go beyond its end. If the results of both share one token, the
 /// tokens of the whole are those of the first text up to the shared token and those of the second after it.
 ///
-/// However the piece continues after a window, there is a last border inside the window or at its end, at
-/// most as far from the end as the longest token that begins there reaches. For each place where it may be,
-/// the tokens before that place are computed, only as far back as needed to share one with the window's
-/// tokens. Tokens that all these results have in common are final.
+/// However the piece continues after a window, some last border lies inside the window or at its end. Its
+/// distance from the end is at most the length of the longest token that can begin at the border. For each
+/// place where this border may be, the tokens before that place are computed, only as far back as needed to
+/// share one with the window's tokens. Tokens that all these results have in common are final.
 class LongMerge {
  public:
   using TakeIds = std::function<void(std::span<const int32_t>)>;
@@ -100,7 +101,7 @@ class LongMerge {
   struct Rules {
     MergeTables tables;
     const TokenReach& reach;
-    size_t window;  // ids merged at once; more if nothing settles
+    size_t window;  // number of ids merged at once; grows if none of the tokens is final
   };
   /// `take` receives the tokens in order, some at a time.
   LongMerge(const Rules& rules, TakeIds take);
@@ -108,9 +109,9 @@ class LongMerge {
   /// The caller appends the next ids of the piece here. Settled ids are removed from the front, so that
   /// memory stays bounded.
   std::vector<int32_t>& ids() { return ids_; }
-  /// Merges once there are enough ids.
+  /// Merges a window if there are enough ids.
   void advance();
-  /// Merges the rest.
+  /// Merges the remaining ids.
   void finish();
 
  private:
@@ -126,8 +127,8 @@ class LongMerge {
   size_t window_, needed_;
   TakeIds take_;
   std::vector<int32_t> ids_, out_;
-  std::vector<Token> tokens_;  // of ids_
-  std::vector<Token> part_;    // of a part of ids_
+  std::vector<Token> tokens_;  // tokens of ids_
+  std::vector<Token> part_;    // tokens of a part of ids_
   size_t checked_ = 0;         // ids that were merged only to look ahead
 };
 

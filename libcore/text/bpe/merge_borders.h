@@ -12,15 +12,16 @@
 namespace megalith {
 
 /// Finds borders: places in a piece that no merge can join across, so that encoding both sides separately
-/// gives the same ids. A run of Chinese is one pretoken that hardly ever recurs, but its parts do.
+/// gives the same ids. A run of Chinese is one pretoken that hardly ever recurs as a whole, but the parts
+/// between its borders do.
 class MergeBorders {
  public:
-  /// `tokens`: bytes by id.
+  /// `tokens`: the bytes of each token, by id.
   MergeBorders(const TokenTexts& tokens, std::span<const BytePairEncoder::Merge> merges);
 
   /// The tables in which parts() and joins() look up.
   struct Arrays {
-    SharedArray<uint16_t> ways;   // index: the bytes next to the border; bits: the ways that exist
+    SharedArray<uint16_t> ways;   // indexed by the bytes next to a border; has a bit for each way that exists
     SharedArray<uint64_t> known;  // a bit for the hash of each merge's bytes
     SharedArray<uint8_t> doubts;  // see doubts()
   };
@@ -30,11 +31,12 @@ class MergeBorders {
   static bool fit(const Arrays& arrays);
 
   /// Whether byte `at` of `piece` (not the first) begins a character outside ASCII that no merge can join to
-  /// what precedes it. May be false even if no merge can: merges are recognized by a hash of a few bytes.
+  /// the bytes before it. May be false although no merge can, since merges are recognized by a hash of a few
+  /// bytes.
   bool parts(std::string_view piece, size_t at) const {
     return static_cast<uint8_t>(piece[at]) >= 0xC0 && !joins(piece, at);
   }
-  /// Whether a merge may join the character outside ASCII that begins at `at` (not 0) to what precedes it.
+  /// Whether a merge may join the character outside ASCII that begins at `at` (not 0) to the bytes before it.
   bool joins(std::string_view piece, size_t at) const;
 
   /// Indexed by the byte before a character outside ASCII. If bit (lead byte & 7) of the element is clear,

@@ -20,14 +20,14 @@ struct MergeTables {
   static constexpr int32_t kNobody = (1 << kIdBits) - 1;
   static constexpr uint64_t kFree = ~uint64_t{0};
   struct alignas(32) Bucket {
-    std::array<uint64_t, 4> slots;  // filled from the first one on
+    std::array<uint64_t, 4> slots;  // slots are filled from the first one on
   };
 
-  const Bucket* buckets;  // 2^(64 - shift); a full one is continued in the next
+  const Bucket* buckets;  // 2^(64 - shift) buckets; a full one continues in the next
   int shift;
-  const int32_t* merged;       // id by rank; null: the rank is the id
-  const uint32_t* byte_ranks;  // of a pair of bytes, at first * 256 + second
-  const int32_t* byte_ids;     // 256
+  const int32_t* merged;       // id of the joined token by rank; null: the rank is the id
+  const uint32_t* byte_ranks;  // rank of a pair of bytes, at first * 256 + second
+  const int32_t* byte_ids;     // 256 ids
 
   static uint64_t pair_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
@@ -36,13 +36,13 @@ struct MergeTables {
     return static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> shift);
   }
   size_t place(uint64_t pair) const { return place(pair, shift); }
-  /// The rank of pair_of(), or kNoRank.
+  /// The rank of a pair (pair_of()), or kNoRank.
   uint32_t rank(uint64_t pair) const {
     const size_t last = (size_t{1} << (64 - shift)) - 1;
     uint64_t found = kNoRank;
     for (size_t at = place(pair);; at = (at + 1) & last) {
       const Bucket& bucket = buckets[at];
-      for (const uint64_t slot : bucket.slots)  // without branches
+      for (const uint64_t slot : bucket.slots)  // without a branch for each slot
         found = slot >> kRankBits == pair ? slot & (kNoRank - 1) : found;
       if (bucket.slots.back() == kFree || found != kNoRank) [[likely]]
         return static_cast<uint32_t>(found);

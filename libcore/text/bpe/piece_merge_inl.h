@@ -5,9 +5,9 @@
 
 #include "libcore/text/bpe/piece_merge.h"
 
-/// The merging of short pieces, for files that are compiled for one instruction set. It calls no inline
-/// function from elsewhere that the compiler might not inline: the linker keeps one copy of each, and it must
-/// not be one that only some processors can run.
+/// The merging of short pieces, for source files that are compiled for one instruction set. It must not call
+/// inline functions of other headers that the compiler might not inline: the linker keeps a single copy of
+/// such a function, perhaps one that only some processors can run.
 namespace megalith {
 namespace {
 
@@ -17,9 +17,9 @@ inline constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPl
 static_assert(PieceKey::kLongest < kPlaces);
 
 /// A piece that is being merged. Each symbol stays at the place of its first byte; the bits of `alive` say
-/// which are left. Neighbours that do not exist are kNobody, which joins nothing, so that the only branch of
-/// a step is the one that ends the piece: the pairs of words seen for the first time follow no pattern that a
-/// processor could predict.
+/// which are left. Neighbours that do not exist are kNobody, which joins nothing, so the only branch of a
+/// step is the one that ends the piece. Other branches would be slow: the pairs of new words follow no
+/// pattern that a processor could predict.
 struct Lane {
   /// For each place, the rank of the pair of this and the next symbol in the high bits and the place in the
   /// low bits, so that the smallest value is also the leftmost.
@@ -27,8 +27,9 @@ struct Lane {
   int32_t around[kPlaces + 2];  // symbols, and kNobody on both sides
   uint32_t alive;
   size_t piece;
-  // The last join: its place, that of its left neighbour (-1: none), and its pairs with both neighbours.
-  // Their ranks are looked up later, so that their tables have time to arrive.
+  // The last join: its place (at), the place of its left neighbour (previous; -1: none), and its pairs with
+  // both neighbours (left, right). The ranks of these pairs are looked up later, so that the tables have time
+  // to arrive.
   uint32_t at;
   int previous;
   uint64_t left, right;
@@ -40,8 +41,8 @@ class PieceMerger {
   PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
       : tables_(tables), keys_(keys), count_(count), out_(out) {}
 
-  /// The tables are larger than the caches that other work leaves for them. So every lane first prefetches
-  /// what it will need, and only then the lanes read in turn: all waits overlap.
+  /// Merges all pieces. The tables are larger than the caches that other work leaves for them. So first every
+  /// lane prefetches the entries that it will need, and only then the lanes read in turn: all waits overlap.
   void run() {
     size_t active = 0;
     while (active < kLanes && next_ < count_) start(lanes_[active++]);
@@ -94,7 +95,8 @@ class PieceMerger {
     const auto gone = static_cast<uint32_t>(__builtin_ctz(after));
     lane.alive ^= 1U << gone;
     const uint32_t rest = after & (after - 1), before = lane.alive & ((1U << at) - 1);
-    // The places of absent neighbours are -1 and the piece's end. The end is found if `rest` has no bit.
+    // An absent left neighbour has place -1, and an absent right one the end of the piece. That end is found
+    // if `rest` has no bit.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
     const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
     symbols[at] = id;
@@ -108,11 +110,11 @@ class PieceMerger {
     return true;
   }
 
-  /// Looks up the ranks of the pairs that join() made.
+  /// Looks up the ranks of the two pairs that join() formed.
   void look_up(Lane& lane) {
     const uint32_t left = Simd::rank(tables_, lane.left), right = Simd::rank(tables_, lane.right);
     lane.steps[lane.at] = step_of(right, lane.at);
-    // Without a left neighbour, the step goes to the last place, which is never read: it holds no step.
+    // Without a left neighbour, kNoStep is written to the last place, which holds kNoStep anyway.
     lane.steps[static_cast<uint32_t>(lane.previous) & (kPlaces - 1)] =
         lane.previous >= 0 ? step_of(left, static_cast<uint32_t>(lane.previous)) : kNoStep;
   }

@@ -17,7 +17,7 @@ class TokenTexts {
  public:
   TokenTexts() = default;
   TokenTexts(const std::vector<std::string>& texts);  // NOLINT(google-explicit-constructor): the same texts
-  /// `ends`: where each ends in `bytes`; see fit().
+  /// `ends`: where each text ends in `bytes`; see fit().
   TokenTexts(SharedArray<char> bytes, SharedArray<uint32_t> ends)
       : bytes_(std::move(bytes)), ends_(std::move(ends)) {}
   /// Whether these arrays can be used: `ends` ascends and its last element is the end of the bytes, so that
@@ -25,7 +25,7 @@ class TokenTexts {
   static bool fit(const SharedArray<char>& bytes, const SharedArray<uint32_t>& ends);
 
   size_t size() const { return ends_.size(); }
-  /// Valid while any copy of this object exists, or until change() of the id.
+  /// The text of an id, valid while any copy of this object exists, or until change() of the id.
   std::string_view operator[](size_t id) const {
     if (!changed_.empty())
       if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;

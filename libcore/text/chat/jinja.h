@@ -36,7 +36,8 @@ struct Expr {
   std::string text = {};
   Json literal = {};
   std::vector<Expr> children = {};
-  std::vector<std::pair<std::string, Expr>> named = {};  // members of a namespace; comparisons
+  /// kCall of namespace(): its members. kComparison: the operators with their right operands.
+  std::vector<std::pair<std::string, Expr>> named = {};
 };
 
 struct Node {

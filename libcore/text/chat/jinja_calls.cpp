@@ -108,10 +108,10 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
     style.key_separator = text_of(pair[1], expr.line, "a separator");
   }
   if (const auto sorted = argument(expr, 4)) style.sort_keys = truth(*sorted);
-  return Json(dump_json(*json, style));  // eval() refuses text that was cut
+  return Json(dump_json(*json, style));  // if the text was cut, eval() refuses it
 }
 
-/// The number that Python's int() reads in a text, or else float(); nothing if neither can.
+/// The number in a text as Python's int() reads it, or float() if int() cannot; nothing if neither can.
 std::optional<Json> Renderer::number_in(const std::string& given, int line) const {
   std::string text = strip(given, std::nullopt, Side::kBoth);
   if (!is_ascii(text) || text.find('_') != std::string::npos)
@@ -123,7 +123,8 @@ std::optional<Json> Renderer::number_in(const std::string& given, int line) cons
   return Json(*number);
 }
 
-/// The filter "int": int(), or else int(float()), or else the filter's argument.
+/// The filter "int": the result of int(), or of int(float()) if int() fails, or the argument of the filter if
+/// both fail.
 Value Renderer::to_integer(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"int\" of ", kind_of(value)));
@@ -166,7 +167,7 @@ Value Renderer::text_operation(const Expr& expr, const Json& value) {
   if (name == "replace") return replace_text(expr, text);
   if (name == "lower") return Json(lower(text));
   if (name == "upper" || name == "title" || name == "capitalize") {
-    if (!is_ascii(text))  // enough for templates, which do this to roles
+    if (!is_ascii(text))  // ASCII is enough: templates do this to roles
       refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
     if (name == "upper") return Json(upper(text));
     if (name == "capitalize") return Json(capitalized(text));
@@ -207,7 +208,7 @@ bool Renderer::test(const Expr& expr) {
     return (integer_of(value, expr.line, concat("the test ", quote(t))) % 2 != 0) == (t == "odd");
   if (t == "defined") return !is_undefined(value);
   if (t == "undefined") return is_undefined(value);
-  const Test is = kTests.at(t);                     // the parser knows the same names
+  const Test is = kTests.at(t);                     // never missing: the parser accepts only these names
   if (is_undefined(value)) return is == kIterable;  // an undefined value is an empty list
   const Json* json = json_of(value);
   return json != nullptr && is(*json);

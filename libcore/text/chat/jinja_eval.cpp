@@ -66,7 +66,7 @@ Value Renderer::member(const Value& value, const std::string& key, Access access
 }
 
 void Renderer::count_characters(const Json& text, int line) {
-  constexpr size_t kSlower = 16;  // how much slower than copying
+  constexpr size_t kSlower = 16;  // factor by which visiting characters is slower than copying
   count_step(line, kSlower * text.as_string().size());
 }
 

@@ -12,8 +12,8 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr int kDeepest = 100;         // nesting of expressions and of blocks
-constexpr size_t kLongestTag = 2000;  // tokens; a chain of n operators is nested n deep
+constexpr int kDeepest = 100;         // deepest nesting of expressions and of blocks
+constexpr size_t kLongestTag = 2000;  // most tokens of a tag: a chain of n operators is nested n deep
 
 /// A word, number, string or operator inside a tag, or a whole piece of text.
 struct Token {
@@ -55,7 +55,7 @@ class Lexer {
 
   char peek(size_t i) const { return i < source_.size() ? source_[i] : '\0'; }
 
-  /// Adds the text up to a tag, without what the tags around it strip.
+  /// Adds the text up to a tag, without the white space that the tags around it strip.
   void add_text(size_t end) {
     std::string_view text = source_.substr(at_, end - at_);
     const int line = line_;
@@ -74,7 +74,7 @@ class Lexer {
     at_ = end;
   }
 
-  /// Drops what "{%-" and lstrip_blocks strip before a tag.
+  /// Drops the white space that "{%-" and lstrip_blocks strip before a tag.
   std::string_view without_end(std::string_view text, size_t tag, bool begins_line) const {
     const char mark = peek(tag + 2);
     if (mark == '-') return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
@@ -272,8 +272,9 @@ class Parser {
 
   // ---- blocks
 
-  /// The nodes up to a block whose name is one of `ends`: its name is then in closing_, and its tag is read
-  /// up to the name. Without such a block, the nodes up to the end of the template; closing_ is then empty.
+  /// The nodes up to a block whose name is one of `ends`. That name is then in closing_, and the block's tag
+  /// has been read up to it. If there is no such block, the nodes up to the end of the template; closing_ is
+  /// then empty.
   std::vector<Node> nodes(const std::vector<std::string_view>& ends) {
     if (++depth_ > kDeepest) refuse(name_, line(), "blocks nested too deeply");
     std::vector<Node> out;
@@ -468,7 +469,7 @@ class Parser {
     return chain({"*", "//", "/", "%"}, [&] { return unary(); });
   }
 
-  /// Filters apply after the sign: the sign binds tighter.
+  /// Filters apply to the signed value, since the sign binds tighter.
   Expr unary() { return filters(with_sign()); }
   Expr with_sign() {
     const bool negative = is_sign("-");
@@ -556,7 +557,7 @@ class Parser {
     for (const auto& [name, value] : space.named)
       if (name.starts_with('_')) refuse_member(name);
   }
-  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers refuses such members
+  [[noreturn]] void refuse_member(const std::string& name) const {  // transformers refuses such members too
     refuse(name_, line(), concat("a namespace with the member ", quote(name)));
   }
 
@@ -652,7 +653,7 @@ class Parser {
   const std::string& name_;
   size_t at_ = 0;
   int depth_ = 0;
-  int loops_ = 0;  // open {% for %}
+  int loops_ = 0;  // number of open {% for %} blocks
   std::string closing_;
 };
 

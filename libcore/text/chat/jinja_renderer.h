@@ -30,11 +30,11 @@ class Renderer {
   /// namespace or an undefined value, counts as 0 bytes: the members of a namespace were counted when they
   /// were set.
   size_t measure(const Json* json, int line) const;
-  /// Counts a step that copied or made `bytes` bytes.
+  /// Counts a step that copied or produced `bytes` bytes. Refuses a template that does not end.
   void count_step(int line, size_t bytes = 0);
-  /// Counts `bytes` more bytes in variables and open blocks.
+  /// Counts `bytes` more bytes that variables and open blocks hold. Refuses a template that keeps too many.
   void count_kept(size_t bytes, int line);
-  /// Sets a variable: from now on its new value's bytes count and those of its old one no longer do.
+  /// Sets a variable. From now on the bytes of its new value count, and those of its old value do not.
   void keep(Value& place, Value value, int line);
   void close_scope(int line);
 
@@ -57,19 +57,19 @@ class Renderer {
   /// Counts an operation that visits a text character by character, so that a template cannot run forever.
   void count_characters(const Json& text, int line);
   std::vector<uint32_t> begins_of(const Json& text, int line);
-  /// value.key tries the attribute first, value["key"] the member.
+  /// Which one is tried first: value.key tries the attribute, value["key"] the member.
   enum class Access { kAttribute, kMember };
   Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line);
-  /// A list, or a text as a sequence of characters. The beginnings of the characters are found once, so that
-  /// each access costs the same. Refers to the value that it was made from.
+  /// A list, or a text as a sequence of characters. The beginnings of the characters are found only once, so
+  /// that each access takes constant time. Refers to the value from which it was created.
   struct Sequence {
     std::string_view character(int64_t at) const {
       const auto i = static_cast<size_t>(at);
       return std::string_view(json.as_string()).substr(begins[i], begins[i + 1] - begins[i]);
     }
     const Json& json;
-    std::vector<uint32_t> begins;  // of characters; for a text only
+    std::vector<uint32_t> begins;  // beginnings of the characters; for a text only
     int64_t size;
   };
   Sequence sequence_of(const Value& value, int line, const char* what);

@@ -120,7 +120,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
 }
 
-/// Each character in upper case if begins(the character before it, or nullptr), else in lower case.
+/// Puts each character in upper case if begins() is true for the character before it (nullptr: there is
+/// none), otherwise in lower case.
 template <class Begins>
 std::string cased(std::string_view text, const Begins& begins) {
   std::string out;

@@ -20,8 +20,8 @@ struct JsonStyle {
   bool sort_keys = false;
 };
 constexpr int64_t kMaxIndent = 1000;
-constexpr size_t kMaxText = size_t{64} << 20;  // bytes of a text that a template makes
-/// json.dumps(). A result of more than kMaxText bytes is cut somewhere after them.
+constexpr size_t kMaxText = size_t{64} << 20;  // most bytes of a text that a template may produce
+/// json.dumps(). A result of more than kMaxText bytes is incomplete: it is cut somewhere beyond kMaxText.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
@@ -39,16 +39,17 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
                                int64_t max);
 /// Where `part` begins in `text`, or npos. Takes at most time proportional to the sum of both lengths.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(), at most `max` times; `max` below 0: no limit. The result is cut somewhere after kMaxText
-/// bytes: the renderer refuses such a text anyway.
+/// str.replace(), at most `max` times; `max` below 0: no limit. A result of more than kMaxText bytes is cut
+/// somewhere beyond kMaxText, since the renderer refuses it anyway.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);
 std::string lower(std::string_view text);  // str.lower()
-// For ASCII texts:
-std::string upper(std::string_view text);            // str.upper()
-std::string capitalized(std::string_view text);      // str.capitalize()
-std::string titled(std::string_view text);           // str.title()
-std::string titled_as_jinja(std::string_view text);  // the filter: a letter after an apostrophe is lower case
+// The following functions are for ASCII texts.
+std::string upper(std::string_view text);        // str.upper()
+std::string capitalized(std::string_view text);  // str.capitalize()
+std::string titled(std::string_view text);       // str.title()
+/// Jinja's filter "title": a letter after an apostrophe is lower case.
+std::string titled_as_jinja(std::string_view text);
 
 }  // namespace megalith::jinja

@@ -26,8 +26,8 @@ bool is_text(const Value& value);
 /// The result of Python's bool().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
-/// About how many bytes a value takes and how deeply it is nested, so that a template cannot exhaust memory
-/// or the stack. Counting stops once either exceeds kMaxBytes or kDeepest.
+/// The approximate bytes of a value and the depth of its nesting, so that a template cannot exhaust memory or
+/// the stack. Counting stops once either exceeds kMaxBytes or kDeepest.
 struct Extent {
   static constexpr size_t kMaxBytes = kMaxText;
   static constexpr int kDeepest = 1200;  // somewhat deeper than a JSON file may be nested

@@ -32,7 +32,7 @@ struct ByteLevelTables {
 struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
-  std::array<int32_t, 256> byte_ids{};     // ids of the bytes; a pretoken starts with these
+  std::array<int32_t, 256> byte_ids{};     // id of each byte; merging of a pretoken starts with these
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
@@ -40,10 +40,10 @@ struct ByteLevelModel {
   std::vector<bool> literal;   // ids whose tokens are not in the byte alphabet, so they match no pretoken;
                                // empty: there are none
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
-  std::vector<AddedToken> raw_added;         // looked for first, in the original text
-  std::vector<AddedToken> normalized_added;  // looked for in the rest, after the normalizer
-  int32_t eod = -1;                          // -1: the files do not name one
+  std::string rules = "gpt-2";               // identifies find_pretokens and characters in hash()
+  std::vector<AddedToken> raw_added;         // found first, in the original text
+  std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
+  int32_t eod = -1;                          // id that ends a document; -1: the files do not name one
   // Tables that another tokenizer computed from the same model. If they are given, tokens, characters,
   // merges, ranks and literal are not used.
   std::optional<ByteLevelTables> tables;
@@ -55,7 +55,7 @@ struct ByteLevelModel {
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
-  /// The tables of a tokenizer whose model has no `characters`.
+  /// The tables that this tokenizer computed. Its model must not have `characters`.
   ByteLevelTables tables() const;
   ~ByteLevelTokenizer() override;
 
@@ -72,8 +72,8 @@ class ByteLevelTokenizer : public Tokenizer {
   /// Encodes a pretoken that arrives in parts. It must not be one of unmerged().
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
-  /// The short pieces that the token cache holds from the start: tokens whose text encodes to just their own
-  /// id, which is not true of every token.
+  /// The short pieces that the token cache holds from the start: tokens whose text is encoded as just their
+  /// own id. That is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
   /// With ignore_merges: the tokens that merging would not give, in ascending order. Otherwise empty. They
   /// are few, so looking for them costs little.
@@ -83,8 +83,8 @@ class ByteLevelTokenizer : public Tokenizer {
   struct Scratch;
   class Lease;
 
-  /// Where ids go: they are appended to `ids`, which is handed to `take` (if there is one) and cleared
-  /// whenever it is long.
+  /// A destination for ids: they are appended to `ids`, which is handed to `take` (if there is one) and
+  /// cleared whenever it is long.
   struct Sink {
     IdBuffer& ids;
     const TakeIds* take = nullptr;
@@ -108,14 +108,14 @@ class ByteLevelTokenizer : public Tokenizer {
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;
-  // Working memory of threads that are not encoding right now. A call takes one (or makes one) and puts it
-  // back, so calls never wait for each other.
+  // Working memory that no call uses now. A call takes one of these (or allocates one) and puts it back
+  // afterwards, so calls never wait for each other.
   static constexpr size_t kIdle = 64;
   struct alignas(64) Idle {
     std::atomic<Scratch*> scratch;
   };
   mutable std::array<Idle, kIdle> idle_{};
-  mutable std::atomic<size_t> seeded_{0};  // seeds that threads have added to memory_ or are adding
+  mutable std::atomic<size_t> seeded_{0};  // number of seeds that threads have added to memory_ or are adding
 };
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const V
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version")) continue;
-    if (line.empty() && trim(rest).empty()) break;  // blank lines at the end
+    if (line.empty() && trim(rest).empty()) break;  // only blank lines are left
     const auto where = [&] { return concat(path, ":", number); };
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || blank != line.rfind(' '))

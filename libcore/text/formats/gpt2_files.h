@@ -9,7 +9,8 @@
 namespace megalith {
 
 struct Gpt2Settings {
-  /// More special tokens, found as text. Those that have no ids yet get the next free ones.
+  /// Special tokens in addition to those of the files, found as text. Those that have no ids yet get the next
+  /// free ones.
   std::vector<std::string> special = {};
   std::string eod = {};  // the token that ends a document; empty: "<|endoftext|>"
 };

@@ -34,7 +34,8 @@ constexpr std::array kModelMembers = {"type",
                                       "vocab",
                                       "merges"};
 
-/// "eos_token" of the tokenizer_config.json next to the file, else the usual text.
+/// The token that ends a document: "eos_token" of the tokenizer_config.json next to the file, or else the
+/// usual text.
 std::string end_of_text(const std::string& tokenizer_json) {
   const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
   if (!file_exists(path.string())) return kEndOfText;
@@ -85,7 +86,7 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
     const std::string& text = entry.at("content").text();
     if (text.empty()) entry.at("content").refuse("a text");
     const int64_t written = entry.at("id").integer();
-    entry.must_flag("special");  // has no effect here
+    entry.must_flag("special");  // must exist, but has no effect here
     const int32_t id = added.add({.text = text,
                                   .takes_space_before = entry.must_flag("lstrip"),
                                   .takes_space_after = entry.must_flag("rstrip"),
@@ -160,9 +161,9 @@ HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, 
 }
 
 struct Source {
-  std::string path;  // of tokenizer.json
+  std::string path;  // path of the tokenizer.json
   const HfSettings& settings;
-  bool in_folder;  // the user named the folder, so nobody would write to a FIFO at this path
+  bool in_folder;  // whether the user named the folder: nobody would then write to a FIFO at this path
 
   std::string text() const { return in_folder ? read_own_file(path) : read_file(path); }
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
@@ -225,8 +226,8 @@ Made make(HfParts parts) {
   return {std::move(tokenizer), core};
 }
 
-// What is stored of a byte-level tokenizer.json, so that later runs need not parse it: the stages around the
-// model as JSON, the texts of the tokens, and the model.
+// The following store what later runs need of a byte-level tokenizer.json, so that they need not parse it:
+// the stages around the model as JSON, the texts of the tokens, and the model.
 
 std::string pack_parts(const Json& root, const HfParts& parts) {
   Json stages = Json::object();

@@ -9,7 +9,7 @@
 namespace megalith {
 
 struct HfSettings {
-  bool around = true;  // add the ids that the post-processor puts around a text
+  bool around = true;  // whether to add the ids that the post-processor puts around a text
   /// Special tokens in addition to those of the file, found as text. Those that have no ids yet get the next
   /// free ones.
   std::vector<std::string> special = {};

@@ -56,7 +56,8 @@ SplitPattern read_split(const JsonCursor& stage) {
     regex->refuse(
         "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
   const std::string behavior = stage.at("behavior").text();
-  // "Removed" is allowed if the matches cover every text: then nothing between them is removed.
+  // "Removed" is allowed if the matches cover every text, since then nothing lies between them that could be
+  // removed.
   const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
   if (behavior != "Isolated" && !keeps_matches)
     stage.refuse(
@@ -73,7 +74,7 @@ void read_byte_level(const JsonCursor& stage, HfPretokenizer& out) {
 Metaspace read_metaspace(const JsonCursor& stage) {
   Metaspace out;
   out.mark = one_character(stage.at("replacement"));
-  // Until tokenizers 0.15: "add_prefix_space".
+  // Files of tokenizers until 0.15 have "add_prefix_space".
   const bool prefix = stage.flag("add_prefix_space", true);
   const std::string scheme = stage.text("prepend_scheme", prefix ? "always" : "never");
   if (scheme == "always" && prefix)
@@ -210,7 +211,7 @@ TokenDecoder read_hf_decoder(const JsonCursor& root) {
   std::vector<TokenDecoder::Step> steps;
   for (const JsonCursor& stage : stages(root, "decoder", "decoders"))
     steps.push_back(read_decoder_step(stage));
-  // An empty sequence needs a step: it joins tokens directly; a missing decoder joins them with blanks.
+  // An empty Sequence joins tokens directly, so it needs a step: without a decoder, blanks would join them.
   if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
   return TokenDecoder(std::move(steps));
 }

@@ -19,15 +19,15 @@ struct Metaspace {
     kNever,
     kFirst,
     kAlways
-  };  // kFirst: only at the beginning of the whole text
+  };  // kFirst: a mark only at the beginning of the whole text
   std::string mark;
   Prepend prepend = Prepend::kAlways;
-  bool split = true;  // a pretoken begins at each mark
+  bool split = true;  // whether a pretoken begins at each mark
 };
 
 struct HfPretokenizer {
   std::vector<SplitPattern> patterns;
-  bool byte_level = false;  // tokens are written in GPT-2's byte alphabet
+  bool byte_level = false;  // whether tokens are written in GPT-2's byte alphabet
   std::optional<Metaspace> metaspace;
 };
 

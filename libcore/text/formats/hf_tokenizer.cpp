@@ -137,7 +137,7 @@ class HfTokenizer::Stream {
     if (cuts_.each) return true;
     return at == 0 ? !after_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
   }
-  /// While held_ continues a giant: where the next pretoken begins in it, or held_.size().
+  /// Where the next pretoken begins in held_, which continues a giant; held_.size() if none begins there.
   size_t first_cut() const {
     if (cuts_.mark.empty()) return held_.size();
     size_t at = held_.find(cuts_.mark);
@@ -156,8 +156,8 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  /// Text still to be encoded: where its last pretoken ends is not known yet. It starts where a pretoken
-  /// begins, or continues the long piece in giant_.
+  /// Text that is still to be encoded, since the end of its last pretoken is not known yet. It starts where a
+  /// pretoken begins, or continues the long piece in giant_.
   std::string held_;
   bool after_mark_ = false;
   std::optional<LongPiece> giant_;
@@ -254,7 +254,8 @@ void add_step(IdentityHash& hash, const Normalizer::Replace& step) {
 }  // namespace
 
 std::string HfTokenizer::hash() const {
-  // The decoder does not change ids. If there is nothing else around the model, all ids are those of core_.
+  // The decoder does not affect ids. So if there is nothing else around the model, all ids are those of
+  // core_.
   if (normalizer_.empty() && !metaspace_ && around_.before.empty() && around_.after.empty())
     return core_.hash();
   IdentityHash hash;

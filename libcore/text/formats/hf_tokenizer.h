@@ -25,7 +25,8 @@ struct HfParts {
   ByteLevelModel model;  // with its added tokens
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
-  std::optional<MarkCuts> cuts;  // empty: pretokens follow other rules, or some are taken whole
+  /// Where pretokens begin. Empty: other rules decide it, or some pretokens are taken whole.
+  std::optional<MarkCuts> cuts;
   HfTemplate around;
   TokenDecoder decoder;
   TokenTexts texts;  // the tokens as the file writes them
@@ -64,15 +65,16 @@ class HfTokenizer : public Tokenizer {
   template <class Text, class Ids>
   void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
   struct Position {
-    bool begins;  // at the beginning of a piece
-    bool first;   // in the first piece of the whole text
+    bool begins;  // whether the text begins a piece
+    bool first;   // whether it is in the first piece of the whole text
   };
   std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
 
   AddedTokens raw_added_, normalized_added_;
-  ByteLevelTokenizer core_;  // with the added tokens if nothing is normalized
+  ByteLevelTokenizer core_;  // also finds the added tokens if nothing is normalized
   Normalizer normalizer_;
-  std::optional<Normalizer> continued_;  // for the later parts of a text; empty: texts are normalized whole
+  /// The normalizer of the later parts of a text. Empty: texts are normalized whole.
+  std::optional<Normalizer> continued_;
   std::optional<Metaspace> metaspace_;
   std::optional<MarkCuts> cuts_;
   HfTemplate around_;

@@ -20,7 +20,7 @@ class JsonCursor {
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
 
-  /// Throws kData: the value is unsupported or wrong; `wanted` says what is expected.
+  /// Throws kData for a value that is unsupported or wrong; `wanted` says what is expected.
   [[noreturn]] void refuse(const std::string& wanted) const;
 
   /// at(): a member that must exist. find(): a member that may be absent or null.
@@ -32,7 +32,7 @@ class JsonCursor {
   int64_t integer() const;
   /// The member `key`, or `absent` if there is none.
   bool flag(const char* key, bool absent) const;
-  bool must_flag(const char* key) const;  // kData if it is absent
+  bool must_flag(const char* key) const;  // the member `key`; kData if it is absent
   std::string text(const char* key, const char* absent) const;
   /// Refuses an object with members other than these: a misspelt one would otherwise change ids silently.
   void only(std::span<const char* const> known) const;

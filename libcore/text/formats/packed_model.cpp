@@ -12,12 +12,12 @@
 namespace megalith {
 namespace {
 
-/// The version of the stored files. It must go up whenever their format changes or the way that the hash or
-/// another stored value is computed: otherwise older files would be read as new ones.
+/// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
+/// or another stored value is computed: otherwise old files would be read as new ones.
 constexpr int kPackedVersion = 6;
 
 struct PackedAdded {
-  uint32_t bytes;  // of the token's text
+  uint32_t bytes;  // bytes of the token's text
   int32_t id;
   uint32_t flags;  // lstrip, rstrip, single_word
 };

@@ -34,7 +34,7 @@ class Packer {
   void add(std::string_view text) { add(std::span<const char>(text)); }
   std::string take() { return std::move(out_); }
 
-  /// How many zero bytes precede an array's number of elements.
+  /// The number of zero bytes before an array's number of elements.
   static size_t padding(size_t bytes_before) {
     return (2 * kAlignment - (bytes_before + sizeof(uint64_t)) % kAlignment) % kAlignment;
   }
@@ -65,7 +65,7 @@ class Unpacker {
     if (!whole_) return {};
     return {{reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)}, owner_};
   }
-  /// Valid as long as the packed bytes.
+  /// The next array as text, valid as long as the packed bytes.
   std::string_view text() { return take(1); }
 
   /// Whether every array that was read was complete and no bytes are left.
@@ -82,13 +82,13 @@ class Unpacker {
 };
 
 void pack(const TokenTexts& texts, Packer& out);
-/// Nothing if the texts are damaged.
+/// Reads packed texts; nothing if they are damaged.
 std::optional<TokenTexts> unpack_texts(Unpacker& in);
 
 /// Packs a model that has `tables`, without its `find_pretokens`: a function cannot be stored. kInternal if
 /// it has no tables.
 void pack(const ByteLevelModel& model, Packer& out);
-/// Nothing if parts are damaged or contradict each other.
+/// Reads a packed model; nothing if parts are damaged or contradict each other.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
 /// The cache file for the model computed from `files` with `settings`; the contents of `files` and the
@@ -98,8 +98,9 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
                                     std::span<const std::string> settings);
 
-/// The tokenizer of the model in the file `kept`. Without such a model, the tokenizer of the model that
-/// `read` returns, which is then stored for later runs. A stored model gets `find` as its find_pretokens.
+/// The tokenizer of the model that is stored in the file `kept`, with `find` as its find_pretokens. If no
+/// model is stored there, the tokenizer of the model that `read` returns, which is then stored for later
+/// runs.
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
                                                    const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read);

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::array kSpecialTokens = {"<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"};
 constexpr const char* kEnd = "</s>";
-constexpr int kMegatronsSize = 131072;  // without --vocab-size
+constexpr int kMegatronsSize = 131072;  // number of ids without --vocab-size
 
-using Tokens = std::vector<std::string>;  // bytes, in the order of their ranks
+using Tokens = std::vector<std::string>;  // the bytes of each token, in the order of their ranks
 
 std::string decode_token(std::string_view base64, const std::string& where) {
   auto bytes = decode_base64(base64);
@@ -78,7 +78,7 @@ std::string pattern_of(const std::string& name) {
   fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; wanted v1 or v2");
 }
 
-/// All special tokens by id: the user's, or the seven default ones, then numbered ones.
+/// All special tokens by id: first those of the user or the seven default ones, then numbered ones.
 Tokens special_tokens(const TikTokenSettings& settings) {
   Tokens names = settings.special;
   if (names.empty()) names.assign(kSpecialTokens.begin(), kSpecialTokens.end());
@@ -99,7 +99,7 @@ Tokens special_tokens(const TikTokenSettings& settings) {
   return names;
 }
 
-/// Special tokens first, then those of the file.
+/// Adds the special tokens, and after them the tokens of the file.
 void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tokens) {
   for (const std::string& name : special) {
     const auto id = static_cast<int32_t>(model.tokens.size());
@@ -112,8 +112,8 @@ void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tok
   model.literal.resize(model.tokens.size(), false);
 }
 
-/// Adds every way to make a token of two others. A merge's rank is that of the token it makes: tiktoken joins
-/// whatever gives the lowest one.
+/// Adds a merge for every way to join two tokens into a third. Its rank is that of the third token, since
+/// tiktoken joins the pair that gives the lowest rank.
 void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const std::string& path) {
   std::unordered_map<std::string_view, int32_t> ids;
   ids.reserve(tokens.size());

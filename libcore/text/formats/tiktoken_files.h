@@ -9,10 +9,11 @@
 namespace megalith {
 
 struct TikTokenSettings {
-  std::string pattern = "v2";  // "v1" or "v2", Megatron's two
+  std::string pattern = "v2";  // which of Megatron's two patterns: "v1" or "v2"
   // How many ids precede those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
   int special_tokens = 1000;
-  int vocab_size = 0;  // special tokens included; 0: Megatron's 131072, or all of a base64 file
+  /// The number of ids, special tokens included; 0: Megatron's 131072, or all of a base64 file.
+  int vocab_size = 0;
   /// The first special tokens, in order; <unk> to <sep>, the seven above, must be among them. Empty: just
   /// these seven.
   std::vector<std::string> special = {};

@@ -10,10 +10,12 @@ namespace megalith {
 /// finally they are joined. Without any step, tokens are joined by blanks.
 class TokenDecoder {
  public:
-  struct ByteLevel {};     // GPT-2's byte alphabet, applied to all tokens at once
-  struct ByteFallback {};  // a run of "<0x41>" becomes its text; not UTF-8: a U+FFFD for each byte
-  struct Fuse {};          // joins all tokens into one
-  struct Replace {         // every `from` in each token
+  struct ByteLevel {};  // decodes GPT-2's byte alphabet, over all tokens at once
+  /// A run of tokens like "<0x41>" becomes the text of these bytes, or a U+FFFD for each if they are not
+  /// UTF-8.
+  struct ByteFallback {};
+  struct Fuse {};   // joins all tokens into one
+  struct Replace {  // replaces every `from` in each token
     std::string from, to;
   };
   struct Strip {  // removes up to `start` times `content` from a token's front, `stop` times from its end

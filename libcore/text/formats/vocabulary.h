@@ -17,7 +17,7 @@ namespace megalith {
 /// byte_alphabet.h), and their ids.
 class Vocabulary {
  public:
-  /// From {"token": id, …}. `place` (a file name) begins every message. Throws kData for a value that is not
+  /// Reads {"token": id, …}. `place` (a file name) begins every message. Throws kData for a value that is not
   /// an id, or an id that appears twice.
   Vocabulary(const Json& object, std::string place);
 
@@ -25,9 +25,10 @@ class Vocabulary {
   void add(const std::string& token, int64_t id);
 
   std::optional<int32_t> find(const std::string& token) const;
-  size_t size() const { return ids_.size(); }  // tokens
+  size_t size() const { return ids_.size(); }  // number of tokens
 
-  /// Returns the beginning of a message. A function, since it is slow to make and rarely needed.
+  /// Returns the beginning of an error message. It is a function because the text is slow to build and rarely
+  /// needed.
   using Where = std::function<std::string()>;
   /// The merge of `left` and `right`. kData with `where` if either or the joined token is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
@@ -45,7 +46,7 @@ class Vocabulary {
 
   std::string place_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::unordered_map<int32_t, const std::string*> tokens_;  // into the keys of ids_
+  std::unordered_map<int32_t, const std::string*> tokens_;  // texts by id; they point to the keys of ids_
 };
 
 /// Adds special tokens to a vocabulary as Hugging Face does. Both arguments must outlive it.
@@ -54,10 +55,10 @@ class AddedTokenList {
   AddedTokenList(Vocabulary& vocabulary, ByteLevelModel& model)
       : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
 
-  /// Adds `token` with its id, which is returned: that of the vocabulary, else the next free one. A token
-  /// that is added twice counts as it was added last. kData if another token has the next free id.
+  /// Adds `token` and returns its id: that of the vocabulary, or else the next free one. If a token is added
+  /// twice, the last call counts. kData if another token has the next free id.
   int32_t add(AddedToken token, bool normalized);
-  /// Adds a token that is found in the original text.
+  /// Adds a token that is looked for in the original text.
   void add_special(const std::string& text) { add({.text = text}, false); }
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint8_t kCaseFlags = kScanUpper | kScanLower | kScanMark;
 
-/// The flag of a lead byte: mixed unless all its code points have one class.
+/// The flag of a lead byte: kScanMixedLead, unless all its code points have one class.
 uint8_t flag_of_lead(const std::array<uint8_t, 16>& of_kind, uint32_t first, uint32_t count) {
   const auto flag = [&](uint32_t code) { return of_kind[static_cast<size_t>(char_traits(code).kind())]; };
   for (uint32_t i = 1; i < count; ++i)

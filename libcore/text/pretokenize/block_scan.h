@@ -10,8 +10,8 @@
 /// What the kernels that find pretokens in 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
 namespace megalith {
 
-/// What the kernels know of a byte. Its class is that of the character that it begins. A byte with
-/// kScanMixedLead has no class: characters of more than one class begin with it.
+/// What the kernels know about a byte. The class of a byte is that of the characters that begin with it. A
+/// byte with kScanMixedLead has no class, since characters of several classes begin with it.
 enum BlockFlag : uint8_t {
   kScanLetter = 1,
   kScanNumber = 2,
@@ -45,7 +45,8 @@ class BlockClasses {
 /// \p{L}, \p{N} and \s.
 const BlockClasses& plain_classes();
 
-/// Throws kData. A kernel calls it if the first pretoken of a text is too long for its end to be stored.
+/// Throws kData. A kernel calls this function if the first pretoken of a text is so long that its end cannot
+/// be stored.
 [[noreturn]] size_t refuse_endless_piece(std::string_view utf8, std::span<uint32_t> ends);
 
 }  // namespace megalith

@@ -8,7 +8,7 @@ namespace {
 /// Block operations with AVX2.
 class Avx2 {
  public:
-  explicit Avx2(const uint8_t*) {}  // ASCII has the same classes in all patterns
+  explicit Avx2(const uint8_t*) {}  // the argument is not needed: ASCII has the same classes in all patterns
 
   Block classify(const char* at) const {
     const Half low(at), high(at + 32);
@@ -34,8 +34,8 @@ class Avx2 {
             .slash = join(low.is('/'), high.is('/'))};
   }
 
-  /// Writes `at` plus the index of each set bit of `bits`, and up to 8 more values: it writes whole groups
-  /// (tzcnt is defined for 0, the compiler's builtin is not).
+  /// Writes `at` plus the index of each set bit of `bits`, and up to 8 more values, since it writes whole
+  /// groups. Uses tzcnt, which is defined for 0, whereas the compiler's builtin is not.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const int count = __builtin_popcountll(bits);
     for (int done = 0; done < count; done += 8)

@@ -6,23 +6,24 @@
 
 #include "libcore/text/pretokenize/block_scan.h"
 
-/// Reads a text in blocks, for files that are compiled for one instruction set; needs BMI2. It calls no
-/// inline function from elsewhere that the compiler might not inline: the linker keeps one copy of each, and
-/// it must not be one that only some processors can run.
+/// Reads a text in blocks, for source files that are compiled for one instruction set; needs BMI2. It must
+/// not call inline functions of other headers that the compiler might not inline: the linker keeps a single
+/// copy of such a function, perhaps one that only some processors can run.
 namespace megalith {
 namespace {
 
 inline constexpr size_t kBlock = 64;
 
-/// One bit for each byte of a block: the class of the character that it belongs to, and more.
+/// Masks with one bit for each byte of a block. letter, number and space say which class of characters the
+/// byte belongs to.
 struct Block {
   uint64_t letter = 0, number = 0, space = 0;
   uint64_t line_end = 0, blank = 0, apostrophe = 0;
   uint64_t mixed = 0;         // set only while the block is read
-  uint64_t continuation = 0;  // not the first byte of its character
-  uint64_t valid = 0;         // not beyond the end of the text
-  // For cased patterns only: letters by their case (only the first byte of letters that have one, all bytes
-  // of the others), and slashes.
+  uint64_t continuation = 0;  // bytes other than the first of their character
+  uint64_t valid = 0;         // bytes that are not beyond the end of the text
+  // For cased patterns only: slashes, and letters by their case. A letter that has a case is marked by its
+  // first byte only, other letters by all their bytes.
   uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
   uint64_t sign() const { return valid & ~(letter | number | space); }
   uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
@@ -89,7 +90,7 @@ class BlockReader {
 
   Block finish(const char* at, uint64_t valid) {
     Block out = simd_.classify(at);
-    Cases cases;  // of mixed leads
+    Cases cases;  // cases of the characters that begin with a mixed lead
     // All bytes of a character have the class of its first one; `last_` holds the class that the block before
     // ended with.
     if ((out.continuation | out.mixed) != 0) {
@@ -166,7 +167,7 @@ inline uint64_t before_no_space(const Block& block, const Block& next) {
 }
 
 /// Writes where the pretokens of the text of `reader` end, as FindPretokens does; `scan.find(block, next,
-/// at)` says where they begin. If the first pretoken is too long, `endless` is called instead.
+/// at)` finds where they begin. If the first pretoken is too long, calls `endless` instead.
 template <class Simd, bool kCased, class Scan>
 size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
@@ -175,7 +176,7 @@ size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint
   const size_t enough = ends.size() - 2 * kBlock;
   size_t count = 0;
   Block block = reader.read(0);
-  uint64_t kept = ~uint64_t{1};  // nothing ends at the text's beginning
+  uint64_t kept = ~uint64_t{1};  // the start of the text is not the end of a pretoken
   for (size_t at = 0;; at += kBlock, kept = ~uint64_t{0}) {
     const bool last = utf8.size() - at <= kBlock;
     const Block next = last ? Block{} : reader.read(at + kBlock);

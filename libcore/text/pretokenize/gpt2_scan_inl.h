@@ -38,7 +38,8 @@ class Gpt2Starts {
   }
 
  private:
-  /// Where a pretoken begins with an apostrophe, a contraction ('s, 'll) is a pretoken of its own.
+  /// If a pretoken begins with the apostrophe of a contraction ('s, 'll), the contraction is a pretoken of
+  /// its own. Adds the start after it.
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
     TwoBlocks inside{.next = 0}, after{.next = 0};
     inside.here = inside_;
@@ -66,7 +67,7 @@ class Gpt2Starts {
   const char *text_, *end_;
   // 0 or 1: what the block before ended with.
   uint64_t letter_ = 0, number_ = 0, other_ = 0, space_ = 0, blank_ = 0;
-  uint64_t inside_ = 0, after_ = 0;  // bits of contractions that began in the block before
+  uint64_t inside_ = 0, after_ = 0;  // bits of the contractions that began in the block before
 };
 
 template <class Simd>

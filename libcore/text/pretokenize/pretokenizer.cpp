@@ -52,8 +52,8 @@ size_t contraction(const char* at, const char* end) {
   return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
 }
 
-/// The end of the pretoken that a run of spaces at `begin` gives: \s+(?!\S) leaves the last space to what
-/// follows, unless it is the only one (then \s+ matches) or the text ends.
+/// The end of the pretoken that begins with a run of spaces at `begin`. \s+(?!\S) leaves the last space to
+/// what follows, unless it is the only space (then \s+ matches) or the text ends.
 const char* spaces_end(const char* begin, const char* end) {
   const char* last = begin;
   const char* at = begin;

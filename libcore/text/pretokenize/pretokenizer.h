@@ -30,14 +30,15 @@ FindPretokens pretokenizer(PretokenPattern pattern);
 /// vector kernels are tested.
 size_t gpt2_pretoken(std::string_view utf8);
 
-/// A FindPretokens made of `first(std::string_view utf8)`, which finds one pretoken.
+/// Works as a FindPretokens by calling `first(std::string_view utf8)` again and again, which returns the
+/// length of the first pretoken.
 template <class First>
 size_t find_one_by_one(const First& first, std::string_view utf8, std::span<uint32_t> ends) {
   size_t count = 0, at = 0;
   while (count < ends.size() && at < utf8.size()) {
     const size_t end = at + first(utf8.substr(at));
     if (end > UINT32_MAX) {
-      if (count > 0) break;  // the next call measures its end from a later beginning
+      if (count > 0) break;  // the next call counts from here, so this end will fit
       fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
            UINT32_MAX, " can be encoded");
     }

@@ -74,7 +74,7 @@ struct Rules {
   Contractions contractions;
   Words words;
   KindSet no_lead;  // what must not precede the letters of a word, besides \r and \n
-  size_t digits;    // most digits of one number; 0: numbers are not looked for
+  size_t digits;    // most digits of a number; 0: the pattern has no numbers
   KindSet signs;
   bool slash_tail = false;      // "/" belongs to the tail of signs too
   bool sign_with_word = false;  // tried first: an ASCII sign and the ASCII letters after it
@@ -112,8 +112,8 @@ const char* upper_word_end(const char* at, const Window& text) {
   return upper > at ? run_end(upper, text, kLowerSide) : nullptr;
 }
 
-/// The word that `word_end` finds after a lead character, else the one without it; nullptr if there is
-/// neither.
+/// The end of the word that `word_end` finds after a lead character, or else of the word without one; nullptr
+/// if there is neither.
 template <class End>
 const char* led_word_end(const char* at, const char* after_lead, const Window& text, End&& word_end) {
   if (after_lead)
@@ -148,7 +148,7 @@ const char* signs_end(const Rules& rules, const char* at, const Window& text) {
 /// \s*[\r\n]+|\s+(?!\S)|\s+
 const char* spaces_end(const char* at, const Window& text) {
   const char* const begin = at;
-  const char* line_end = nullptr;  // after the last end of a line
+  const char* line_end = nullptr;  // the place after the last line end
   const char* last = at;           // the last space
   const char* const end = run_end(at, text, [&](const Char& c) {
     if (!kSpaces.has(c.kind())) return false;
@@ -250,7 +250,8 @@ struct Known {
   const char* name;
   const char* regex;  // with line ends written as \r and \n
   const char* (*match)(const char*, const Window&);
-  FindPretokens (*find)();  // the fastest on this processor; nullptr: the matches leave gaps in texts
+  FindPretokens (*find)();  // returns the fastest implementation on this processor; nullptr: the matches
+                            // leave gaps in texts
 };
 
 FindPretokens find_gpt2() {
@@ -283,7 +284,7 @@ const std::vector<Known>& known_patterns() {
       {"o200k",
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kO200k>, find_in_blocks<kO200k, WordPattern::kO200k>},
-      {"tekken",  // and Megatron's "v2" for tiktoken
+      {"tekken",  // also Megatron's "v2" for tiktoken
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kTekken>, find_in_blocks<kTekken, WordPattern::kTekken>},
       {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] also ends at the last line end
@@ -439,14 +440,15 @@ class Cutting {
   Cutting(const std::vector<SplitPattern>& patterns, const char* begin, std::span<uint32_t> ends)
       : patterns_(patterns), begin_(begin), ends_(ends) {}
 
-  /// The number of pretokens whose ends are certain.
+  /// Finds the ends of pretokens, and returns how many are certain.
   size_t cut(const Window& text) {
     cut(0, begin_, text);
     return count_;
   }
 
  private:
-  /// Returns false to stop: there is no more room, or the following ends are not certain.
+  /// Splits a window by the patterns from `pattern` on. Returns false if there is no more room, or if the
+  /// following ends are not certain.
   bool cut(size_t pattern, const char* at, const Window& text) {
     if (pattern == patterns_.size()) return take(text);
     const char* gap = at;  // where the text since the last match begins
@@ -466,7 +468,8 @@ class Cutting {
     }
     return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
   }
-  /// From `at` on nothing is certain, and the gap before it may continue there.
+  /// Splits the gap before `at` if nothing is certain from `at` on: the gap may continue there. Returns
+  /// false.
   bool cut_gap(size_t pattern, const char* gap, const char* at) {
     if (gap < at) cut(pattern + 1, gap, Window(at, true));
     return false;

@@ -10,11 +10,11 @@
 
 namespace megalith {
 
-/// A text, or (`open`) only its first part. What follows an open part is not known. unsure() says whether a
-/// match asked for it: then a larger part must be tried.
+/// A text, or only its first part (`open`), after which the text is not known. unsure() says whether a match
+/// needed what follows an open part; then a larger part must be tried.
 class Window {
  public:
-  /// Whether a text is taken to end before the character at `at`.
+  /// Whether the window ends before the character at `at`, as if the text ended there.
   using Stops = bool (*)(const char* at, const char* end);
 
   Window(const char* end, bool open, Stops stops = nullptr) : end_(end), open_(open), stops_(stops) {}
@@ -25,7 +25,7 @@ class Window {
     return false;
   }
   const char* end() const { return end_; }
-  /// Whether something asked for what follows an open part, so that the whole text may give another result.
+  /// Whether a match needed what follows an open part, so that the whole text may give another result.
   bool unsure() const { return open_ && looked_; }
   bool open() const { return open_; }
 
@@ -39,13 +39,13 @@ class Window {
 /// What the regular expression of a Split pre-tokenizer matches, found by a scanner written for it. No
 /// regular expressions are run: they are many times slower and may take exponential time.
 struct SplitPattern {
-  std::string name;  // "llama-3", or the expression itself; patterns of the same name match alike
-  /// The end of the match that begins at `at` (where there is a character), or `at` if none does. What
-  /// precedes `at` does not matter.
+  std::string name;  // "llama-3", or the expression itself; patterns of one name have the same matches
+  /// The end of the match that begins at `at` (where there is a character), or `at` if no match begins there.
+  /// What precedes `at` does not matter.
   std::function<const char*(const char* at, const Window&)> match;
   /// The first place from `at` on where a match may begin, or the text's end. Optional.
   std::function<const char*(const char* at, const Window&)> skip = {};
-  FindPretokens find = {};  // set if the matches cover every text: finds the same pretokens, faster
+  FindPretokens find = {};  // finds the same pretokens, but faster; set only if the matches cover every text
 };
 
 /// The scanner for a regular expression, or nothing if the expression is not known. Known are the patterns of

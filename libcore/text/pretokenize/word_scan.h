@@ -6,12 +6,14 @@
 
 namespace megalith {
 
-/// The patterns that began with GPT-4's,
+/// GPT-4's pattern and the patterns that descend from it:
 ///   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
 ///   \s+(?!\S)|\s+
-/// and differ in what a letter is, how many digits a number may have and where contractions are looked for.
-/// In the cased ones a word is [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+,
-/// or the same with + and * swapped, and "/" counts as a line end after signs.
+/// They differ in what counts as a letter, in how many digits a number may have, and in where contractions
+/// are looked for.
+/// In the cased patterns a word is
+/// [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+, or the same with + and *
+/// swapped, and "/" counts as a line end after signs.
 enum class WordPattern : uint8_t {
   kLlama3,    // as above (GPT-4's cl100k)
   kQwen2,     // numbers of one digit: \p{N}

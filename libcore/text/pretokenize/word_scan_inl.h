@@ -8,13 +8,14 @@ namespace megalith {
 namespace {
 
 struct WordRules {
-  int digits;  // of one number: 1 or 3
+  int digits;  // most digits of one number: 1 or 3
   bool contractions;
-  bool cased = false;  // then contractions come after words
+  bool cased = false;  // cased patterns look for contractions after words
 };
 
-/// Finds where pretokens begin, one block after the other. Where a match begins depends on little:
-/// - letters: at the first of a run, unless a gap or a single sign before it leads the run;
+/// Finds where pretokens begin, one block after the other. Most pretokens begin where the characters nearby
+/// say so:
+/// - letters: at the first of a run, unless a gap or a single sign before it belongs to the word;
 /// - a number: at the first of a run, and after each `digits` of them;
 /// - signs: at the first of a run, unless a U+0020 precedes it; line ends after it (and, in a cased pattern,
 ///   slashes among them) belong to it;
@@ -59,7 +60,7 @@ class WordStarts {
   }
 
  private:
-  /// The byte after each character that begins at `starts`.
+  /// Marks the byte after each character that begins at `starts`.
   uint64_t leads(uint64_t starts, uint64_t continuation) {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
@@ -91,7 +92,7 @@ class WordStarts {
     return starts;
   }
 
-  /// Line ends after signs.
+  /// The line ends (in a cased pattern also the slashes) that belong to the signs before them.
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
     uint64_t first = (block.line_end & after(block.sign(), sign_)) | (joins & tail_);
@@ -119,7 +120,7 @@ class WordStarts {
     return starts;
   }
 
-  /// Picks the gaps that a line end follows. `runs`: where the gaps begin, all in this block.
+  /// The starts of the gaps that a line end follows. `runs`: where the gaps begin, all in this block.
   uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
     const uint64_t gap = block.gap();
     uint64_t ends = ~gap & after(gap, gap_);  // what follows each gap
@@ -145,8 +146,8 @@ class WordStarts {
     return (kind & kScanLineEnd) != 0;
   }
 
-  /// The starts in the block at `at`. Asks the definition about those in `doubtful`, which depend on more
-  /// than the character before, and joins contractions to the words that end before `apostrophes`.
+  /// Returns the final starts in the block at `at`. Asks the definition about those in `doubtful`, which
+  /// depend on more than the character before. Joins contractions to the words that end before `apostrophes`.
   uint64_t settle(uint64_t starts, uint64_t doubtful, uint64_t apostrophes, size_t at) {
     if (settled_ >= at && at > 0) starts = pass(starts, 0, at, at);
     for (uint64_t left = doubtful | apostrophes; left != 0; left &= left - 1) {
@@ -172,9 +173,9 @@ class WordStarts {
     return starts;
   }
 
-  /// A pretoken ends at settled_, so starts before it in the block at `at` are dropped unless they are in
-  /// `kept`. If a line end or a slash precedes settled_, or settled_ is before `place`, the definition is
-  /// also asked for the next pretoken.
+  /// To be called when a pretoken is known to end at settled_: drops the starts before it in the block at
+  /// `at`, except those in `kept`. If a line end or a slash precedes settled_, or settled_ is before `place`,
+  /// also asks the definition for the next pretoken.
   uint64_t pass(uint64_t starts, uint64_t kept, size_t at, size_t place) {
     while (settled_ - at < kBlock) {
       const uint64_t bit = uint64_t{1} << (settled_ - at);
@@ -193,7 +194,7 @@ class WordStarts {
     return size > 0 ? size : 1;  // for bytes that are not UTF-8
   }
 
-  /// Another pretoken begins after a contraction ('s, 'll).
+  /// Adds the starts after contractions ('s, 'll): another pretoken begins there.
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
     uint64_t here = contraction_end_;
     contraction_end_ = 0;
@@ -225,9 +226,9 @@ class WordStarts {
   uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;
   size_t settled_ = 0;            // a pretoken begins here; starts before it are final
-  size_t last_start_ = 0;         // in the blocks before
-  uint64_t contraction_end_ = 0;  // bits of ends of contractions that began in the block before
-  int digits_ = 0;                // of the number at the end of the block before
+  size_t last_start_ = 0;         // the last start in the blocks before
+  uint64_t contraction_end_ = 0;  // where contractions that began in the block before end, as bits
+  int digits_ = 0;                // digits so far of the number at the end of the block before
 };
 
 inline constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};

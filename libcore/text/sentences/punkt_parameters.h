@@ -26,8 +26,8 @@ struct PunktParameters {
   std::string hash;  // SHA-256 of the files, which identifies the model
 };
 
-/// Where a word occurred in training (begins a sentence, inside one, unknown) and in which case: flags of
-/// PunktParameters::contexts.
+/// How a word occurred in training: its position (at the beginning of a sentence, inside one, unknown) and
+/// its case. Flags of PunktParameters::contexts.
 enum OrthoContext : uint32_t {
   kBeginsUpper = 2,
   kInsideUpper = 4,

@@ -90,7 +90,7 @@ struct Reader {
     }
     return at;
   }
-  size_t skip_word(size_t at) const {  // to the next blank
+  size_t skip_word(size_t at) const {  // the position of the next blank
     while (!at_end(at) && blank(at) == 0) at += bytes(at);
     return at;
   }
@@ -118,8 +118,8 @@ bool is_blank_line(std::string_view line) {
 /// A place where a sentence may end, and what decides whether it does.
 struct Candidate {
   size_t begin = 0,
-         end = 0;          // of the pattern's match: ends after the period (and the blanks, if they are kept)
-  size_t context_end = 0;  // end of the text that was looked at, beyond the match
+         end = 0;  // the pattern's match, which ends after the period (and the blanks, if they are kept)
+  size_t context_end = 0;           // end of the text that decides, which goes beyond the match
   std::optional<size_t> next = {};  // the next word, if blanks precede it
 };
 
@@ -137,8 +137,8 @@ std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   return std::nullopt;
 }
 
-/// The next candidate with Megatron's CustomLanguageVars: the match is a word up to its last period that
-/// something follows, with the blanks after it.
+/// The next candidate as Megatron's CustomLanguageVars finds it. The match is a word up to its last period
+/// that something follows, with the blanks after it.
 std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
   while (true) {
     const size_t begin = in.skip_blanks(from);
@@ -168,7 +168,7 @@ struct Word {
     const std::string_view whole = type();
     return whole.size() > 1 && whole.ends_with('.') ? whole.substr(0, whole.size() - 1) : whole;
   }
-  /// Its type as the word after a possible end of a sentence.
+  /// The type that counts when this is the word after a possible end of a sentence.
   std::string_view type_as_next() const { return ends_sentence ? type_without_period() : type(); }
   PunktChar first() const { return punkt_char(code_point_at(text).value); }
   bool is_initial() const {
@@ -273,7 +273,7 @@ class BoundaryClassifier {
   }
 
  private:
-  /// Fills `word` with what the word alone says (NLTK's first pass).
+  /// Fills `word` with what can be said from the word alone (NLTK's first pass).
   void look_at(std::string_view text, Word& word) const {
     word.text = text;
     word.number = is_number(text);
@@ -356,7 +356,7 @@ class Contexts {
   template <class Take>
   void each(const Take& take) {
     std::optional<Candidate> before;
-    size_t begin = 0;  // of the context of `before`
+    size_t begin = 0;  // where the context of `before` begins
     for (auto found = next(0); found; found = next(found->end)) {
       const size_t from = before ? before->begin : 0;
       const size_t word = after_last_blank(from, found->begin).value_or(begin);
@@ -375,7 +375,7 @@ class Contexts {
   std::string_view context(size_t begin, const Candidate& candidate) const {
     return in_.text.substr(begin, candidate.context_end - begin);
   }
-  /// After the last ASCII blank of [from, to). A blank at `from` does not count, as in NLTK.
+  /// The place after the last ASCII blank of [from, to). A blank at `from` does not count, as in NLTK.
   std::optional<size_t> after_last_blank(size_t from, size_t to) const {
     for (size_t at = to; at > from + 1; --at)
       if (ascii_has(in_.text[at - 1], kBlank)) return at;

@@ -12,9 +12,9 @@ namespace megalith {
 /// The rules are Kiss and Strunk's (2006), their details NLTK's. Immutable: several threads may share one.
 class SentenceSplitter {
  public:
-  /// The blanks after a sentence. kDrop: they are dropped. kKeep: they are kept with the sentence, as by
-  /// Megatron's --keep-newlines, which uses another pattern for where a sentence may end, so the cuts may
-  /// differ as well.
+  /// What happens to the blanks after a sentence. kDrop: they are dropped. kKeep: they stay with the
+  /// sentence, as with Megatron's --keep-newlines. That option also finds the ends of sentences by another
+  /// pattern, so the cuts may differ as well.
   enum class Blanks { kDrop, kKeep };
   SentenceSplitter(PunktParameters parameters, Blanks blanks);
 

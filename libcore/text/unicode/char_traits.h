@@ -52,7 +52,7 @@ class CharTraits {
   constexpr Composition composition() const { return static_cast<Composition>((bits_ >> 4) & 3); }
   /// \w of the regex engine that checks the neighbours of "single_word" tokens.
   constexpr bool is_word() const { return bits_ & 0x40; }
-  /// A number for the Digits pre-tokenizer (from a newer Unicode than \p{N}).
+  /// Whether the Digits pre-tokenizer takes it for a number (by a newer Unicode than \p{N}).
   constexpr bool is_digit() const { return bits_ & 0x80; }
 
  private:
@@ -62,7 +62,8 @@ class CharTraits {
 extern const uint16_t kTraitBlockOf[0x110000 / 64];
 extern const uint8_t kTraits[];
 
-/// ASCII needs no lookup in kTraitBlockOf: the first blocks are its own.
+/// The traits of an ASCII character. They need no lookup in kTraitBlockOf: the first blocks are those of
+/// ASCII.
 inline CharTraits ascii_traits(unsigned char c) {
   return CharTraits(kTraits[c]);
 }

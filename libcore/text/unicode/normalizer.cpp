@@ -18,7 +18,7 @@ std::string_view apply_step(const Normalizer::Prepend& step, std::string_view ut
   return out;
 }
 
-/// Replaces until the result has more than `max_bytes` bytes.
+/// Replaces every occurrence, but stops once the result has more than `max_bytes` bytes.
 std::string_view apply_step(const Normalizer::Replace& step, std::string_view utf8, std::string& out,
                             size_t max_bytes) {
   size_t found = utf8.find(step.from);

@@ -11,10 +11,10 @@ namespace megalith {
 class Normalizer {
  public:
   struct Nfc {};
-  struct Prepend {  // before the text
+  struct Prepend {  // puts `text` before the text
     std::string text;
   };
-  struct Replace {  // every occurrence, from left to right
+  struct Replace {  // replaces every occurrence, from left to right
     std::string from, to;
   };
   using Step = std::variant<Nfc, Prepend, Replace>;

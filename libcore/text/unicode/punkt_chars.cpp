@@ -29,7 +29,8 @@ uint32_t lower(uint32_t code_point) {
   return static_cast<uint32_t>(static_cast<int32_t>(code_point) + run->added);
 }
 
-/// Whether the first character that a sigma does not skip is cased; `backwards` from the end of the text.
+/// Whether the first character that the search around a sigma does not pass over is cased; `backwards`:
+/// searches from the end of the text.
 bool sees_cased(std::string_view utf8, bool backwards) {
   while (!utf8.empty()) {
     const size_t at = backwards ? character_begin(utf8, utf8.size() - 1) : 0;

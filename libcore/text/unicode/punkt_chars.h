@@ -15,8 +15,9 @@ class PunktChar {
   constexpr bool is_letter() const { return bits_ & 2; }  // [^\W\d]: also a mark or an underscore
   constexpr bool is_upper() const { return bits_ & 4; }   // str.isupper()
   constexpr bool is_lower() const { return bits_ & 8; }   // str.islower()
-  /// To lower a capital sigma, str.lower() looks for the nearest cased letter on both sides; a sigma with one
-  /// before and none after becomes a final sigma. Whether that search skips the character; whether it is a
+  /// To lower a capital sigma, str.lower() looks on both sides for the nearest character that it does not
+  /// pass over. If that is a cased letter before the sigma and none after it, the sigma becomes a final
+  /// sigma. is_passed_by_sigma(): whether the search passes over this character. is_cased(): whether it is a
   /// cased letter.
   constexpr bool is_passed_by_sigma() const { return bits_ & 16; }
   constexpr bool is_cased() const { return bits_ & 32; }

@@ -41,7 +41,7 @@ std::vector<int32_t> naive(std::string_view bytes, const std::vector<Merge>& mer
 }
 
 std::vector<int32_t> encode(const BytePairEncoder& encoder, std::string_view bytes) {
-  std::vector<int32_t> ids{-7};  // replaced
+  std::vector<int32_t> ids{-7};  // encode() must replace it
   encoder.encode(bytes, ids);
   return ids;
 }
@@ -90,7 +90,7 @@ TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
   EXPECT_NE(hash(merges), first);
 }
 
-/// Random merges over the letters a, b and c, ranked in random order; no two make the same text.
+/// Random merges over the letters a, b and c, ranked in random order. No two merges give the same text.
 std::vector<Merge> random_merges(std::mt19937& random) {
   std::vector<std::string> tokens = {"a", "b", "c"};
   std::map<std::string, int32_t> ids = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
@@ -132,7 +132,7 @@ TEST(BytePairEncoder, MergesManyShortPiecesAsItMergesOne) {
       std::vector<Merge> merges = random_merges(random);
       if (round % 2 == 0) {  // every other time, ids can serve as ranks
         std::sort(merges.begin(), merges.end(), [](auto& a, auto& b) { return a.merged < b.merged; });
-        // a pair and a rank with only zero bits
+        // a merge whose pair and rank have only zero bits
         merges.insert(merges.begin(), {0, 0, round % 4 == 0 ? 0 : 255});
       }
       const BytePairEncoder encoder(identity(), merges);

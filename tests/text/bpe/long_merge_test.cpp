@@ -87,8 +87,8 @@ struct Vocabulary {
   MergeRanks ranks = MergeRanks::kOrder;
 };
 
-/// Random merges of existing tokens, in any order of rank. Several merges may make the same text, with one id
-/// or with different ids, and some tokens cannot be reached.
+/// Random merges of existing tokens, with ranks in any order. Several merges may give the same text, with one
+/// id or with different ids, and some tokens cannot be reached.
 Vocabulary random_vocabulary(std::mt19937& random) {
   Vocabulary out;
   out.alphabet = std::string("abcd").substr(0, 1 + random() % 4);
@@ -198,7 +198,7 @@ TEST(LongMerge, HandsOverAWindowAtATime) {
   EXPECT_LE(found.longest, 2 * 1024 / 8U);
 }
 
-// Texts 1 2 3 … n, in which each pair of neighbours may join, later pairs first: all tokens depend on where
+// In the text 1 2 3 … n each pair of neighbours may join, later pairs first. So all tokens depend on where
 // the text ends.
 TEST(LongMerge, WaitsForWhatDecides) {
   std::vector<Merge> merges;
@@ -216,7 +216,7 @@ TEST(LongMerge, WaitsForWhatDecides) {
   }
 }
 
-// Passes addresses without memory: they must be refused before anything is read there.
+// The ids have addresses but no memory: they must be refused before anything is read there.
 TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
   constexpr size_t kTooMany = WindowMerge::kMaxIds + 1;
   void* const nowhere = ::mmap(nullptr, kTooMany * sizeof(int32_t), PROT_NONE,

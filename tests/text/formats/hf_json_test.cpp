@@ -53,7 +53,7 @@ TEST_F(HfJson, MayWriteMergesAsOneStringEach) {
 TEST_F(HfJson, FindsAddedTokensBeforeAnythingElse) {
   added().push_back(token("<|user|>", 700));
   added().push_back(token("<|user|>!", 701));
-  member(added().as_array()[0], "normalized") = Json(true);  // found after the others
+  member(added().as_array()[0], "normalized") = Json(true);  // so it is found after the others
   const auto tokenizer = read();
   EXPECT_EQ(tokenizer->vocab_size(), 702);
   EXPECT_EQ(encode(*tokenizer, "<|user|><|user|>!<|endoftext|>"), (std::vector<int32_t>{700, 701, 0}));

@@ -62,7 +62,7 @@ TEST(PackedModel, GivesTheModelBack) {
   ByteLevelModel model = small_model();
   model.ignore_merges = true;
   model.tables->unmerged = {3, 7};
-  model.tables->hash = "";  // so that it is computed
+  model.tables->hash = "";  // cleared, so that it is computed
   model.normalized_added.push_back({.text = " x", .id = 3, .takes_space_before = true, .only_alone = true});
   model.normalized_added.push_back({.text = "y", .id = 4, .takes_space_after = true});
   const auto same = unpacked(packed(model));
@@ -407,18 +407,18 @@ TEST_P(KeptTokenizer, NeedsNoFolder) {
 INSTANTIATE_TEST_SUITE_P(Kinds, KeptTokenizer, testing::Values(0, 1, 2),
                          [](const auto& kind) { return std::string(kinds()[kind.param].name); });
 
-/// Two sources of the same length and XXH64 have different cache files. To make them, a change of one word of
-/// a lane of the hash is cancelled by a change of the lane's next word (in Collet's specification, each 32
-/// bytes add 8 to each of four lanes).
+/// Two sources of the same length and the same XXH64 have different cache files. To construct them, one word
+/// of a lane of the hash is changed, and a change of the next word of that lane cancels the effect (in
+/// Collet's specification, each 32 bytes add 8 to each of four lanes).
 TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F;
   const auto in_lane = [&](uint64_t lane, uint64_t word) {
     return std::rotl(lane + word * kPrime2, 31) * kPrime1;
   };
-  uint64_t inverse = 1;  // of kPrime2 (Newton)
+  uint64_t inverse = 1;  // inverse of kPrime2, by Newton's method
   for (int step = 0; step < 6; ++step) inverse *= 2 - kPrime2 * inverse;
-  const uint64_t lane = kPrime1 + kPrime2;  // the first of seed 0
-  // The text's size precedes it, so its first lane begins 24 bytes later.
+  const uint64_t lane = kPrime1 + kPrime2;  // the first lane for seed 0
+  // The hashed data begin with the text's size, so in the text the first lane recurs at byte 24.
   std::string mine(size_t{1} << 19, 'x'), theirs = mine;
   uint64_t size = mine.size();
   uint64_t word = 0;

@@ -58,7 +58,8 @@ TEST(SentenceSplitter, CutsEachMillionCharactersAlone) {
   const size_t word = 2 * 999'997 + 1;
   std::vector<size_t> parts, whole;
   drop.split_in_parts(text, [&](std::string_view sentence) { parts.push_back(sentence.size()); });
-  EXPECT_EQ(parts, (std::vector<size_t>{word, 1, 8, 4}));  // "I", "t is so."
+  // The boundary of the parts cuts "It": "I", "t is so."
+  EXPECT_EQ(parts, (std::vector<size_t>{word, 1, 8, 4}));
   drop.split(text, [&](std::string_view sentence) { whole.push_back(sentence.size()); });
   EXPECT_EQ(whole, (std::vector<size_t>{word, 9, 4}));
 }

@@ -76,8 +76,8 @@ Id* CachedEncoder::encode_batch(Rest& rest, Id* out) {
   }
 }
 
-/// Takes the next pieces into the batch: first finds all keys, so that the table's cache lines are already on
-/// their way when they are needed, then the entries.
+/// Takes the next pieces into the batch. First it finds all keys, so that the table's cache lines are already
+/// on their way when they are needed; then it finds the entries.
 void CachedEncoder::take_group(Rest& rest) {
   std::array<const PieceTable::Line*, kGroup> lines;
   const size_t first = count_, slow_before = slow_count_;
@@ -116,8 +116,8 @@ void CachedEncoder::take_group(Rest& rest) {
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 
-/// Puts a short slow piece whose ids are not known on the list of pieces to be merged. A word that recurs
-/// soon is listed once.
+/// Adds a short slow piece whose ids are not known to the list of pieces to be merged. A word that recurs
+/// soon is listed only once.
 void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];

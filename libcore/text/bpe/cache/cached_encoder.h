@@ -17,30 +17,29 @@
 
 namespace megalith {
 
-/// A piece that is one token.
+/// A short piece that is a single token, and its id.
 struct PieceSeed {
   PieceKey key;
-  int64_t id;  // wide, so that no byte is padding: seeds are written to files
+  int64_t id;  // 64 bits, so that no byte is padding: seeds are written to files
 };
 
-/// How a pretoken becomes ids.
+/// The rules by which a pretoken becomes ids.
 struct PieceRules {
-  bool cut_in_parts;  // cut pretokens at borders; not for a model of characters, nor with `whole`
-  bool wide;          // there are ids beyond 16 bits
+  bool cut_in_parts;  // whether pretokens are cut at borders; not for a model of characters, nor with `whole`
+  bool wide;          // whether some ids need more than 16 bits
   BytePairEncoder encoder;
   MergeBorders borders;
-  std::unordered_map<std::string_view, int32_t> whole;  // tokens that need no merging; empty: all need it
+  std::unordered_map<std::string_view, int32_t> whole;  // pretokens that become one token without merging
 
   /// Replaces `ids` with those of `piece`.
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 };
 
-/// Encodes pretokens through the token cache that all threads share. For one thread at a time: its reader
-/// holds one guard at a time.
+/// Encodes pretokens through the token cache that all threads share. Only one thread at a time may use it,
+/// since its reader can hold only one guard.
 class CachedEncoder {
  public:
-  /// Keeps references to `rules` and `memory`. `memory` must have been made for ids as wide as those of
-  /// `rules`.
+  /// Keeps references to `rules` and `memory`, which must have been created with the same `wide`.
   CachedEncoder(const PieceRules& rules, TokenCache& memory);
   ~CachedEncoder();
   CachedEncoder(const CachedEncoder&) = delete;
@@ -49,19 +48,21 @@ class CachedEncoder {
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
 
-  /// Frees memory that an unusually long text took: an idle encoder would keep it.
+  /// Frees memory that an unusually long text took, which an idle encoder would otherwise keep.
   void trim();
 
  private:
-  // Pieces whose cache lines are prefetched together: each would otherwise wait for memory.
+  // The number of pieces whose cache lines are prefetched together. Without a prefetch, each piece would wait
+  // for memory.
   static constexpr size_t kGroup = 128;
-  static constexpr size_t kBatch = 2048;     // pieces; the unknown ones of a batch are merged together
-  static constexpr size_t kSideBySide = 16;  // a new unknown piece is compared with this many before it
+  static constexpr size_t kBatch = 2048;  // pieces of a batch, whose unknown ones are merged together
+  /// The number of earlier unknown pieces with which a new one is compared.
+  static constexpr size_t kSideBySide = 16;
 
   /// A text and the position up to which it is encoded.
   struct Rest {
     std::string_view text;
-    std::span<const uint32_t> ends;  // of pieces
+    std::span<const uint32_t> ends;  // ends of the pieces
     size_t next = 0;                 // index in `ends` of the piece at `begin`
     uint32_t begin = 0;
   };
@@ -82,13 +83,13 @@ class CachedEncoder {
   PieceLookup lookup_ = piece_lookup(chosen_isa());
   std::vector<int32_t> one_;  // ids of one pretoken
 
-  // The batch: pieces end to end.
+  // The pieces of the batch, which follow one another in the text.
   size_t count_ = 0;
   std::array<PieceKey, kBatch> keys_;
   std::array<const PieceTable::Entry*, kBatch> entries_;
   std::array<uint32_t, kBatch + 1> begins_;
-  // The slow pieces: those whose ids are not in an entry. For each of them, its index in `unknown_`, or
-  // kKnown if it is not there; if it is kKnown and the piece is short, the place of its ids.
+  // The slow pieces: those whose ids are not in an entry. unknown_of_: for each of them its index in
+  // `unknown_`, or kKnown if it is not there. far_: where the ids of a short slow piece are, if it is kKnown.
   static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
   std::array<uint16_t, kBatch + kTogether> slow_;

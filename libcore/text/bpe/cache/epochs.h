@@ -9,16 +9,16 @@
 
 namespace megalith {
 
-/// Epoch-based reclamation (Fraser 2004; cf. RCU), for threads that read, without ever waiting, what other
-/// threads replace. A writer unlinks an entry, so that no new reader finds it, and reuses it after a grace
-/// period: once all read guards that were alive when it was unlinked have ended. So what a reader finds stays
-/// unchanged until its guard ends.
+/// Epoch-based reclamation (Fraser 2004; cf. RCU): threads read, without ever waiting, entries that other
+/// threads replace. A writer first unlinks an entry, so that no new reader finds it. It reuses the entry
+/// after a grace period, when all read guards that were alive at the unlinking have ended. So an entry that a
+/// reader found stays unchanged until the reader's guard ends.
 ///
-/// A guard begins with a store followed by a load. x86-64 keeps them in order only because the store is an
-/// exchange; the C++ standard alone would not guarantee it.
+/// A guard begins with a store followed by a load. x86-64 keeps the two in order only because the store is an
+/// exchange; the C++ standard alone would not guarantee the order.
 class Epochs {
  public:
-  /// One thread's guards.
+  /// The state of one thread's guards.
   class alignas(64) Reader {
    private:
     friend class Epochs;
@@ -27,8 +27,8 @@ class Epochs {
     bool free_ = false;
   };
 
-  /// While a guard is alive, what its thread reads is not changed. A thread has one guard at a time and keeps
-  /// it short: writers wait for it.
+  /// While a guard is alive, the entries that its thread has found do not change. A thread has one guard at a
+  /// time and keeps it short, since writers wait for it.
   class ReadGuard {
    public:
     explicit ReadGuard(Reader& reader) : reader_(reader) { reader.steps_.exchange(next_step()); }
@@ -42,7 +42,7 @@ class Epochs {
     Reader& reader_;
   };
 
-  /// The time until all guards that were alive at its beginning have ended.
+  /// A period that ends when all guards that were alive at its beginning have ended.
   class GracePeriod {
    public:
     GracePeriod() = default;
@@ -60,9 +60,9 @@ class Epochs {
     void look_at_some();
 
     std::array<Alive, kAtOnce> alive_{};  // guards that may not have ended
-    size_t count_ = 0;                    // of alive_
-    // The next reader to look at once the guards in alive_ have ended. So only kAtOnce guards need be
-    // remembered. Guards that begin in the meantime may be waited for too, which does no harm.
+    size_t count_ = 0;                    // number of guards in alive_
+    // The next reader to look at once the guards in alive_ have ended, so that only kAtOnce guards need be
+    // remembered. The period may also wait for guards that began in the meantime, which does no harm.
     const Reader* next_ = nullptr;
   };
 
@@ -71,8 +71,8 @@ class Epochs {
   Epochs(const Epochs&) = delete;
   Epochs& operator=(const Epochs&) = delete;
 
-  /// A reader for the calling thread. It exists as long as this object, but after leave() another thread may
-  /// get it.
+  /// join(): a reader for the calling thread; it exists as long as this object. leave(): gives the reader
+  /// back, so that another thread may get it.
   Reader& join();
   void leave(Reader& reader);
 

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kBytesPerSlot = 64;  // about the bytes of a record
+constexpr size_t kBytesPerSlot = 64;  // about how many bytes a record has
 
 }  // namespace
 
@@ -44,8 +44,8 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
   return {record + 2, ids};
 }
 
-/// Never waits for another thread that is adding: a piece that is not kept now is encoded again and may be
-/// kept then.
+/// Never waits for another thread that is adding. A piece that is not kept now will be encoded again, and may
+/// be kept then.
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
   const uint64_t hashed = hash(piece);
@@ -79,8 +79,9 @@ LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span
   return {static_cast<uint32_t>(at), generation_};
 }
 
-/// Opens the part after the full one. That part was forgotten when the full one was opened. Returns false
-/// while a guard from before that moment is alive: its thread may still read the part.
+/// Opens the part after the full one for writing. That part was already forgotten when the full one was
+/// opened. Returns false while a guard from before that moment is alive, since its thread may still read the
+/// part.
 bool LongPieceCache::open_part() {
   if (!forgotten_.over()) return false;
   ++generation_;

@@ -35,20 +35,22 @@ class LongPieceCache {
 
   /// Where append() stored ids, so that get() finds them without their piece.
   struct alignas(8) Ref {
-    uint32_t at, generation;  // all zero: nowhere
+    uint32_t at, generation;  // both zero: no ids are stored
   };
-  /// `ids`: at most kLongest. Returns an empty Ref if there is no room, or if another thread is adding: an
-  /// encoder must not wait.
+  /// Stores `ids`, at most kLongest. Returns an empty Ref if there is no room, or if another thread is
+  /// adding, since an encoder must not wait.
   Ref append(std::span<const int32_t> ids);
   /// The ids that append() stored, or an empty span if they were forgotten before the reader's guard began.
   /// Valid until that guard ends.
   std::span<const int32_t> get(Ref ref) const;
 
  private:
-  // A record: the number of bytes, the number of ids, the ids, the bytes; complete before it can be found. A
-  // slot: the position of a record in words (from 1) and, above it, a tag; zero means free.
+  // A record holds the number of bytes, the number of ids, the ids and the bytes; it is complete before it
+  // can be found. A slot holds the position of a record in words (from 1) and, above it, a tag; zero means
+  // free.
   static constexpr int kTagShift = 32;
-  static constexpr uint32_t kParts = 4;  // one of them is empty, or will be after a grace period
+  /// The number of parts. One of them is empty, or will be after a grace period.
+  static constexpr uint32_t kParts = 4;
   static uint64_t hash(std::string_view piece);
   std::atomic_ref<uint64_t> slot(uint64_t hash) const {
     return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
@@ -62,9 +64,9 @@ class LongPieceCache {
   std::span<uint64_t> slots_;
   const Epochs& epochs_;
 
-  alignas(64) std::mutex mutex_;  // held while adding; not in a cache line that readers need
-  size_t used_ = 1;               // words of the part that is being filled
-  uint32_t generation_ = 1;       // of that part; each older part has a generation one lower
+  alignas(64) std::mutex mutex_;  // held while adding; in another cache line than what readers need
+  size_t used_ = 1;               // used words of the part that is being filled
+  uint32_t generation_ = 1;       // generation of that part; each older part has a generation one lower
   Epochs::GracePeriod forgotten_;
   alignas(64) std::atomic<uint32_t> oldest_{1};  // the oldest generation that is not forgotten
 };
@@ -96,7 +98,8 @@ struct PackedIds<uint16_t> {
 template <>
 struct PackedIds<int32_t> {
   static constexpr size_t kMax = 4;
-  static constexpr int kCountShift = 24;  // in the first word; ids are below 2^21 (MergeTables)
+  /// The position of the count in the first word, above an id, which is below 2^21 (MergeTables).
+  static constexpr int kCountShift = 24;
   std::array<uint32_t, kMax> words;
   static PackedIds of(std::span<const int32_t> ids) {
     PackedIds packed{};
@@ -112,12 +115,12 @@ struct PackedIds<int32_t> {
   }
 };
 
-/// Ids of short pieces, in a table of fixed size. Two entries share a cache line: the first stays, later
-/// pieces replace each other in the second. Any number of threads may use it at once; readers need a
+/// Ids of short pieces, in a table of fixed size. Two entries share a cache line: the first one stays, and in
+/// the second, later pieces replace earlier ones. Any number of threads may use it at once; readers need a
 /// ReadGuard.
 ///
-/// An entry is written while nobody can find it: until then the high word of its key, which is written last
-/// and read first, marks it as free or being written. Vector kernels instead read a key by one aligned
+/// An entry is written while no thread can find it. The high word of its key is written last and read first;
+/// until then it marks the entry as free or being written. Vector kernels instead read a key by one aligned
 /// 16-byte load, which is atomic on processors with AVX (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2) and which
 /// x86-64 keeps in order.
 class PieceTable {
@@ -144,11 +147,11 @@ class PieceTable {
   /// A piece's ids as an entry holds them.
   using Packed = std::array<std::byte, sizeof(Entry::packed)>;
 
-  /// 2^bits lines, for ids of 4 bytes or of 2 (unsigned).
+  /// `bits`: the table has 2^bits lines. `wide`: ids have 4 bytes, otherwise 2 (unsigned).
   PieceTable(int bits, bool wide)
       : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
 
-  /// The line of a key: (key.low * kLow + rotl(key.high, kTurn) * kHigh) >> shift.
+  /// The index of a key's line: (key.low * kLow + rotl(key.high, kTurn) * kHigh) >> shift.
   struct Hash {
     static constexpr uint64_t kLow = 0x9E3779B97F4A7C15u, kHigh = 0xD6E8FEB86659FD93u;
     static constexpr int kTurn = 27;
@@ -160,12 +163,12 @@ class PieceTable {
 
   /// How many ids fit in an entry.
   size_t max_ids() const { return wide_ ? PackedIds<int32_t>::kMax : PackedIds<uint16_t>::kMax; }
-  /// `ids`: 1 to max_ids().
+  /// Packs `ids`, which must be 1 to max_ids() ids.
   Packed pack(std::span<const int32_t> ids) const;
   static Packed pack(LongPieceCache::Ref ref);
 
-  /// A key that no piece has, in the same line as `key`. If a piece has too many ids for an entry, the entry
-  /// of far(key) holds the Ref of its ids. All other pieces are found in this one line.
+  /// far(): a key that no piece has, in the same line as `key`. If a piece has too many ids for an entry, the
+  /// entry of far(key) holds the Ref of its ids. So every piece is found in one line.
   static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
   std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
   /// Whether `key` has an entry right now. Needs no guard if the caller accepts that the answer may be out of
@@ -174,19 +177,19 @@ class PieceTable {
   /// Replaces the Ref that find_far() returned under the same guard.
   void move_far(const PieceKey& key, LongPieceCache::Ref ref);
 
-  /// `key` is that of a short piece, or far() of one. Returns whether `key` has an entry now; false: its line
-  /// has no free entry.
+  /// Adds an entry for `key`, the key of a short piece or far() of one. Returns whether `key` has an entry
+  /// now; false: its line has no free entry.
   bool add(const PieceKey& key, const Packed& ids);
   /// An entry that was taken out, and the high word of its key.
   struct TakenEntry {
     Entry* entry;  // may be null
     uint64_t high;
   };
-  /// Makes room for a key: the returned entry can no longer be found and waits for fill() or put_back(). It
-  /// is null while another thread has taken it out.
+  /// Makes room for a key by taking out an entry. The entry can no longer be found, and waits for fill() or
+  /// put_back(). Null while another thread has taken it out.
   TakenEntry take_out(const PieceKey& key);
   static void put_back(const TakenEntry& taken);
-  /// To be called after the grace period that began after take_out().
+  /// Writes a taken-out entry. To be called after the grace period that began after take_out().
   static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
 
  private:

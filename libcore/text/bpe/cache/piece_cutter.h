@@ -19,8 +19,8 @@ struct PretokenEnds {
 
 /// Writes the ends of the pieces of all pretokens to `out`, in order, and returns the end of what it wrote.
 /// Pretokens of more than PieceKey::kLongest bytes are cut at every border; others are one piece each. `out`
-/// needs room for kSpareEnds more ends than there can be. If each pretoken is one piece, it may return null
-/// instead: the ends are those of the pretokens.
+/// needs room for kSpareEnds more ends than there can be. If each pretoken is one piece, the function may
+/// return null instead; the ends of the pieces are then those of the pretokens.
 using CutPieces = uint32_t* (*)(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
 constexpr size_t kSpareEnds = 64;
 uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
@@ -28,9 +28,9 @@ uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds
 /// The fastest implementation for `isa`.
 CutPieces cut_pieces(Isa isa);
 
-/// Cuts long pretokens into pieces that merging keeps apart. A run of Chinese hardly ever recurs, but its
-/// characters do, so the token cache finds them. Without this, text in many languages takes 1.97 times the
-/// processor time, English 1.08 times.
+/// Cuts long pretokens into pieces that merging keeps apart. A run of Chinese hardly ever recurs as a whole,
+/// but its characters do, and the token cache finds them. Without the cuts, text in many languages takes 1.97
+/// times the processor time, and English 1.08 times.
 class PieceCutter {
  public:
   /// Keeps a reference to `borders`.
@@ -44,7 +44,7 @@ class PieceCutter {
 
  private:
   const MergeBorders& borders_;
-  CutPieces cut_pieces_;  // the one for this processor
+  CutPieces cut_pieces_;  // the implementation for this processor
   std::vector<uint32_t> ends_;
 };
 

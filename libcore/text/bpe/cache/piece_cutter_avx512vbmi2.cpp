@@ -36,7 +36,7 @@ class Cutter {
   }
 
  private:
-  /// How many pretokens at the beginning need no cut, counted in whole groups.
+  /// The number of pretokens at the beginning that need no cut, counted in whole groups.
   size_t uncut(size_t count) const {
     uint32_t begin = 0;
     for (size_t next = 0; next < count; next += kAtOnce) {
@@ -111,7 +111,7 @@ class Cutter {
     *out_++ = begin_ = end;
   }
 
-  /// Which characters that begin with one of `bytes` may be joined to the byte before them.
+  /// A bit for each byte: whether it begins a character that may be joined to the byte before it.
   uint64_t doubtful(__m512i bytes, __m512i before) const {
     const __m512i low = _mm512_permutex2var_epi8(doubts_[0], before, doubts_[1]);
     const __m512i high = _mm512_permutex2var_epi8(doubts_[2], before, doubts_[3]);
@@ -149,7 +149,7 @@ class Cutter {
   const char* text_;
   const uint32_t* ends_;
   uint32_t* out_;
-  uint32_t begin_ = 0;  // of the next pretoken
+  uint32_t begin_ = 0;  // beginning of the next pretoken
   __m512i doubts_[4];
 };
 

@@ -11,14 +11,14 @@
 
 namespace megalith {
 
-/// How many pieces a kernel handles at a time.
+/// The number of pieces that a kernel handles at a time.
 constexpr size_t kTogether = 8;
 
 /// Consecutive pieces of a text.
 struct PieceRun {
   std::string_view text;
-  uint32_t begin;                  // of the first one
-  std::span<const uint32_t> ends;  // of each piece
+  uint32_t begin;                  // beginning of the first piece
+  std::span<const uint32_t> ends;  // end of each piece
 };
 
 /// The arrays to which a kernel writes the beginning, key and line of each piece of a run, in order.
@@ -48,7 +48,7 @@ struct PieceAnswers {
   uint16_t* unknown;  // room for kTogether more than `count`
   uint16_t first;
 };
-/// Returns how many numbers were appended to `unknown`.
+/// Looks up entries. Returns how many numbers were appended to `unknown`.
 using FindEntries = size_t (*)(const PieceQueries& queries, const PieceAnswers& answers);
 size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& answers);
 size_t find_entries_avx512(const PieceQueries& queries, const PieceAnswers& answers);

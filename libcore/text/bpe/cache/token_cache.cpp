@@ -6,9 +6,9 @@
 namespace megalith {
 
 /// With twice as many lines, a text of `bytes` bytes takes as long or longer: touching memory for the first
-/// time costs more than encoding evicted pieces again (English, code and many languages, 4 MB to 1 GB). That
-/// costs most, 2 ms per MiB, in a virtual machine whose free memory goes back to its host: there, 16 MiB
-/// instead of 32 made files of 130 MB 7 % faster and files of 1 GB 5 % slower.
+/// time costs more than encoding evicted pieces again (English, code and many languages, 4 MB to 1 GB).
+/// Touching costs most, 2 ms per MiB, in a virtual machine whose free memory goes back to its host. There, a
+/// table of 16 MiB instead of 32 made files of 130 MB 7 % faster and files of 1 GB 5 % slower.
 TokenCache::Size TokenCache::Size::for_text(uint64_t bytes, size_t seeds) {
   constexpr uint64_t kTextOfLine = 384;
   constexpr size_t kMinBits = 17, kMaxBits = 19;
@@ -38,14 +38,14 @@ void TokenCacheWriter::keep(const PieceKey& key, std::span<const int32_t> ids, b
   if (ids.size() <= table.max_ids()) {
     added.ids = table.pack(ids);
   } else {
-    if (table.has(PieceTable::far(key))) return;  // another thread added it
+    if (table.has(PieceTable::far(key))) return;  // another thread has already added it
     const LongPieceCache::Ref ref = memory_.longer.append(ids);
     if (ref.at == 0) return;
     added.key = PieceTable::far(key);
     added.ids = PieceTable::pack(ref);
   }
   if (table.add(added.key, added.ids) || !may_push_out) return;
-  waiting_.emplace_back();  // before anything is taken out: this may throw
+  waiting_.emplace_back();  // may throw, so it comes before an entry is taken out
   added.taken = table.take_out(key);
   if (added.taken.entry)
     waiting_.back() = added;

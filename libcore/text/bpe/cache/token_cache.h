@@ -12,19 +12,19 @@
 
 namespace megalith {
 
-/// The token cache: the ids of pieces that any thread has encoded. With a cache for each thread, every thread
-/// would have to encode every word once: with two threads that took 5 % (English) and 7 % (many languages)
-/// more processor time, and 18 to 20 MiB more memory.
+/// The token cache: the ids of pieces that any thread has encoded. With a separate cache for each thread,
+/// every thread would have to encode every word itself; for two threads this took 5 % (English) and 7 % (many
+/// languages) more processor time, and 18 to 20 MiB more memory.
 struct TokenCache {
   struct Size {
-    int table_bits;     // 2^table_bits lines of the PieceTable
-    size_t long_bytes;  // of the LongPieceCache
-    /// For `bytes` bytes of text, with room for `seeds` short pieces that are known from the start: 22 MiB up
-    /// to 100 MB of text, 46 MiB from 200 MB on. Less for small texts, where touching memory for the first
-    /// time costs more than it saves.
+    int table_bits;     // the PieceTable has 2^table_bits lines
+    size_t long_bytes;  // bytes of the LongPieceCache
+    /// The size for encoding `bytes` bytes of text, with room for `seeds` short pieces that are known from
+    /// the start: 22 MiB up to 100 MB of text, 46 MiB from 200 MB on. Small texts get less, since touching
+    /// memory for the first time would cost more than it saves.
     static Size for_text(uint64_t bytes, size_t seeds);
   };
-  /// `wide`: there are ids beyond 16 bits.
+  /// `wide`: some ids need more than 16 bits.
   TokenCache(Size size, bool wide) : table(size.table_bits, wide), longer(size.long_bytes, epochs) {}
 
   Epochs epochs;

@@ -20,10 +20,10 @@ struct Word {
   int64_t times;
 };
 
-/// A pair that may be merged next, with all words that hold it. All occurrences of a pair arise in one step,
-/// the merge that makes the younger of its tokens: no token is made in two ways, since the same text between
-/// the same boundaries goes through the same merges. After that step the count only falls, so the count
-/// stored here may be too high but never too low.
+/// A pair that may be merged next, with all words that hold it. All occurrences of a pair arise in one step:
+/// the merge that forms the younger of its tokens. (No token is formed in two ways, since the same text
+/// between the same boundaries goes through the same merges.) After that step the count only falls, so the
+/// count stored here may be too high but never too low.
 struct Candidate {
   int64_t count;
   IdPair pair;
@@ -74,7 +74,7 @@ class BpeTrainer {
   void add_words(const PieceCounts& pieces) {
     words_.reserve(pieces.size());
     pieces.for_each([&](std::string_view piece, int64_t times) {
-      if (piece.size() < 2) return;  // holds no pair
+      if (piece.size() < 2) return;  // a single byte holds no pair
       words_.push_back({symbols_.size(), piece.size(), times});
       for (char c : piece) symbols_.push_back(byte_ids_[static_cast<uint8_t>(c)]);
     });

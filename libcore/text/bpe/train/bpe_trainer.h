@@ -10,7 +10,7 @@ namespace megalith {
 
 /// A byte-level BPE vocabulary: tokens by id, in GPT-2's byte alphabet, and merges by rank.
 struct TrainedBpe {
-  std::vector<std::string> special_tokens;  // as text; each is one of `tokens`
+  std::vector<std::string> special_tokens;  // as plain text; each is one of `tokens`
   std::vector<std::string> tokens;
   std::vector<BytePairEncoder::Merge> merges;
 };

@@ -33,7 +33,7 @@ struct Lines {
   LineBatch batch;
   std::string path;
   uint64_t first_line = 0;  // from 1
-  uint64_t bytes_done = 0;  // of all files, up to this batch
+  uint64_t bytes_done = 0;  // bytes of all files up to the end of this batch
 };
 
 class LineSource {

@@ -16,8 +16,8 @@ class Fields {
 
   struct Field {
     uint64_t number = 0;
-    uint64_t value = 0;           // of a varint or of fixed bytes
-    std::string_view bytes = {};  // of a field with a length
+    uint64_t value = 0;           // value of a varint or of fixed bytes
+    std::string_view bytes = {};  // contents of a field with a length
   };
   bool next(Field& field) {
     if (bytes_.empty()) return false;

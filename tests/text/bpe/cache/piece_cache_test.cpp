@@ -135,7 +135,7 @@ TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
     }
     EXPECT_TRUE(cache.find(std::string(bytes, 'y')).empty());
   }
-  EXPECT_GE(kept, 490U);  // of 512: two that share a slot replace each other
+  EXPECT_GE(kept, 490U);  // of 512 pieces: two that share a slot replace each other
 }
 
 TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
@@ -152,7 +152,7 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
   EXPECT_EQ(cache.find("last").size(), 1U);
 }
 
-// What was found under a guard stays unchanged until the guard ends, whatever is added meanwhile; then there
+// Ids found under a guard stay unchanged until the guard ends, whatever is added meanwhile. After that there
 // is room again.
 TEST(LongPieceCache, ForgetsNothingThatAGuardMaySee) {
   Epochs epochs;

@@ -137,7 +137,7 @@ TEST(TokenCacheWriter, ChangesNoEntryThatAGuardMaySee) {
   EXPECT_EQ(line.find(line.pieces[2]), nullptr);
   EXPECT_EQ(OneLine::ids_in(*seen), (Ids{2, 2}));
   guard.reset();
-  line.keep(line.pieces[0], {1});  // nothing new
+  line.keep(line.pieces[0], {1});  // adds nothing new
   EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
   EXPECT_EQ(line.find(line.pieces[3]), nullptr);
   line.keep(line.pieces[3], {4});

@@ -19,7 +19,7 @@ std::vector<std::string> learned(const TrainedBpe& trained) {
 using Tokens = std::vector<std::string>;
 
 TEST(TrainBpe, MergesTheMostFrequentPairFirst) {
-  // Worked by hand: "ab" 5, then "abc" 4 (of "ab"+"c"), then "xy" 3.
+  // Expected by hand: "ab" with count 5, then "abc" with 4 (from "ab" + "c"), then "xy" with 3.
   const TrainedBpe trained = train_bpe(counts({{"abc", 4}, {"ab", 1}, {"xy", 3}}), 300, {});
   EXPECT_EQ(learned(trained), (Tokens{"ab", "abc", "xy"}));
 }
