@@ -12,7 +12,7 @@ namespace megalith {
 class Beside {
  public:
   /// What the constructor does if no thread is available. kAtOnce: it does the work itself before it returns.
-  /// kFail, for work that waits for its owner: it throws std::system_error.
+  /// kFail: it throws std::system_error; needed for work that waits for its owner.
   enum class Alone { kAtOnce, kFail };
   explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce);
   ~Beside();  // waits for the end of the work

@@ -7,7 +7,8 @@
 namespace megalith {
 namespace {
 
-/// About as long as the source or the sink takes for an item that fits into the caches.
+/// How long a waiting thread polls: about as long as the source or the sink takes for an item that fits into
+/// the caches.
 constexpr std::chrono::microseconds kAwake{200};
 
 }  // namespace
@@ -63,8 +64,8 @@ PipelineGate::Turn PipelineGate::begin_filling(size_t worker) {
 }
 
 /// Prefers the slot that this worker left last: its memory is in the caches of that core. Otherwise takes the
-/// slot that any other worker left last. (Without this, with two workers, an item's memory was mostly in the
-/// other core's caches or touched for the first time: 3 % of preprocess's processor time.)
+/// slot that any other worker left last. (Without this rule, with two workers, an item's memory was mostly in
+/// the other core's caches or touched for the first time, which cost 3 % of preprocess's processor time.)
 size_t PipelineGate::take_slot(size_t worker) {
   auto found =
       std::find_if(free_.rbegin(), free_.rend(), [&](size_t slot) { return users_[slot] == worker; });

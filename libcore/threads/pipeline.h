@@ -31,7 +31,7 @@ class PipelineGate {
     size_t slot;    // where the item is kept, in [0, limits.items)
   };
 
-  /// `weight`: what an item counts when a thread begins to fill it.
+  /// `weight`: the weight of an item when a thread begins to fill it.
   PipelineGate(PipelineLimits limits, size_t weight);
 
   std::optional<Turn> next(size_t worker);  // waits for the next turn; nothing: no more turns
@@ -42,8 +42,8 @@ class PipelineGate {
   void stop();                              // wakes all threads; nothing more begins
 
   /// For the thread that fills an item. Waits until the item may have this weight; false if the pipeline
-  /// stops. If a sink turn comes up during the wait, `sink` is called with it: there may be no other thread
-  /// to take it.
+  /// stops. If a sink turn comes up during the wait, calls `sink` with that turn, since there may be no other
+  /// thread to take it.
   bool grow(size_t weight, const std::function<void(const Turn&)>& sink);
 
  private:
@@ -65,12 +65,12 @@ class PipelineGate {
   size_t item_weight_;
   std::mutex mutex_;
   std::condition_variable turns_, growth_;
-  // By item % limits_.items:
+  // These are indexed by item % limits_.items.
   std::vector<size_t> weights_, slots_;
   std::vector<char> done_;
   std::vector<size_t> free_;         // free slots, the one that has been free longest first
   std::vector<size_t> users_;        // by slot: the worker that had it last
-  uint64_t entered_ = 0, left_ = 0;  // number of the next item to become ready; of the next one to leave
+  uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready and of the next one to leave
   size_t weight_ = 0;
   bool filling_ = false, sinking_ = false;  // whether a thread is filling an item; whether one is in the sink
   bool ended_ = false, stopped_ = false;
@@ -81,9 +81,9 @@ class PipelineGate {
 template <class Item>
 struct PipelineStages {
   using Grow = std::function<void(size_t weight)>;
-  /// Fills an item; returns false at the end of the data. Must call grow(w) before the item becomes heavier
-  /// than `weight` or than the last w that it passed. grow may wait; if the pipeline stops, it throws, and
-  /// the source must let the exception pass.
+  /// Fills an item; returns false at the end of the data. Before the item becomes heavier than `weight`, or
+  /// than the w of the last call of grow(w), the source must call grow(w) with the new weight. grow may wait.
+  /// If the pipeline stops, grow throws, and the source must let the exception pass.
   std::function<bool(size_t worker, Item&, const Grow& grow)> source;
   std::function<void(size_t worker, Item&)> work;
   std::function<void(Item&)> sink;
@@ -122,7 +122,7 @@ class Pipeline {
     Item item;
     std::exception_ptr error;
   };
-  struct Stopped {};  // thrown through a source that waits in grow
+  struct Stopped {};  // thrown by grow, through the source, when the pipeline stops
 
   /// All threads but the caller's. They end when there are no more turns.
   struct Threads {
@@ -164,7 +164,7 @@ class Pipeline {
       more = stages_.source(worker, slot.item, grow);
     } catch (const Stopped&) {
       return;
-    } catch (...) {  // travels to the sink as an item
+    } catch (...) {  // the error travels to the sink in the item's place
       slot.error = std::current_exception();
     }
     if (!more) return gate_.end_of_source();
@@ -198,7 +198,7 @@ class Pipeline {
   PipelineStages<Item> stages_;
   PipelineGate gate_;
   std::vector<ItemSlot> slots_;
-  std::exception_ptr error_;  // what run() rethrows
+  std::exception_ptr error_;  // the error that run() rethrows
 };
 
 }  // namespace megalith

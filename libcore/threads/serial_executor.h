@@ -26,7 +26,8 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  /// changed() is called on it after each job. Its error is that of the first job that threw.
+  /// The state that the jobs and their owner share. changed() is called on it after each job. Its error is
+  /// the first one that a job threw.
   SharedState& state() const { return state_; }
   /// Adds a job. Neither the caller nor the job, when it starts, holds the lock. While the job runs, cancel()
   /// calls `give_up` from another thread to make it end soon.
