@@ -9,22 +9,24 @@
 
 namespace megalith {
 
-/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get); throws when no sample
-/// has that number. Called from several threads at a time.
+/// Writes sample number `index` of a data set to the view, as GptDataset::get and BlendedDataset::get do.
+/// Throws when the data set has no sample of that number. Several threads call this at the same time.
 using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 
-/// The samples of a data set, and what is known about each before it is read. Functions are called from
-/// several threads at a time.
+/// The samples of a data set, and what is known about a sample before it is read. Several threads call these
+/// functions at the same time.
 struct SampleSource {
   SampleReader read;
-  /// Number of rows that a sample fills, at most seq_length; the reader need not write the others. A
-  /// micro-batch is as long as its longest sample. Empty: every sample is full.
+  /// Returns the number of rows that a sample fills, at most seq_length. `read` need not write the rows after
+  /// them. A micro-batch is as long as its longest sample. If this function is empty, every sample fills
+  /// seq_length rows.
   std::function<int64_t(int64_t index)> length = {};
-  /// Number of a sample's labels that count in the loss. If given, a step's loss is the mean over all of its
-  /// counted labels; otherwise the mean over its micro-batches of each one's mean.
+  /// Returns how many of a sample's labels count in the loss. With this function a step's loss is the mean
+  /// over all counted labels of the step. Without it, each micro-batch is averaged on its own, and the step's
+  /// loss is the mean of these averages.
   std::function<int64_t(int64_t index)> counted = {};
-  /// Which example a sample is, for callers that know something about each example; -1: an empty sample that
-  /// fills up a step.
+  /// Returns the number of the example that a sample holds, for callers that keep data per example. -1: the
+  /// sample is empty and only fills up a step.
   std::function<int64_t(int64_t index)> example = {};
 
   SampleSource() = default;
@@ -34,12 +36,13 @@ struct SampleSource {
       : read(std::move(reader)) {}
 };
 
-/// One split of the data. Size 0: there is no such split.
+/// One split of the data: train, valid or test. If `size` is 0, the data have no such split.
 struct DataSet {
   SampleSource read = {};
-  int64_t size = 0;   // samples
-  int64_t epoch = 0;  // samples of an epoch; 0: unknown
-  /// Every evaluation starts at the first sample again, instead of where the previous one ended.
+  int64_t size = 0;   // number of samples
+  int64_t epoch = 0;  // number of samples in an epoch; 0: unknown
+  /// If true, every evaluation starts at the first sample. Otherwise it starts where the previous evaluation
+  /// ended.
   bool from_the_beginning = false;
 };
 struct DataSets {

@@ -5,12 +5,12 @@
 namespace megalith {
 namespace {
 
-constexpr uint32_t kLongest = 4096;  // document length, as in Megatron
+constexpr uint32_t kLongest = 4096;  // maximum length of a document, as in Megatron
 
 /// Fills one sample with documents. Its last label is the token that follows its last token.
 void fill_sample(const SampleView& out, int64_t ids, int32_t eod, std::mt19937& random) {
   const size_t size = out.tokens.size();
-  int32_t token = 0, last = 0;  // position in the document, and the document's last position
+  int32_t token = 0, last = 0;  // position in the document (from 1), and the position of its end
   for (size_t i = 0; i <= size; ++i) {
     if (token == last) {
       token = 0;
@@ -25,7 +25,8 @@ void fill_sample(const SampleView& out, int64_t ids, int32_t eod, std::mt19937& 
 }
 
 DataSet part(int64_t vocab_size, int32_t eod, std::array<uint32_t, 2> seed, int64_t samples) {
-  const int64_t ids = vocab_size > 2 ? vocab_size - 2 : 1;  // without 0 and the end-of-document id
+  // Number of ids other than 0 and the end-of-document id.
+  const int64_t ids = vocab_size > 2 ? vocab_size - 2 : 1;
   return {.read =
               [=](int64_t index, const SampleView& out) {
                 std::seed_seq place{seed[0], seed[1], static_cast<uint32_t>(index),

@@ -13,9 +13,9 @@ namespace megalith {
 class RunTexts {
  public:
   virtual ~RunTexts() = default;
-  /// The sets refer to this object.
+  /// The data sets made from the texts. They read from this object, which must outlive them.
   virtual DataSets sets() const = 0;
-  /// Of all ids in their order: ranks with equal hashes read the same texts.
+  /// The hash of all token ids in order. Ranks with equal hashes have read the same texts.
   virtual std::string hash() const = 0;
 };
 
@@ -23,7 +23,7 @@ class RunTexts {
 using TextOpener = std::unique_ptr<RunTexts> (*)(PretrainConfig& config, const Tokenizer&);
 /// Registers the opener. The source file that reads texts calls this before main(). Returns true.
 bool add_text_opener(TextOpener);
-/// Calls the opener that was added. kInternal when none was added.
+/// Calls the registered opener. kInternal when none is registered.
 std::unique_ptr<RunTexts> open_texts(PretrainConfig&, const Tokenizer&);
 
 }  // namespace megalith

@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// Floating-point operations of a model for this many samples, forward and backward, as Megatron counts them
-/// (training.py: num_floating_point_operations): only matrix products; attention as if it were not causal; no
-/// recomputation. `padded_vocab`: rows of the head.
+/// Floating-point operations of a model's forward and backward passes over this many samples, as Megatron
+/// counts them (training.py: num_floating_point_operations). Counts only matrix products, treats attention as
+/// if it were not causal, and leaves out recomputation. `padded_vocab`: number of rows of the output head.
 double model_flops(const ModelConfig& model, int64_t padded_vocab, int64_t samples);
 
 }  // namespace megalith

@@ -89,8 +89,8 @@ std::string_view cut_line(std::string_view text) {
 
 namespace {
 
-/// Removes an incomplete last line: the next line would be appended to it, and neither could be read. Returns
-/// `path`.
+/// Removes the file's last line if it is incomplete. Otherwise the next line would be appended to it, and
+/// neither line could be parsed. Returns `path`.
 std::string without_cut_line(std::string path) {
   constexpr uint64_t kLongest = uint64_t{1} << 20;
   std::error_code error;

@@ -12,11 +12,11 @@
 
 namespace megalith {
 
-/// Megatron's line about the steps since the last line:
+/// Megatron's log line. It covers the steps since the previous line:
 ///  iteration       10/     100 | consumed samples:          160 | elapsed time per iteration (ms): 123.4 | …
-/// The loss is the mean over the steps that were not skipped (left out if all were); grad norm and learning
-/// rate are the last step's. Our additions follow at the end: tokens/s, TFLOP/s of all ranks, with
-/// --log-throughput the share of the machines' peak (MFU), and the process's memory.
+/// The loss is the mean over the steps that were not skipped; it is left out if all were skipped. Grad norm
+/// and learning rate are those of the last step. We add fields at the end: tokens/s, TFLOP/s of all ranks,
+/// with --log-throughput the share of the machines' peak (MFU), and the process's memory.
 class TrainLine {
  public:
   struct About {
@@ -65,7 +65,7 @@ class JsonLines {
 struct RunLogOptions {
   std::string tensorboard = {};                         // folder; empty: none
   std::string json = {};                                // file; empty: none
-  int64_t start = 0;                                    // iterations that earlier runs did
+  int64_t start = 0;                                    // number of iterations that earlier runs did
   int64_t flush_interval = 1;                           // steps after which TensorBoard's file is flushed
   double StepFigures::*rate = &StepFigures::next_rate;  // see StepNumbering
 };

@@ -41,8 +41,8 @@ int64_t number_of(const Json& line, const char* name, int64_t otherwise) {
   return value && value->is_int() ? value->as_int() : otherwise;
 }
 
-/// Begins a run with its "start" line. Drops what was written beyond the run's first iteration: it belongs to
-/// runs that this one did not resume.
+/// Handles a "start" line, with which each run begins. Drops the entries after the iteration at which this
+/// run starts: they come from runs that it did not resume.
 void begin_run(LoggedRun& run, const Json& line) {
   const int64_t began = number_of(line, "iteration", 0);
   for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
@@ -104,8 +104,8 @@ int64_t log_interval(const Json& start) {
   return args && args->is_object() ? std::max<int64_t>(number_of(*args, "log_interval", 1), 1) : 1;
 }
 
-/// The loss that the log's last line shows, whichever run printed that line; if no line was printed yet, the
-/// loss of the last step.
+/// The loss in the last line of the log, whichever run printed it. If no line has been printed yet, the loss
+/// of the last step.
 std::string last_loss(const LoggedRun& run) {
   LoggedStretch stretch;
   for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
@@ -163,7 +163,7 @@ std::string samples(const LoggedRun& run) {
 
 constexpr const char *kBlue = "#3b82f6", *kPurple = "#a855f7", *kGrey = "#64748b";
 
-/// Raw values are drawn faintly behind a smoothed line, which they would otherwise hide.
+/// How to draw raw values: faintly if there is a smoothed line, which they would otherwise hide.
 ChartMark raw_mark(const ChartPoints& smooth) {
   return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
 }

@@ -10,8 +10,8 @@ namespace megalith {
 /// counts. Throws kNoInput, kData (file and line), kIo.
 void write_report(const std::string& metrics_path, const std::string& html_path);
 
-/// Throws kData when a file to which a run would append its figures holds something that write_report()
-/// cannot read, such as a user's own text. Called when a run begins; the file may be missing.
+/// Called when a run begins, with the file to which the run will append its figures. Throws kData when that
+/// file holds something that write_report() cannot read, such as a user's own text. The file may be missing.
 void check_figures(const std::string& metrics_path);
 
 }  // namespace megalith

@@ -98,8 +98,8 @@ std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string&
 
 }  // namespace
 
-// The order of the observers puts the line of --log-style before Megatron's line about a step and after
-// Megatron's line about an evaluation.
+// The order of the observers determines the order of their log lines: the line of --log-style comes before
+// Megatron's line about a step, but after Megatron's line about an evaluation.
 void add_run_logs(RunObservers& observers, const ObservedRun& run, std::unique_ptr<RunOutputs> outputs) {
   observers.add(std::make_unique<EventLines>());
   if (outputs) observers.add(begin_run_log(run, outputs->metrics()));

@@ -25,14 +25,14 @@ struct StepFigures {
   int64_t samples = 0;  // of this step
   int64_t tokens = 0;
   int64_t seen_tokens = 0;   // of all steps up to this one
-  double flops = 0;          // of the model, over all ranks (see model_flops), in proportion to the tokens
+  double flops = 0;          // model_flops() over all ranks, in proportion to the step's tokens
   uint64_t peak_memory = 0;  // the most bytes that this process has held
   bool skipped = false;      // no update: loss or gradient was not finite
 };
 
 struct StepReport {
   StepFigures figures = {};
-  double own_loss = 0;       // see Trainer::own_loss(); only if an observer needs it
+  double own_loss = 0;       // Trainer::own_loss(); only set if an observer needs it
   double stage_seconds = 0;  // see Trainer::stage_seconds()
 };
 
@@ -41,7 +41,7 @@ struct EvaluationReport {
   bool test = false;       // on the test set instead of the validation set
   int64_t iteration = 0;
   double loss = 0;
-  std::optional<double> train_loss = {};  // only if an observer needs it and there are training data
+  std::optional<double> train_loss = {};  // set if an observer needs it and there are training data
   int64_t batches = 0;
   double seconds = 0;
 };
@@ -59,8 +59,8 @@ struct EndReport {
 
 /// What an observer needs from the run.
 struct ObserverNeeds {
-  bool own_loss = false;    // StepReport::own_loss, for which the host waits for a GPU in each step
-  bool train_loss = false;  // EvaluationReport::train_loss
+  bool own_loss = false;    // needs StepReport::own_loss; with a GPU, the host then waits in each step
+  bool train_loss = false;  // needs EvaluationReport::train_loss
 };
 
 /// Receives the events of a run and writes log lines, figures or a report from them. Every rank has its own
@@ -82,7 +82,7 @@ class RunObserver {
 /// Several observers, called one after the other.
 class RunObservers final : public RunObserver {
  public:
-  /// Ignores null.
+  /// Adds an observer; ignores null.
   void add(std::unique_ptr<RunObserver>);
 
   ObserverNeeds needs() const override;
@@ -101,22 +101,22 @@ class RunObservers final : public RunObserver {
 struct ObservedRun {
   const PretrainConfig& config;
   Communicator& world;
-  Coord at;             // of this rank
+  Coord at;             // this rank's position
   int ranks_here;       // ranks of `world` on this machine
   int64_t start;        // steps done by earlier runs
   int64_t epoch_steps;  // steps of one epoch; 0: unknown
-  int64_t parameters;   // of this rank
-  size_t memory;        // bytes, of this rank
+  int64_t parameters;   // number of parameters on this rank
+  size_t memory;        // bytes of memory that this rank needs
 };
 
-/// How a --log-style counts the steps of a run.
+/// Which steps of a run are due for an evaluation or a save under a --log-style, and which rate is logged.
 struct StepNumbering {
   int64_t first_due = 0;    // evaluations and saves are due when first_due + k * interval steps are done
   bool epoch_ends = false;  // saves also at the end of each epoch, in formats with FormatTraits::epoch_ends
   double StepFigures::*rate = &StepFigures::next_rate;  // the rate that is logged with a step
 };
 
-/// Makes the observer that writes the lines which a --log-style adds to the log.
+/// Creates the observer that writes the additional log lines of a --log-style.
 using ObserverMaker = std::unique_ptr<RunObserver> (*)(const ObservedRun&);
 /// Registers a style. The style's source file calls this before main(). Returns true.
 bool add_log_style(LogStyle, ObserverMaker, const StepNumbering& = {});

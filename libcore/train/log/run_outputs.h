@@ -9,20 +9,24 @@
 
 namespace megalith {
 
-/// The file that keeps a run's figures: --log-json, or a file next to the report, which is drawn from them.
-/// Empty: there is no such file, for example because the report goes to a device or FIFO.
+/// The path of the file with a run's figures: --log-json or, if only a report is requested, a file next to
+/// the report, which is drawn from the figures. Empty if there is no such file, for example because the
+/// report goes to a device or FIFO.
 std::string metrics_path(const TrainConfig&);
 
-/// What the first rank of a run writes besides checkpoints (figures, report, trace); locked from the run's
-/// beginning to its end. Errors are those of HeldOutput and, if there is a report, of check_figures().
+/// The files that the first rank of a run writes besides checkpoints: figures, report, trace. Keeps them
+/// locked as long as it exists. Throws what HeldOutput throws and, if there is a report, what check_figures()
+/// throws.
 class RunOutputs {
  public:
   explicit RunOutputs(const TrainConfig&);
-  /// Where the figures go: metrics_path(), or a temporary file if only a report needs them. Empty: nowhere.
+  /// The file to which the figures are written: metrics_path(), or a temporary file if only a report needs
+  /// the figures. Empty: the figures are not written.
   const std::string& metrics() const { return metrics_; }
 
  private:
-  std::optional<AtomicDirectory> aside_;  // never committed: removed with its contents
+  /// Folder of the temporary file; removed, since it is never committed.
+  std::optional<AtomicDirectory> aside_;
   std::string metrics_;
   HeldOutput held_metrics_, held_report_, held_trace_;
 };

@@ -8,15 +8,15 @@
 
 namespace megalith {
 
-/// Serves the purpose of Megatron's --log-straggler: to find the rank that keeps the others waiting. Counts
-/// only the time in a rank's own stages, not the time in which the rank waits for others.
+/// For --log-straggler: finds the rank that keeps the others waiting, as Megatron's option of this name does.
+/// Counts only the time that a rank spends in its own stages, not the time that it waits for other ranks.
 class StragglerReport {
  public:
   void add(double seconds) {
     seconds_ += seconds;
     ++steps_;
   }
-  /// Collective: one line about the steps since the last call, the same on all ranks:
+  /// Collective. Returns one line about the steps since the last call, the same on all ranks:
   ///  > stages took 10.1 ms a step on rank 3, 12.0 at the median, 15.2 on rank 1 (1.27 of the median)
   std::string text(Communicator& world);
 

@@ -18,8 +18,8 @@ uint32_t crc32c(std::span<const std::byte> bytes);
 /// to TensorBoard with flush().
 class EventWriter {
  public:
-  /// `start` is the first step to be written. Above 0 (a resumed run) a session mark is written, at which
-  /// TensorBoard forgets what an earlier file of the folder holds for that step and later ones.
+  /// `start`: the first step that will be written. If it is above 0 (a resumed run), a session mark is
+  /// written. It makes TensorBoard drop what earlier files of the folder hold for `start` and later steps.
   EventWriter(const std::string& folder, int64_t start);
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;

@@ -9,14 +9,14 @@
 
 namespace megalith {
 
-/// The value that is minimised instead of the mean loss. It is a function of the samples' losses; a sample's
-/// loss is the sum of its token losses.
+/// What a Judge returns: the value that a step minimises instead of the mean loss, and its derivatives with
+/// respect to the samples' losses. A sample's loss is the sum of its token losses.
 struct Judgement {
   double loss = 0;
   std::vector<double> weights = {};  // d(loss) / d(each sample's loss)
 };
-/// Judges one step. `losses` are the losses of its samples in order; `first` is the number of the first one
-/// in the source.
+/// Computes the Judgement of one step. `losses`: the losses of the step's samples in order; `first`: the
+/// number of the first of these samples in the source.
 using Judge = std::function<Judgement(const SampleSource&, int64_t first, std::span<const double> losses)>;
 
 }  // namespace megalith

@@ -22,32 +22,34 @@ struct PairLosses {
   double reference_chosen, reference_rejected;  // the same sums under the reference
 };
 struct PairJudgement {
-  double loss, weight;  // weight: d(loss) / d(chosen), and -d(loss) / d(rejected)
+  double loss, weight;  // weight = d(loss) / d(chosen) = -d(loss) / d(rejected)
 };
-/// -log sigmoid(beta * (log(p / p_ref) of the chosen answer - log(p / p_ref) of the rejected one)), with
-/// label smoothing.
+/// The DPO loss of a pair, with label smoothing. Without smoothing it is -log sigmoid(beta * (log(p / p_ref)
+/// of the chosen answer - log(p / p_ref) of the rejected answer)).
 PairJudgement judge_pair(const PreferenceOptions& options, const PairLosses& losses);
 
-/// A Judge for pairs, which minimises their mean loss. Holds the reference's loss of every example.
+/// A Judge that minimises the mean loss of the pairs. Holds the loss of every example under the reference
+/// model.
 class Preference {
  public:
   /// Returns the losses of one step's samples, which begin with number `first` of the source.
   using LossesOf = std::function<std::vector<double>(const SampleSource&, int64_t first)>;
-  /// All examples of the pairs, in order; each example is one sample.
+  /// All examples of the data. Sample number i of this source is example i.
   struct All {
     const SampleSource& examples;
     int64_t count;
   };
-  /// Calls losses_of for all examples: the parameters must still have the reference's values.
+  /// Computes the reference losses by calling losses_of for all examples, so the parameters must still have
+  /// the reference's values.
   Preference(const PreferenceOptions& options, const All& all, const LossesOf& losses_of);
 
-  /// The source's SampleSource::example maps samples to examples. Pairs without examples, which fill up a
+  /// SampleSource::example of `source` gives each sample's example. Pairs without examples, which fill up a
   /// step, do not count.
   Judgement operator()(const SampleSource& source, int64_t first, std::span<const double> losses) const;
 
  private:
   PreferenceOptions options_;
-  std::vector<double> reference_;  // for each example
+  std::vector<double> reference_;  // loss of each example under the reference
 };
 
 }  // namespace megalith

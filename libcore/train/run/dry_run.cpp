@@ -45,7 +45,7 @@ class Player {
  private:
   using Piece = std::tuple<bool, int, int>;  // forward, position in the chain of chunks, microbatch
 
-  /// The column from which a step's input is available; nothing: not yet.
+  /// The column from which on a step's input is available; nothing if the input has not been computed yet.
   std::optional<size_t> ready(const Step& step, int place) const {
     const auto end = [&](bool forward, int at) -> std::optional<size_t> {
       const auto found = ends_.find({forward, at, step.microbatch});

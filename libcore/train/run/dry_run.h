@@ -12,7 +12,7 @@ namespace megalith {
 /// The memory of a run's ranks, determined without allocating it.
 struct DryMemory {
   std::vector<ModelRank> ranks;
-  bool on_host;  // the run computes on the CPU, possibly since --device gpu found no GPU
+  bool on_host;  // the run computes on the CPU, for example because --device gpu found no GPU
 };
 DryMemory dry_memory(const PretrainConfig&);
 /// What --dry-run prints about a complete and valid run: the ranks' layout, each model rank's memory, a

@@ -19,8 +19,8 @@ SampleSource repeated(const DataSet& set) {
   return out;
 }
 
-/// The weight of one step in a mean over several: the number of its counted labels if known, so that each
-/// label has the same weight.
+/// The weight of one step's loss in the mean over several steps: the number of the step's counted labels if
+/// known, so that each label has the same weight.
 double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   if (!source.counted) return 1;
   int64_t sum = 0;
@@ -72,7 +72,7 @@ EvaluationReport Evaluations::test(const TrainState& state) const {
           .batches = train_.eval_iters};
 }
 
-// Megatron, too, leaves out evaluations that lack data.
+// As in Megatron, evaluations without data are left out.
 void warn_of_missing_evaluations(const PretrainConfig& config, const DataSets& data) {
   const bool tested = data.test.size > 0 || config.data.reads_texts();
   if (config.train.eval_iters == 0 || (data.valid.size > 0 && tested)) return;

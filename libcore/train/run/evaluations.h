@@ -15,7 +15,7 @@ namespace megalith {
 /// Evaluates the model of a run. The arguments of the constructor must outlive it.
 class Evaluations {
  public:
-  /// `train_loss`: validation() also reports the loss on training samples.
+  /// If `train_loss` is true, validation() also reports the loss on training samples.
   Evaluations(const TrainConfig&, const DataSets&, Trainer&, bool train_loss);
 
   bool has_validation() const { return train_.eval_iters > 0 && data_.valid.size > 0; }

@@ -13,7 +13,8 @@
 namespace megalith {
 namespace {
 
-// OMP_NUM_THREADS, which OpenMP itself would obey, takes precedence over `share`.
+// The threads of one rank: --threads, or else OMP_NUM_THREADS, which OpenMP itself would obey, or else
+// `share`.
 int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
   if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
@@ -34,7 +35,7 @@ PretrainResult train_rank(const RankInput& input) {
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
-  // The ranks of this process share its cores.
+  // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   use_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {

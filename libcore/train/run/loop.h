@@ -18,17 +18,18 @@
 
 namespace megalith {
 
-/// What fine-tuning a trained model needs beyond training from scratch.
+/// What the fine-tuning of a trained model needs in addition to PretrainConfig.
 struct Tuning {
   TuningPlan plan = {};
-  bool short_samples = false;            // SampleForm::short_ones
-  const TensorFile* base = nullptr;      // the initial values, under our names
-  const TensorFile* adapters = nullptr;  // initial values of the adapters; null: as the plan declares them
-  bool keep_best = false;                // save at each evaluation that is better than all earlier ones
-  int64_t patience = 0;  // number of evaluations without improvement that ends the run; 0: never
-  double threshold = 0;  // by how much a loss must be lower to count as better
-  /// Learns which of two answers is better; the reference is the base without adapters. `examples` holds
-  /// every example that SampleSource::example of the run's data may name; each is one sample.
+  bool short_samples = false;            // the value of SampleForm::short_ones
+  const TensorFile* base = nullptr;      // initial values of the model, under our parameter names
+  const TensorFile* adapters = nullptr;  // initial values of the adapters; null: those that `plan` declares
+  bool keep_best = false;  // save a checkpoint after each evaluation that is better than all earlier ones
+  int64_t patience = 0;    // end the run after this many evaluations without improvement; 0: never
+  double threshold = 0;    // an evaluation is better if its loss is lower by more than this
+  /// Training with preferences (DPO): the model learns which of two answers is better. The reference is the
+  /// base without adapters. `examples` holds every example that SampleSource::example of the run's data can
+  /// name, as one sample each.
   struct Preferences {
     PreferenceOptions options;
     SampleSource examples;
@@ -41,13 +42,13 @@ struct Tuning {
 struct PretrainResult {
   int64_t iteration = 0;   // steps done, including those of earlier runs
   std::string stopped_by;  // the signal that ended the run early; empty: none
-  bool saved = false;      // the state at `iteration` is in --save
+  bool saved = false;      // --save holds a checkpoint of `iteration`
   int64_t best = 0;        // with Tuning: the iteration of the best evaluation; 0: there was none
 };
 
 /// What one rank of a run receives. Everything must outlive the call; several threads may read the data.
 struct RankInput {
-  const PretrainConfig& config;  // complete: finish() and validate() done
+  const PretrainConfig& config;  // complete: finish() and validate() were called
   const DataSets& data;
   const Tokenizer* tokenizer;  // may be null unless a sample text is requested
   const StopSignal& stop;
@@ -61,16 +62,17 @@ struct RankInput {
 /// Trains a model as configured, from scratch or from the latest checkpoint of --load: steps, evaluations,
 /// samples, checkpoints, log lines in Megatron's wording, TensorBoard, JSON lines. Every rank of `world`
 /// calls it, as a thread or as a process; rank 0 logs. In each step all ranks agree on the loss, on skipping
-/// the step and on ending the run. The result is the same on all ranks. Throws what its parts throw; kUsage
-/// when the machine's memory is too small or the checkpoint does not fit the options, kData when loss or
-/// gradient remain non-finite.
+/// the step and on ending the run. The result is the same on all ranks. Throws kUsage when the machine's
+/// memory is too small or the checkpoint does not fit the options, kData when loss or gradient remain
+/// non-finite, and whatever its parts throw.
 PretrainResult train_rank(const RankInput&);
 
-/// Where the log lines of a rank other than 0 go; empty: nowhere.
+/// Returns the sink for the log lines of a rank other than 0. Without a function, or with an empty sink,
+/// these lines are dropped.
 using ThreadLog = std::function<LogSink(int rank)>;
 
-/// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process. Each
-/// gets its share of the machine's cores unless --threads or OMP_NUM_THREADS sets the number.
+/// Runs all ranks in this process: one rank in this thread, or --nproc ranks as threads. Each rank uses an
+/// equal share of the machine's cores unless --threads or OMP_NUM_THREADS sets the number of threads.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
                      const Tuning* tuning = nullptr);
@@ -82,8 +84,7 @@ struct ProcessRank {
   int cpu_share = 1;   // CPUs of this machine per rank
 };
 
-/// Runs this process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS sets
-/// the number.
+/// Runs the rank of this process, with cpu_share threads unless --threads or OMP_NUM_THREADS sets the number.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
                      const StopSignal&, const ProcessRank&, const Tuning* tuning = nullptr);
 

@@ -64,8 +64,8 @@ std::string origin_of(const TrainingDataset& data, int64_t index) {
   return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
 }
 
-/// kData if a sample holds an id outside the vocabulary. The check at the start relied on the sidecar or on
-/// an earlier scan, and the .bin may have changed since.
+/// Throws kData if a sample holds an id outside the vocabulary. The .bin may have changed since its ids were
+/// checked at the start, by the sidecar or by a scan.
 void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
                        int64_t vocab_size) {
   for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
@@ -76,7 +76,7 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
              "); the .bin was changed after it was written: compare it with megalith-data verify");
 }
 
-/// Makes the set mark the documents within its samples; a document ends with `eod`.
+/// Changes the set's reader so that it marks the documents within a sample. A document ends with `eod`.
 void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   if (set.size == 0) return;
   set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
@@ -127,9 +127,9 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
   return samples;
 }
 
-/// How this process opens data that several processes open.
+/// How this process opens the run's data, which several processes may open.
 struct OpenRules {
-  WorkCheck check;                // throws to end long work
+  WorkCheck check;                // called during long work; throws to end it
   std::string index_folder = {};  // where the order of samples is stored; empty: in memory only
   bool scans = true;              // checks every token id; true on one rank per machine
 };
@@ -138,8 +138,9 @@ RunTokenizer named(const Tokenizer& tokenizer) {
   return {tokenizer.name(), tokenizer.hash()};
 }
 
-/// A check that knows the run's tokenizer and the one with which the model of --load was trained. A
-/// NullTokenizer matches every model: its ids have no texts.
+/// Creates the check of the datasets' tokenizers against the run's tokenizer. The check also compares them
+/// with the tokenizer that the model of --load was trained with, except for a NullTokenizer: its ids have no
+/// texts, so it fits every model.
 TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig& config) {
   TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
   if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
@@ -205,7 +206,7 @@ TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, co
   return data;
 }
 
-/// What a process reads before it trains. Must not be moved: the sets refer to it.
+/// What a process reads before it trains. Must not be moved, because the sets refer to its members.
 class Opened {
  public:
   explicit Opened(PretrainConfig given) : config(std::move(given)) {}
@@ -228,12 +229,12 @@ class Opened {
         tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
   }
 
-  /// The hash of the texts that are read; empty: none are.
+  /// The hash of the texts that the run reads; empty if it reads none.
   std::string texts() const { return texts_ ? texts_->hash() : std::string(); }
 
-  PretrainConfig config;  // with the vocabulary's size
+  PretrainConfig config;  // complete once open() has set the vocabulary's size
   std::unique_ptr<Tokenizer> tokenizer;
-  TrainingDatasets data;  // of --data-path and the like
+  TrainingDatasets data;  // datasets of --data-path, --train-data-path, …
   DataSets sets;
 
  private:
@@ -253,7 +254,7 @@ class Opened {
   std::unique_ptr<RunTexts> texts_;
 };
 
-/// The datasets that the splits are made from. All splits share them.
+/// The datasets from which the splits take their samples. All splits use the same ones.
 std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
   std::vector<const GptDataset*> all;
   for (const auto& split : data) {
@@ -307,8 +308,8 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
 
 namespace {
 
-/// Opens the data on all ranks, however long that takes. The ranks that build indexes go first, so that the
-/// others map the results.
+/// Opens the data on all ranks, however long that takes. The ranks that build indexes go first; the other
+/// ranks then map these indexes.
 void open_together(Opened& run, const RankWorld& ranks) {
   const SharedIndexes indexes(*ranks.comm, ranks.places, run.config.data.cache);
   for (const bool makers : {true, false})
@@ -323,7 +324,7 @@ void open_together(Opened& run, const RankWorld& ranks) {
   require_same_data(*ranks.comm, ranks.places, run.config.parallel.peer_timeout(), data_of(run));
 }
 
-/// Runs this process's rank, connected to the others.
+/// Connects this process's rank to the other ranks and calls `body`.
 PretrainResult join_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
                             const RankBody& body) {
   const RankWorld ranks = enter_rank_world({.launch = launch,

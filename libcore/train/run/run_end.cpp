@@ -43,7 +43,8 @@ bool RunEnd::due(const TrainState& state) {
   return ended_early();
 }
 
-// The signal as named by the first rank that received one; empty: time is up.
+// The name of the signal that ends the run, from the first rank that received one. Empty if no rank did: then
+// the time is up.
 std::string RunEnd::agreed_signal() const {
   for (const std::string& name : exchange_values(in_.world, std::string(in_.stop.name())))
     if (!name.empty()) return name;

@@ -19,9 +19,9 @@ class RunEnd {
   /// Whether this rank wants the run to end: a signal came, or the time is up (only the first rank's clock
   /// counts). Called within a step; the ranks exchange the answers together with the loss.
   bool wanted() const;
-  /// Takes what the ranks agreed on: whether any of them wants the run to end.
+  /// Stores the ranks' common answer: whether any of them wants the run to end.
   void agree(bool stop) { agreed_ = stop; }
-  /// Call after an evaluation that was no better than the best one before.
+  /// Call after an evaluation that did not improve on the best one. Too many of these in a row end the run.
   void note_worse(const TrainState&);
   /// Whether the run ends after this step. Logs why. Called by every rank once everything else that was due
   /// after the step is done.

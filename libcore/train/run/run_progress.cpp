@@ -67,7 +67,7 @@ bool RunProgress::note_loss(double loss, double threshold) {
   return better;
 }
 
-// Samples shorter than the sequence count only their own tokens.
+// The number of tokens in these samples. A sample shorter than the sequence counts only its own tokens.
 int64_t RunProgress::tokens_of(int64_t first, int64_t samples) const {
   if (!samples_.length) return samples * config_.model.seq_length;
   int64_t sum = 0;

@@ -18,7 +18,7 @@ class RunProgress {
  public:
   /// The progress before the first step. Configuration and samples must outlive it.
   RunProgress(const PretrainConfig&, const SampleSource& samples);
-  /// Takes the progress of a saved run, but not its schedule.
+  /// Continues from the progress of a saved run, but not with its schedule.
   void resume(const StartPoint&);
   void take_schedule(const LrSchedule& schedule) { schedule_ = schedule; }
 
@@ -29,12 +29,12 @@ class RunProgress {
     bool warming_up;
   };
   Next next() const;
-  /// Counts the step that was just done and returns its figures, all but `seconds`.
+  /// Counts the step that was just done, and returns its figures except `seconds`.
   StepFigures advance(const Next&, const Trainer::StepResult&);
   /// Counts an evaluation on the validation set, and the samples that it read.
   void add_validation(double loss);
-  /// Records an evaluation's loss in a run that keeps its best state. Returns whether the loss is lower than
-  /// the best one before by more than `threshold`.
+  /// Records the loss of an evaluation, for a run that keeps its best state. Returns whether the loss is
+  /// lower than the best earlier loss by more than `threshold`.
   bool note_loss(double loss, double threshold);
 
   const TrainState& state() const { return state_; }
@@ -53,7 +53,7 @@ class RunProgress {
   LrSchedule schedule_;
   LossHistory losses_;
   int64_t start_ = 0;        // steps done by earlier runs
-  int64_t seen_tokens_ = 0;  // of all steps, including those of earlier runs
+  int64_t seen_tokens_ = 0;  // tokens of all steps, including those of earlier runs
 };
 
 }  // namespace megalith

@@ -98,8 +98,8 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
-  // If --load is --save, the folder may also hold the run's outputs, such as a log: the same command, run
-  // again, appends to the log.
+  // The folder of --load must not hold outputs of the run, unless --save names the same folder: if the same
+  // command runs again, it appends to its log there.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
   const std::string metrics = metrics_path(config.train);
   // A report is drawn from the figures, so they must go to a file and not to a stream.
@@ -131,7 +131,8 @@ std::vector<Difference> sample_order_differences(const PretrainConfig& config, c
                                                  const std::string& from) {
   PretrainConfig theirs = config;
   from_json(theirs, args, from);
-  PretrainConfig changed = config;  // this run's, with the checkpoint's options for the order of samples
+  // This run's options, but the checkpoint's where they determine the order of samples.
+  PretrainConfig changed = config;
   changed.data.data_path = theirs.data.data_path;
   changed.data.split = theirs.data.split;
   changed.data.train_path = theirs.data.train_path;

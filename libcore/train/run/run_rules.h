@@ -9,26 +9,27 @@
 
 namespace megalith {
 
-/// Reports what this version cannot do (expert ranks, --fp16 or processes on GPUs), a layout whose number of
-/// ranks is not that of the processes or --nproc, and missing options that training needs.
+/// Reports three kinds of problems: what this version cannot do (expert ranks, --fp16 or processes on GPUs),
+/// a layout with another number of ranks than the run has processes or --nproc, and missing options that
+/// training needs.
 void check_run(const PretrainConfig&, Problems&);
 
-/// kUsage when a file that the run writes is one that it reads, another output, or of a kind that cannot be
-/// written. `files`: the files that the program already knows.
+/// Throws kUsage when the run would write a file that it reads, write two outputs to one file, or write to
+/// something that cannot be written. `files`: the files that the program has already listed.
 void check_files(const PretrainConfig&, RunFiles files);
-/// Adds to `files` the folders of checkpoints and the other outputs: figures, report, trace, log.
+/// Adds the run's outputs to `files`: the folders of checkpoints, figures, report, trace and log.
 void add_run_outputs(RunFiles& files, const PretrainConfig&);
 
-/// Reports a layout whose number of ranks is not the number of ranks that there are.
+/// Reports a layout that needs another number of ranks than the run has.
 void check_ranks(const ParallelConfig&, Problems&);
 
-/// kUsage, listing every difference, when `args` (a checkpoint's; `from` names it) describe a model with
-/// other parameters than `model`. Dropout, initial values, sequence length (without a position table) and
-/// vocabulary padding may differ.
+/// Throws kUsage, with a list of all differences, when the checkpoint's model has other parameters than
+/// `model`. `args`: the checkpoint's options; `from`: its name in messages. Dropout, initial values, sequence
+/// length (without a position table) and vocabulary padding may differ.
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from);
 
-/// The differences between the run and a checkpoint (`args`; `from` names it) in options that determine the
-/// order of samples.
+/// The differences between the run's and a checkpoint's options that determine the order of samples. `args`:
+/// the checkpoint's options; `from`: its name in messages.
 std::vector<Difference> sample_order_differences(const PretrainConfig&, const Json& args,
                                                  const std::string& from);
 

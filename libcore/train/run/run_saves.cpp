@@ -77,8 +77,8 @@ void RunSaves::save(const RunProgress& progress) {
                                    .losses = progress.losses()});
 }
 
-// First waits for the save in progress: it may be writing the best checkpoint so far, which is then no longer
-// protected.
+// Before it releases the previous best checkpoint, waits for the save in progress, which may still be writing
+// that checkpoint.
 void RunSaves::save_best(const RunProgress& progress) {
   if (!in_.tuning->keep_best) return;
   best_ = progress.iteration();

@@ -15,28 +15,28 @@
 
 namespace megalith {
 
-/// Writes the checkpoints of a run, and protects those from removal that are still needed. Every rank has one
-/// object and calls the same functions. Writes nothing without --save or with --eval-only.
+/// Writes the checkpoints of a run, and keeps those that are still needed from being removed. Every rank has
+/// one object and calls the same functions. Writes nothing without --save or with --eval-only.
 class RunSaves {
  public:
   /// The arguments must outlive this object.
   RunSaves(const RankInput&, const PretrainConfig&);
 
   bool wanted() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
-  /// Makes the folder of --save. The first rank locks it for this run and removes what killed runs left in
-  /// it. Collective: kUsage when a run that begins at `start` (null: afresh) would replace what the folder
-  /// holds (see earlier_run.h).
+  /// Creates the folder of --save. The first rank locks it for this run and removes what killed runs left in
+  /// it. Collective. kUsage when a run that begins at `start` (null: from scratch) would replace what the
+  /// folder holds (see earlier_run.h).
   void take_folder(const StartPoint* start);
-  /// Protects the checkpoint that the run begins with if it is not in --save: the same command will look for
-  /// it again.
+  /// Keeps the run's start checkpoint from being removed, because the same command, run again, will look for
+  /// it. Does nothing if --load is the folder of --save.
   void protect_base(const std::string& path);
-  /// Removes checkpoints that are older than `iteration`, at which the run resumes, and that --keep-last does
-  /// not keep: an earlier run whose last save failed has left them.
+  /// Applies --keep-last when a run resumes at `iteration`: removes older checkpoints that it does not keep.
+  /// They are there if the last save of the earlier run failed.
   void remove_old(int64_t iteration) const;
-  /// Must precede the first save. The observer is told of each complete checkpoint.
+  /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
 
-  /// Does nothing if the save of this iteration was already started.
+  /// Starts to save a checkpoint, unless a save of this iteration was already started.
   void save(const RunProgress&);
   /// Saves the best state so far and protects it, if the run's result is made from it (Tuning::keep_best).
   void save_best(const RunProgress&);
@@ -56,8 +56,8 @@ class RunSaves {
 
   const RankInput& in_;
   const PretrainConfig& config_;
-  std::optional<LockFile> lock_;  // on --save, held by the first rank
-  std::string base_;              // checkpoint of protect_base(); empty: none
+  std::optional<LockFile> lock_;  // lock on the folder of --save, held by the first rank
+  std::string base_;              // path given to protect_base(); empty: none
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
   std::unique_ptr<Saver> saver_;  // null: nothing is saved

@@ -17,8 +17,8 @@
 namespace megalith {
 namespace {
 
-/// Resolves the checkpoint that --load names, if one exists yet. The first rank's view counts: another run
-/// may be writing to the folder, and the ranks would see different checkpoints.
+/// Replaces --load by the checkpoint that it names, if one exists yet. The first rank chooses it for all:
+/// another run may be writing to the folder, so the ranks might see different newest checkpoints.
 CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
   if (config.load.empty() || config.number) return config;
   std::string name;
@@ -62,7 +62,7 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
 }
 
 RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend) {
-  if (config.train.fp16 && !is_host(backend))  // --device gpu has found a GPU
+  if (config.train.fp16 && !is_host(backend))  // the backend is a GPU
     fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   RunShape shape = run_shape(config);
   if (in.tuning) {
@@ -70,7 +70,8 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
-    // Only for the CPU: a GPU itself refuses what does not fit its memory.
+    // The memory of the machine limits only runs on the CPU; a GPU itself refuses what does not fit its
+    // memory.
     const MachineMemory machine{is_host(backend) ? available_memory() : std::nullopt, in.ranks_on_machine()};
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, machine);
@@ -91,7 +92,7 @@ void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
                 frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
 }
 
-// The adapters add nothing until they are read: their B is zero.
+// Called before the adapters are read. Until then they add nothing, because their matrix B is zero.
 void learn_preferences(const Tuning::Preferences& preferences, Trainer& trainer) {
   const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
     return trainer.sample_losses(all, first);
@@ -114,8 +115,9 @@ void take_start_values(const StartPoint& start, Trainer& trainer, bool resumed) 
   trainer.optimizer().take_values(trainer.stream());
 }
 
-// Warns of fresh moments, which would otherwise look like a bad step. If a checkpoint of ours holds no
-// moments, the user chose to save none and must ask for fresh ones.
+// Warns when the run continues with fresh moments, whose effect would otherwise look like a bad step. Fails
+// when a checkpoint of ours holds no moments: the user chose not to save them, and must also ask for fresh
+// ones.
 LrSchedule take_optimizer_state(const StartPoint& start, const CheckpointConfig& config,
                                 const LrSchedule& ours, Trainer& trainer) {
   if (start.optimizer_steps)

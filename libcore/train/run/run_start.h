@@ -14,27 +14,28 @@
 namespace megalith {
 
 /// Finds the checkpoint that --load names, the same one on all ranks, and checks that it fits this run's
-/// model. Takes the seed of a resumed run from it.
+/// model. A resumed run gets its seed from the checkpoint.
 std::optional<StartPoint> find_run_start(const RankInput&, PretrainConfig& config);
-/// Whether the run resumes the one that saved `start`; otherwise it takes only the weights.
+/// Whether the run continues the run that saved `start`. If not, it uses only the weights.
 bool resumes(const CheckpointConfig&, const StartPoint& start);
 
 /// The run's shape. The first rank checks the memory of its machine for all, so that all reach the same
 /// decision, and logs the number of parameters. kUsage when the memory is too small.
 RunShape agreed_shape(const RankInput&, const PretrainConfig&, const Backend&);
 
-/// Initial values of all parameters: random ones, or those of Tuning::base. A partly trained model takes the
-/// base even with a start point: a checkpoint holds only the trained part.
+/// Sets the initial values of all parameters: random ones, or those of Tuning::base. A run that trains only a
+/// part of the model reads the base even with a start point, because a checkpoint holds only the trained
+/// part.
 void take_base_values(const RankInput&, Trainer&, bool has_start);
 /// Makes the trainer learn preferences. Must be called before the adapters get values: until then the model
 /// is the reference.
 void learn_preferences(const Tuning::Preferences&, Trainer&);
-/// Initial values of the adapters, for a run without a start point.
+/// Sets the initial values of the adapters in a run without a start point.
 void take_adapters(const Tuning&, Trainer&);
-/// Values of the trained parameters from a start point.
+/// Sets the trained parameters to the values of a start point.
 void take_start_values(const StartPoint&, Trainer&, bool resumed);
-/// Takes the moments and the loss scale of a resumed run. Returns its schedule; see agreed_schedule(). kData
-/// when the checkpoint holds no moments and does not say why.
+/// Sets the optimizer's moments and the loss scale of a resumed run. Returns the schedule to continue with;
+/// see agreed_schedule(). kData when the checkpoint holds no moments and does not say why.
 LrSchedule take_optimizer_state(const StartPoint&, const CheckpointConfig&, const LrSchedule& ours, Trainer&);
 
 /// kUsage when the data have fewer training samples than the remaining steps need.

@@ -61,7 +61,7 @@ void require_same_facts(Communicator& world, const RunData& data) {
 /// The hashes of a dataset's contents.
 struct Contents {
   uint64_t idx = 0;
-  std::vector<std::string> stated = {};  // of the parts of the .bin, by the sidecar; empty: there is none
+  std::vector<std::string> stated = {};  // hashes of the .bin's parts in the sidecar; empty: no sidecar
   std::vector<uint64_t> stated_bytes = {};
   std::vector<uint64_t> blocks = {};
 
@@ -71,7 +71,7 @@ struct Contents {
   }
 };
 
-/// Where the sampled blocks of a .bin begin: all blocks of a small one.
+/// The offsets of the sampled blocks of a .bin, in bytes. A small .bin is sampled as a whole.
 std::vector<uint64_t> sampled_places(uint64_t bytes, uint64_t seed) {
   std::vector<uint64_t> places;
   if (bytes <= kSampledBlocks * kSampledBlock) {
@@ -83,7 +83,8 @@ std::vector<uint64_t> sampled_places(uint64_t bytes, uint64_t seed) {
   return places;
 }
 
-/// By calls, so that a .bin on another machine's disk need not be mapped around each block.
+/// Reads the .bin with read calls instead of mapping it: of a .bin on another machine's disk, mapping would
+/// load more than the sampled blocks.
 Contents contents_of(const IndexedDataset& data, uint64_t seed) {
   Contents contents{.idx = xxh64(data.idx().text())};
   if (const auto sidecar = read_sidecar(data.prefix()))
@@ -101,7 +102,7 @@ Contents contents_of(const IndexedDataset& data, uint64_t seed) {
   return contents;
 }
 
-/// Rank 0's contents against another's.
+/// Compares rank 0's contents of a dataset with those of another rank.
 class ContentComparison {
  public:
   ContentComparison(const IndexedDataset& data, size_t rank, uint64_t seed)
@@ -128,7 +129,7 @@ class ContentComparison {
   uint64_t seed_;
 };
 
-/// The first rank that opens the same file as this one, on the same machine.
+/// For each rank, the first rank that opens the same file on the same machine.
 std::vector<size_t> readers_of(Communicator& world, const std::vector<RankPlace>& places,
                                const IndexedDataset& data) {
   const std::string mine = concat(places[static_cast<size_t>(world.rank())].machine, '\0', data.file_key());

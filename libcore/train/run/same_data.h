@@ -15,16 +15,16 @@ namespace megalith {
 /// What a rank reads, to be compared with what the others read.
 struct RunData {
   std::vector<const IndexedDataset*> datasets;
-  std::array<int64_t, 3> samples = {};  // of each split
-  std::string texts = {};               // hash of the ids of texts; empty: there are none
-  std::string tokenizer = {};           // its hash; empty: there is none
+  std::array<int64_t, 3> samples = {};  // number of samples of each split
+  std::string texts = {};               // hash of the token ids of the run's texts; empty: it reads no texts
+  std::string tokenizer = {};           // the tokenizer's hash; empty: there is no tokenizer
 };
 
-/// Compares what all ranks read; paths may differ between machines, contents must not. Collective. For each
-/// dataset: its size, the hash of its .idx, the hashes of the .bin that its sidecar states, if both ranks
-/// have one, and kSampledBlocks of the .bin whose places rank 0 draws anew in each run (all of a .bin that is
-/// not larger). Of the ranks of one machine that open the same file, one reads it. kData with the rank and
-/// the file.
+/// Compares what all ranks read; paths may differ between machines, contents must not. Collective. Compares
+/// for each dataset its size, the hash of its .idx, the hashes of the .bin in its sidecar (if both ranks have
+/// a sidecar), and sampled blocks of the .bin: kSampledBlocks at places that rank 0 draws anew in each run,
+/// or all blocks of a smaller .bin. If ranks of one machine open the same file, only one of them reads it.
+/// Throws kData with the rank and the file.
 void require_same_data(Communicator& world, const std::vector<RankPlace>& places,
                        std::chrono::milliseconds peer_timeout, const RunData&);
 

@@ -10,10 +10,10 @@
 
 namespace megalith {
 
-/// Where the ranks of a machine find the order of samples: one of them builds it, the others map its files.
-/// The files are in --data-cache-path or, without it, in a temporary folder. Any rank of the machine removes
-/// the temporary folder when it destroys its object, so that the folder does not stay when the rank that made
-/// it is killed. All must have opened the files before the first object is destroyed.
+/// Lets the ranks of a machine share the files with the order of samples: one rank builds them, the others
+/// map them. The files are in --data-cache-path or, without it, in a temporary folder. Every rank's
+/// destructor removes the temporary folder, so that the folder disappears even when the rank that created it
+/// is killed. All ranks must have opened the files before the first object is destroyed.
 class SharedIndexes {
  public:
   /// Collective over `ranks`; `places` holds each rank's place, `cache` is --data-cache-path or empty. kIo.
@@ -22,14 +22,14 @@ class SharedIndexes {
   SharedIndexes(const SharedIndexes&) = delete;
   SharedIndexes& operator=(const SharedIndexes&) = delete;
 
-  /// Whether this rank builds the files.
+  /// Whether this rank builds the files for its machine.
   bool makes() const { return makes_; }
-  /// Empty: the rank is alone on its machine, and its indexes stay in memory.
+  /// The folder with the files. Empty: the rank is alone on its machine, and its indexes stay in memory.
   const std::string& folder() const { return folder_; }
 
  private:
   bool makes_;
-  std::optional<AtomicDirectory> own_;  // the builder's; never committed
+  std::optional<AtomicDirectory> own_;  // temporary folder of the rank that builds the files; never committed
   std::string folder_;
   std::string made_here_ = {};  // folder_ if it is a temporary folder of this machine, else empty
 };

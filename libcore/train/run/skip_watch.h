@@ -16,15 +16,15 @@ class SkipWatch {
   /// The configuration must outlive it.
   explicit SkipWatch(const TrainConfig& train) : train_(train) {}
 
-  /// Counts a step, and warns if it was skipped. Does neither while a dynamic loss scale can fall
-  /// (`can_fall`): overflows are expected in a run's first steps, which find the scale. If the model is lost,
-  /// returns what happened and what to change.
+  /// Counts a step, and warns if it was skipped. While a dynamic loss scale can fall (`can_fall`), it neither
+  /// counts nor warns: the first steps of a run overflow until the scale fits. If the model is lost, returns
+  /// what happened and what to change.
   std::optional<std::string> lost(const StepFigures&, bool can_fall);
 
  private:
   const TrainConfig& train_;
-  int64_t in_a_row_ = 0;  // skipped steps
-  int64_t first_ = 0;     // first sample of the first of those steps
+  int64_t in_a_row_ = 0;  // number of steps skipped in a row
+  int64_t first_ = 0;     // first sample of the first of these steps
 };
 
 }  // namespace megalith

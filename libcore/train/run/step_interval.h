@@ -9,18 +9,18 @@ namespace megalith {
 
 /// The steps of a run after which an evaluation or a save is due.
 struct StepInterval {
-  int64_t every = 0;  // due when first + k * every steps are done; 0: not by this rule
+  int64_t every = 0;  // due after first + k * every steps; 0: this rule does not apply
   int64_t first = 0;
-  int64_t also_every = 0;  // also due at the multiples of this; 0: not by this rule
+  int64_t also_every = 0;  // also due after multiples of this; 0: this rule does not apply
 
-  /// Whether it is due when `iteration` steps are done.
+  /// Whether the evaluation or save is due after `iteration` steps.
   bool due_at(int64_t iteration) const {
     return (every > 0 && (iteration - first) % every == 0) || (also_every > 0 && iteration % also_every == 0);
   }
 };
 
 StepInterval evaluation_interval(int64_t every, const StepNumbering&);
-/// `epoch_steps`: the steps of one epoch; 0: unknown.
+/// `epoch_steps`: number of steps in an epoch; 0: unknown.
 StepInterval save_interval(const CheckpointConfig&, const StepNumbering&, int64_t epoch_steps);
 
 }  // namespace megalith

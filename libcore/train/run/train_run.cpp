@@ -25,7 +25,8 @@ TrainRun::TrainRun(const RankInput& in)
       saves_(in, config_) {
   const std::optional<StartPoint> start = find_run_start(in_, config_);
   const RunShape shape =
-      agreed_shape(in_, config_, *backend_);  // first: a run refused for lack of memory leaves no folder
+      // Before take_folder(), so that a run refused for lack of memory leaves no folder.
+      agreed_shape(in_, config_, *backend_);
   saves_.take_folder(start ? &*start : nullptr);
   auto outputs = in_.world.rank() == 0 ? std::make_unique<RunOutputs>(config_.train) : nullptr;
   trainer_ = std::make_unique<Trainer>(shape, *backend_, in_.world);
@@ -85,7 +86,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
 }
 
 PretrainResult TrainRun::go() {
-  if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning data have no such parts
+  if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
   if (!config_.train.eval_only) run_steps();
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();
@@ -133,7 +134,7 @@ StepReport TrainRun::step() {
 void TrainRun::stop_when_lost(const StepFigures& step) {
   const auto what = skips_.lost(step, trainer_->loss_scale().can_fall());
   if (!what) return;
-  saves_.finish();  // an earlier state, from which a run can resume
+  saves_.finish();  // the save in progress is of an earlier state, from which a run can resume
   observers_.end({.iteration = step.iteration, .reason = "not finite", .lost = true});
   fail(ErrorKind::kData, *what, " and resume from ",
        saves_.saved() >= 0 || progress_.start() > 0

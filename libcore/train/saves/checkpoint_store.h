@@ -29,11 +29,12 @@ struct CheckpointPlace {
 class FoundCheckpoint {
  public:
   virtual ~FoundCheckpoint() = default;
-  /// Reads it. `model` gives the vocabulary's size where the checkpoint does not. kNoInput, kData.
+  /// Reads the checkpoint. `model` gives the vocabulary's size where the checkpoint does not. kNoInput,
+  /// kData.
   virtual StartPoint start(const CheckpointConfig&, const ModelConfig& model, Trained) const = 0;
-  /// The options of the run that saved it; nothing: none are stored.
+  /// The options of the run that saved the checkpoint; nothing if it stores no options.
   virtual std::optional<SavedArgs> args() const = 0;
-  /// The model, if a tokenizer is stored with the model; otherwise null.
+  /// The saved model with its tokenizer; null if no tokenizer is stored with the model.
   virtual std::unique_ptr<ModelSource> model() const { return nullptr; }
 };
 
@@ -45,12 +46,13 @@ struct SaveRequest {
   const CheckpointExtras& extras;
 };
 
-/// How a state becomes a checkpoint.
+/// How a run's state is saved: all ranks write a checkpoint in our format, from which another format's
+/// checkpoint may then be made.
 struct SavePlan {
   std::string root;  // folder in which all ranks write a checkpoint in our format
-  std::string path;  // of the run's checkpoint
-  /// Makes the run's checkpoint from the one in our format; called on the first rank, after which `root` is
-  /// removed. Empty: the one in our format is the run's checkpoint.
+  std::string path;  // path of the finished checkpoint
+  /// Converts the checkpoint in our format to the finished one. Called on the first rank; then `root` is
+  /// removed. Empty: the checkpoint in our format is the finished one.
   std::function<void(const std::string& ours)> make = {};
 };
 
@@ -58,15 +60,15 @@ class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;
 
-  /// The checkpoint at that place; null: there is none in this format.
+  /// The checkpoint at that place; null if there is none in this format.
   virtual std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const = 0;
-  /// The request must outlive the plan.
+  /// Plans a save. The plan refers to the request, which must outlive it.
   virtual SavePlan save(const SaveRequest&) const = 0;
 
-  /// Why a run of this model and layout cannot be saved in this format; empty: it can.
+  /// Why a run of this model and layout cannot be saved in this format; empty if it can.
   virtual std::string refusal(const ModelConfig&, const ParallelConfig&) const { return {}; }
-  /// Removes from --save what killed runs left there in this format. The caller holds the lock on that
-  /// folder.
+  /// Removes the unfinished files of this format that killed runs left in --save. The caller holds the lock
+  /// on that folder.
   virtual void clear_leftovers(const std::string& /*save*/, const LockFile&) const {}
   /// Prepares --save for a run that saves in this format, after clear_leftovers() of all formats.
   virtual void enter(const CheckpointConfig&) const {}
@@ -74,7 +76,8 @@ class CheckpointStore {
   virtual std::optional<int64_t> untracked(const CheckpointConfig&) const { return std::nullopt; }
   /// The iteration of the newest checkpoint in --save that no tracker names because the format has none.
   virtual std::optional<int64_t> newest(const std::string& /*save*/) const { return std::nullopt; }
-  /// The options that resume from the checkpoint of an iteration, if --load with its folder does not.
+  /// The options that resume a run from the checkpoint of this iteration; nothing if --load with its folder
+  /// is enough.
   virtual std::optional<std::string> options_to_resume(const CheckpointConfig&, int64_t) const {
     return std::nullopt;
   }
@@ -82,12 +85,12 @@ class CheckpointStore {
   virtual void refuse_part(const std::string& /*path*/) const {}
 };
 
-/// All formats that can be written, in the order in which they are searched.
+/// All formats that can be written. A checkpoint is looked for in this order.
 const std::map<CheckpointFormat, std::unique_ptr<const CheckpointStore>>& checkpoint_stores();
 /// Registers a store. The format's source file calls this before main() with the result of
 /// add_checkpoint_format(). Returns true.
 bool add_checkpoint_store(CheckpointFormat, std::unique_ptr<const CheckpointStore>);
-/// kUsage when no store writes the format.
+/// The store of a format. kUsage when there is none.
 const CheckpointStore& store_of(CheckpointFormat);
 
 /// The checkpoint that --load or --checkpoint names, in any format; null: there is none.

@@ -20,13 +20,13 @@ struct TrainState {
   int64_t iteration = 0;       // steps done
   int64_t consumed_train = 0;  // samples read by training steps
   int64_t consumed_valid = 0;  // samples read by evaluations on the validation set
-  /// Samples of the steps that were not skipped: the learning rate's clock, which stands still in a skipped
-  /// step.
+  /// Samples of the steps that were not skipped. The learning rate is a function of this number, so a skipped
+  /// step does not change the rate.
   int64_t schedule_samples = 0;
   int64_t skipped = 0;                   // steps without update
   std::optional<double> best_loss = {};  // with Tuning: the lowest evaluation loss so far
   int64_t best_iteration = 0;            // iteration of best_loss
-  int64_t worse_evaluations = 0;         // in a row since best_iteration
+  int64_t worse_evaluations = 0;         // evaluations since best_iteration, none of which was better
 
   template <class V>
   void fields(V&& v) {
@@ -44,9 +44,9 @@ struct TrainState {
 
 /// What is saved besides tensors.
 struct CheckpointExtras {
-  Json args;  // every option of the run
+  Json args;  // all options of the run
   LrSchedule schedule;
-  std::map<std::string, std::string> tokenizer_files = {};  // name to contents
+  std::map<std::string, std::string> tokenizer_files = {};  // maps the name of each file to its contents
   bool optimizer = true;                                    // also save the optimizer's state
   LossHistory losses = {};
 };
@@ -55,7 +55,7 @@ struct CheckpointExtras {
 /// and the files next to it, or the model file under its own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// A writer with this rank's share of a checkpoint of the run's state.
+/// Creates a writer for a checkpoint of the run's state and puts this rank's share into it.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 /// The newest checkpoint of a folder.
 struct Held {
   std::string name;
-  int64_t iteration = 0;  // 0: weights alone
+  int64_t iteration = 0;  // 0: the checkpoint holds only weights
   bool tracked = true;
 };
 
@@ -53,7 +53,7 @@ std::string way_to_resume(const CheckpointConfig& config, const Held& held, Trai
   if (held.iteration == 0) return {};
   if (trained == Trained::kTuned) return "--resume-from-checkpoint " + config.save;
   CheckpointConfig own = config;
-  if (held.tracked) own.format = {};  // ours, whose options name the folder
+  if (held.tracked) own.format = {};  // our format: its options to resume name the folder
   return options_to_resume(own, held.iteration);
 }
 
@@ -66,8 +66,8 @@ std::string refusal_to_replace(const CheckpointConfig& config, const StartPoint*
   const bool here = start && lies_in(start->path, config.save);
   const bool resumed = here && start->state && !config.finetune;
   if (resumed && (config.number || start->state->iteration >= held->iteration)) return {};
-  if (here && held->iteration == 0) return {};            // nothing is replaced: weights have no number
-  if (here && !start->no_fresh_start.empty()) return {};  // which the run is refused for
+  if (here && held->iteration == 0) return {};            // weights have no iteration, so nothing is replaced
+  if (here && !start->no_fresh_start.empty()) return {};  // the run will be refused with this reason instead
   const std::string resume = way_to_resume(config, *held, trained);
   return concat("--save ", config.save, ": holds ", held->name, ", ",
                 resumed ? concat("but this run begins at iteration ", start->state->iteration,

@@ -7,9 +7,10 @@
 
 namespace megalith {
 
-/// Why a run must not save to --save: that folder holds checkpoints of an earlier run, in any format, or
-/// another tool's model, and this run neither continues from the newest of them nor has
-/// --overwrite-output-dir. Names the ways out. Empty: it may. `start`: where the run begins; null: afresh.
+/// Why a run must not save to --save; empty: it may. It must not if the folder holds checkpoints of an
+/// earlier run in any format, or another tool's model, unless the run continues from the newest of these
+/// checkpoints or has --overwrite-output-dir. The text says what the user can do instead. `start`: where the
+/// run begins; null: from scratch.
 std::string refusal_to_replace(const CheckpointConfig&, const StartPoint* start, Trained);
 
 }  // namespace megalith

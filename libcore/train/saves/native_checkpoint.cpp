@@ -60,12 +60,12 @@ class NativeStore final : public CheckpointStore {
   }
 };
 
-/// Writes our format in place of Megatron's torch_dist, which is likewise independent of the layout.
+/// Writes our format when Megatron's torch_dist is requested: both formats are independent of the layout.
 class TorchDistStore final : public CheckpointStore {
  public:
   std::unique_ptr<FoundCheckpoint> find(const CheckpointPlace&) const override {
     return nullptr;
-  }  // the store of our format finds them
+  }  // our own format's store finds these checkpoints
   SavePlan save(const SaveRequest& save) const override { return native_plan(save); }
   void enter(const CheckpointConfig&) const override {
     log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, too");

@@ -57,7 +57,8 @@ void make_shared_folder(Communicator& ranks, const std::string& folder) {
   const bool first = ranks.rank() == 0;
   if (first) make_directories(folder);  // fails now rather than at the first save
   if (ranks.size() == 1) return;
-  // The next save removes a file of this name that a killed process leaves.
+  // The name is that of an unfinished checkpoint: if a killed process leaves this folder, the next save
+  // removes it.
   const std::string path = concat(folder, "/.iter_seen-by-all-", rank0_value(ranks, ::getpid()), ".tmp");
   if (first) make_directories(path);
   ranks.exchange({});

@@ -29,13 +29,13 @@ struct SaverOptions {
   std::function<void(int64_t iteration, const std::string& path)> complete = {};
 };
 
-/// Makes the folder that a run saves to. Collective. kUsage when a rank does not see what the first rank
+/// Creates the folder that a run saves to. Collective. kUsage when a rank does not see what the first rank
 /// writes there: all ranks must write their parts of a checkpoint to the same folder.
 void make_shared_folder(Communicator& ranks, const std::string& folder);
 
-/// Saves the checkpoints of one run, one at a time. If the run's memory includes a copy of what this rank
-/// saves (RunShape::save_copy), a save only makes that copy, and a thread writes it while training continues.
-/// Otherwise training waits until the checkpoint is complete, as it always does for a format whose
+/// Saves the checkpoints of one run, one at a time. If the run has memory for a copy of what this rank saves
+/// (RunShape::save_copy), training waits only until the copy is filled; a thread then writes the copy.
+/// Otherwise training waits until the checkpoint is complete. It also waits for every format whose
 /// checkpoints are made from ours. Every rank has a Saver and calls the same functions between the same
 /// steps; see JointSave for the agreement between the ranks and for what is thrown when a disk fails on one
 /// of them. The trainer must outlive it.
@@ -43,7 +43,7 @@ class Saver {
  public:
   Saver(Trainer&, SaverOptions);
 
-  /// Saves the trainer's state once the previous save is complete.
+  /// Waits until the previous save is complete, then starts to save the trainer's state.
   void start(const TrainState&, const CheckpointExtras&);
   /// Call between two steps: notices when a save has completed.
   void advance() {
@@ -64,9 +64,9 @@ class Saver {
   Trainer& trainer_;
   SaverOptions options_;
   HugePages copy_;
-  std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: no longer running
+  std::unique_ptr<Beside> touching_;  // touches the copy's memory for the first time; null: has ended
   int64_t begun_ = -1;
-  std::string path_;  // of the checkpoint of iteration begun_
+  std::string path_;  // path of the checkpoint of iteration begun_
   JointSave joint_;   // its thread reads all members above
 };
 

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kIteration = "iter_";  // how the name of an iteration's folder begins
+constexpr const char* kIteration = "iter_";  // prefix of the names of iteration folders
 
-/// A hint for messages that lists our checkpoints below `root`, to use in place of a damaged one; empty:
+/// A hint for error messages about a damaged checkpoint: lists our other checkpoints below `root`. Empty if
 /// there are none.
 std::string others_in(const std::string& root) {
   std::vector<std::string> paths;
@@ -33,9 +33,9 @@ std::string others_in(const std::string& root) {
   return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
 }
 
-/// kNoInput when a checkpoint is missing that the tracker names, or that `path` names as an iteration folder:
-/// starting over would overwrite the run that the checkpoint belongs to. `path` may also be the folder of the
-/// tracker.
+/// Throws kNoInput when a named checkpoint is missing, because starting from scratch would overwrite the run
+/// that it belongs to. `path`: the checkpoint's iteration folder, or a folder whose tracker names the
+/// checkpoint.
 void refuse_missing_checkpoint(const std::string& path) {
   const fs::path folder = fs::path(latest_checkpoint(path).value_or(path)).lexically_normal();
   const std::string root = parent_or_here(folder.string()).string(), tracker = root + "/" + kTrackerFile;
@@ -48,8 +48,8 @@ void refuse_missing_checkpoint(const std::string& path) {
        "; restore the folder", others_in(root), ", or give another --load and --save to start over");
 }
 
-/// kData for a folder of checkpoints without a tracker. Megatron recognizes such a folder only by its tracker
-/// and would start over.
+/// Throws kData for a folder with checkpoints but without a tracker. Megatron recognizes such a folder only
+/// by the tracker and would start from scratch.
 void refuse_missing_tracker(const std::string& root) {
   const std::vector<std::string> names = iteration_folders_in(root);
   if (!names.empty())
@@ -58,22 +58,22 @@ void refuse_missing_tracker(const std::string& root) {
 }
 
 /// Returns only if a run with this --load may start from scratch: the folder is empty or missing, or is
-/// --save itself. Refuses a folder of --save with another tool's model, which the user may expect to be
-/// loaded. kNoInput, kData.
+/// --save itself. Throws if --save holds another tool's model, because the user may expect the run to load
+/// it. kNoInput, kData.
 void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
   refuse_missing_checkpoint(path);
   refuse_missing_tracker(path);
   if (loads_where_it_saves(config)) {
     if (trained == Trained::kModel && holds_foreign_model(path))
-      ModelSource{path};  // its error says what `path` is
+      ModelSource{path};  // throws, saying what `path` is
     return;
   }
   for (const auto& [format, store] : checkpoint_stores()) store->refuse_part(path);
   if (file_exists(path)) {
-    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // its error says what `path` is
+    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // throws, saying what `path` is
     return;
   }
-  // Without a folder "me", "me/hf" is more likely a model id than a new folder.
+  // A path such as "me/hf" is more likely a model id than a new folder if there is no folder "me".
   const bool id = is_hub_id(path) && !file_exists(parent_or_here(path).string());
   if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
@@ -152,8 +152,8 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
   LrSchedule& schedule = *start.schedule;
   const int64_t whole = make_lr_schedule(train).decay_end;
-  // An epoch drops its last incomplete batch, so with another batch size the same epochs have slightly
-  // different samples.
+  // An epoch drops its last incomplete batch, so the number of samples in the same epochs depends slightly on
+  // the batch size.
   const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
   const bool same_epochs =
       schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);

@@ -18,24 +18,24 @@
 
 namespace megalith {
 
-/// The saved model that --load names, in any tool's format. --load may be a folder of our checkpoints or one
-/// iter_ folder in it, the same of Megatron-LM or one rank's folder, or a Hugging Face folder.
+/// The saved model that --load names, in any tool's format. --load may be a folder with our or Megatron-LM's
+/// checkpoints, one iter_ folder in it, the folder of one Megatron-LM rank, or a Hugging Face folder.
 struct StartPoint {
-  std::string path;  // of the folder to read
+  std::string path;  // folder from which the model is read
   /// The parameters under our names and, if optimizer_steps is set, Adam's state ("optim.m.NAME", …).
   std::shared_ptr<const TensorFile> tensors;
-  /// The options of the run that saved it, as far as they are known. From another tool's checkpoint: those of
-  /// the model, and those that determine the order of samples. Null: a release in our format, which has no
-  /// options.
+  /// The options of the run that saved the model, as far as they are known. From another tool's checkpoint,
+  /// only the options of the model and those that determine the order of samples. Null for a release in our
+  /// format, which stores no options.
   Json args = {};
-  std::optional<TrainState> state = {};     // nothing: there are only weights, so training begins at step 0
-  std::optional<LrSchedule> schedule = {};  // nothing: none is stored
+  std::optional<TrainState> state = {};     // nothing: only weights are stored, so training begins at step 0
+  std::optional<LrSchedule> schedule = {};  // nothing: no schedule is stored
   std::optional<int64_t> optimizer_steps = {};  // nothing: there is no Adam state
   std::string no_optimizer = {};                // why there is no Adam state, if known
-  /// Samples per step of the run that saved it, if that run's progress is counted in steps; 0: its progress
-  /// is counted in samples.
+  /// If the saved run's progress is counted in steps: its samples per step. 0: its progress is counted in
+  /// samples.
   int64_t step_samples = 0;
-  /// Why a run with --save must not begin at step 0 from this start point; empty: it may.
+  /// Why a run with --save must not begin at step 0 from this start point; empty if it may.
   std::string no_fresh_start = {};
   Json loss_scale = {};  // state of a dynamic loss scale; null: there is none
   LossHistory losses = {};
@@ -45,19 +45,18 @@ struct StartPoint {
 /// as JSON (kStateFile). Error messages begin with `where`. kData.
 void take_state(StartPoint&, const Json& state, const std::string& where);
 
-/// Whether --load and --save are the same folder. A run keeps its own checkpoints there and may not have one
-/// yet.
+/// Whether --load and --save are the same folder. In this case the folder need not hold a checkpoint yet.
 bool loads_where_it_saves(const CheckpointConfig&);
 /// The names of the iteration folders in `root` ("iter_0000100"), sorted.
 std::vector<std::string> iteration_folders_in(const std::string& root);
 
-/// The path to load from. If --load is the folder of --save: the untracked checkpoint in it
-/// (CheckpointStore::untracked()), if there is one. If --load is the id of a model on the Hugging Face hub:
-/// the local copy of that model. Otherwise --load itself.
+/// The path to load from: the untracked checkpoint (CheckpointStore::untracked()) if --load is the folder of
+/// --save and holds one; the local copy of the model if --load is a model's id on the Hugging Face hub;
+/// otherwise --load itself.
 std::string load_path(const CheckpointConfig&);
 
-/// What a run trains. kModel: a model, which a fresh start fills with random values. kTuned: a trained model
-/// that is fine-tuned; a fresh start begins with its values, and a checkpoint may hold only an adapter.
+/// What a run trains. kModel: a model, whose values are random if the run starts from scratch. kTuned: a
+/// trained model, which is fine-tuned from its own values; a checkpoint may then hold only an adapter.
 enum class Trained { kModel, kTuned };
 
 /// Finds what --load names. Returns nothing, for a fresh start, when --load is empty, names an empty or
@@ -73,11 +72,11 @@ std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig&
 /// DIR"; empty: the command resumes as it is.
 std::string options_to_resume(const CheckpointConfig&, int64_t iteration);
 
-/// Converts the schedule and the position in the data of `start` to this run's batch size at the same number
-/// of steps. The run continues as if those steps had been its own. Does nothing unless the progress of
-/// `start` is counted in steps (StartPoint::step_samples) of another size. `epoch`: samples of one pass over
-/// the data; 0: unknown. If the decay of `start` spans as many epochs as this run has, it becomes the decay
-/// of this run.
+/// Converts the schedule and the position in the data of `start` from its batch size to this run's. The
+/// number of steps stays the same: the run continues as if it had done these steps itself. Changes something
+/// only if the progress of `start` is counted in steps (StartPoint::step_samples) and its steps have another
+/// size. `epoch`: samples of one pass over the data; 0: unknown. If the decay of `start` spans as many epochs
+/// as this run has, this run's decay replaces it.
 void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
 
 /// The schedule to continue with. kUsage when `ours` differs from the checkpoint's and no option says which

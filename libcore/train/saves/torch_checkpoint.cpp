@@ -1,8 +1,8 @@
-// Megatron's format "torch": ROOT/iter_NNNNNNN/mp_rank_XX[_YYY]/model_optim_rng.pt, one file for each rank of
-// the model, with the optimizer state of all data-parallel ranks gathered; ROOT/tokenizer; then the tracker.
-// The ranks write a checkpoint of ours to ROOT/.torch, from which the first rank makes Megatron's: there must
-// be space for both. Other programs' checkpoints and Hugging Face folders are read here, too: one reader
-// (ModelSource) handles them all.
+// Megatron's format "torch": first ROOT/iter_NNNNNNN/mp_rank_XX[_YYY]/model_optim_rng.pt, one file per rank
+// of the model, each with the optimizer state of all data-parallel ranks; then ROOT/tokenizer; then the
+// tracker. The ranks write a checkpoint in our format to ROOT/.torch, which the first rank converts, so there
+// must be space for both. The store also reads other programs' checkpoints and Hugging Face folders, because
+// one reader (ModelSource) handles them all.
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,8 +24,8 @@ MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
 }
 
-// The samples of the whole run, even if the decay ends earlier: Megatron counts so (training/training.py:
-// get_optimizer_param_scheduler).
+// The samples of the whole run, even if the decay ends earlier. Megatron stores this number
+// (training/training.py: get_optimizer_param_scheduler).
 int64_t all_samples(const TrainConfig& train) {
   return train.samples ? *train.samples : train.iters.value_or(0) * train.global_batch;
 }
@@ -64,8 +64,8 @@ MegatronRun run_of(const SaveRequest& save) {
   return run;
 }
 
-/// Copies settings that have no effect from `ours`, so that two descriptions of the same function compare
-/// equal.
+/// Copies those settings from `ours` that have no effect, so that two configurations of the same model
+/// compare equal.
 ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
   theirs.use_rotary = ours.use_rotary;
   if (theirs.activation() == ours.activation()) {
@@ -133,7 +133,7 @@ class FoundForeign final : public FoundCheckpoint {
   std::optional<SavedArgs> args() const override {
     const ModelSource source(path_, {.padded = true});
     ModelConfig model = source.config();
-    model.vocab_size = 0;  // the tokenizer sets it
+    model.vocab_size = 0;  // the tokenizer sets the size
     const std::string& tokenizer = source.tokenizer_folder().path;
     Json args = to_json(model);
     if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
@@ -190,8 +190,8 @@ class TorchStore final : public CheckpointStore {
     std::filesystem::remove_all(passage(config.save), ignored);
   }
 
-  // The only checkpoint of a run whose first save was killed before it wrote the tracker. It is complete: it
-  // appears by rename.
+  // The only checkpoint of a run whose first save was killed before it wrote the tracker. The checkpoint is
+  // complete, because its folder appears by a rename after all files are written.
   std::optional<int64_t> untracked(const CheckpointConfig& config) const override {
     const std::string& root = config.save;
     if (!loads_where_it_saves(config) || file_exists(root + "/" + kTrackerFile)) return std::nullopt;
@@ -207,8 +207,8 @@ class TorchStore final : public CheckpointStore {
 
 [[maybe_unused]] const bool kAdded =
     add_checkpoint_store(add_checkpoint_format(1, "torch", {}), std::make_unique<TorchStore>());
-/// A format that cuts each tensor among the ranks. It has no store: it is registered only so that options
-/// that name it can be refused.
+/// The format "fsdp_dtensor" cuts each tensor among the ranks. It has no store; it is registered only so that
+/// options that name it can be refused.
 [[maybe_unused]] const CheckpointFormat kFsdp =
     add_checkpoint_format(4, "fsdp_dtensor", {.refusal = "parameters are not cut; give torch_dist"});
 

@@ -5,12 +5,13 @@
 
 namespace megalith {
 
-/// The factor by which the loss is multiplied before the backward pass. It keeps gradients of activations
-/// from vanishing below fp16's smallest number. Works as Megatron's DynamicGradScaler
-/// (core/optimizer/grad_scaler.py): once --hysteresis steps have overflowed since the scale last grew, that
-/// overflow and each further one halve the scale, down to --min-loss-scale; --loss-scale-window steps in a
-/// row without overflow double it. With --loss-scale it is constant; without --fp16 and --loss-scale it is 1.
-/// Every rank has its own, and all have the same value: the ranks agree on which steps are skipped.
+/// The factor by which the loss is multiplied before the backward pass, so that gradients of activations do
+/// not vanish below fp16's smallest number. A dynamic scale works like Megatron's DynamicGradScaler
+/// (core/optimizer/grad_scaler.py): at the start and each time that it has grown, it tolerates --hysteresis -
+/// 1 overflows; each further overflow halves it, down to --min-loss-scale. It doubles after
+/// --loss-scale-window steps in a row without overflow. With --loss-scale the factor is constant; without
+/// --fp16 and --loss-scale it is 1. Every rank has its own object, and all have the same value, because the
+/// ranks agree on which steps are skipped.
 class LossScale {
  public:
   explicit LossScale(const TrainConfig&);
@@ -37,7 +38,7 @@ class LossScale {
   bool dynamic_;
   double value_, least_;
   int window_, hysteresis_;
-  int good_steps_ = 0;  // in a row
+  int good_steps_ = 0;  // steps in a row without overflow
   int patience_;        // overflows left before the scale falls
 };
 

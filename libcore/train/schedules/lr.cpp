@@ -27,11 +27,12 @@ Json LrSchedule::to_json() const {
 
 namespace {
 
-/// Megatron checkpoints made or changed by other programs may lack some members.
+/// The value of a member; kData if it is missing or has another type. Other programs may have created or
+/// changed the checkpoint.
 const Json& value_of(const Json& scheduler, const char* key, bool number, const std::string& where) {
   const Json* value = scheduler.is_object() ? scheduler.find(key) : nullptr;
   const auto fits = [number](const Json& v) {
-    return number ? v.is_number() && std::fabs(v.as_double()) < 0x1p63 : v.is_string();  // NaN is not below
+    return number ? v.is_number() && std::fabs(v.as_double()) < 0x1p63 : v.is_string();  // false for NaN
   };
   if (value && fits(*value)) return *value;
   fail(ErrorKind::kData, where, ": has ",

@@ -9,24 +9,25 @@
 
 namespace megalith {
 
-/// A decay style, saved as its name.
+/// A decay style that JSON stores as its name.
 struct LrDecayName {
   LrDecay& decay;
   Json to_json() const { return enum_name(decay); }
 };
 
 /// Megatron's OptimizerParamScheduler: the learning rate as a function of the samples that the optimizer has
-/// consumed so far. With warm-up the first step therefore has the rate `first`, by default 0.
+/// consumed before the step. So the first step of a warm-up has the rate `first`, by default 0.
 struct LrSchedule {
   double max = 0, min = 0;
   LrDecay decay = LrDecay::kConstant;
   double first = 0;  // rate of the first step of the warm-up
-  // Samples of linear warm-up from `first`; not an integer, since it may be a fraction of decay_end.
+  // Number of samples over which the rate rises linearly from `first` to `max`. Not an integer, since it may
+  // be a fraction of decay_end.
   double warmup = 0;
   int64_t decay_end = 1;  // samples at which `min` is reached
 
   double at(int64_t samples) const;
-  /// The members are named as in Megatron's opt_param_scheduler: max_lr, min_lr, lr_decay_style,
+  /// The members have the names of Megatron's opt_param_scheduler: max_lr, min_lr, lr_decay_style,
   /// lr_warmup_steps, lr_decay_steps. Only lr_warmup_init is our own.
   Json to_json() const;
   static LrSchedule from_json(const Json&, const std::string& where);  // kData

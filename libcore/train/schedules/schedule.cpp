@@ -22,7 +22,7 @@ void check(int rank, int ranks, int chunks, int microbatches, int group) {
          " pipeline ranks; nearest number of microbatches that works: ", microbatches - rest + ranks);
 }
 
-// Virtual steps in forward order: group by group, and within each group chunk by chunk.
+// All forward steps in order: group by group of microbatches, and within each group chunk by chunk.
 std::vector<Step> forward_order(int chunks, int microbatches, int group) {
   std::vector<Step> order;
   for (int first = 0; first < microbatches; first += group)
@@ -42,11 +42,11 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
   check(rank, ranks, chunks, microbatches, group);
   const std::vector<Step> forward =
       forward_order(chunks, microbatches, chunks == 1 ? std::max(microbatches, 1) : group);
-  const auto backward = [&](size_t i) {  // the order of `forward` with the chunks mirrored
+  const auto backward = [&](size_t i) {  // as forward[i], but the chunks are in reverse order
     return Step{Step::kBackward, chunks - 1 - forward[i].chunk, forward[i].microbatch};
   };
-  // Forward passes before the first backward pass, which must wait until the first microbatch has come back
-  // from the last stage.
+  // The number of forward passes before the first backward pass, which must wait until the first microbatch
+  // has come back from the last stage.
   const int after = ranks - rank - 1;
   const size_t total = forward.size();
   const size_t warmup =

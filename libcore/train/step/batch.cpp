@@ -17,7 +17,7 @@ constexpr size_t kAlignment = 256;
 constexpr int64_t kNothing = -1;
 
 Memory host_memory(size_t bytes) {
-  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's sizes are multiples of kAlignment
+  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's size is a multiple of kAlignment
   if (!block) throw std::bad_alloc();
   return {.data = {block, [](void* p) { std::free(p); }}, .bytes = bytes};
 }
@@ -37,8 +37,8 @@ BatchSampler sampler_of(const BatchShape& shape, int64_t consumed, int microbatc
 
 }  // namespace
 
-/// Samples of some microbatches in host memory, in the model's layout [rows, b], and one sample as it is
-/// read, [s].
+/// Host memory for the samples of some microbatches, in the model's layout [rows, b], and for one sample as
+/// it is read, [s].
 class Batch::Staging {
  public:
   Staging(Arena& arena, const BatchShape& shape, int microbatches)
@@ -53,7 +53,8 @@ class Batch::Staging {
                               ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
                               : View{}} {}
 
-  /// Reads the next microbatch's samples into part `i`; false when there is none left.
+  /// Reads the samples of the next microbatch into part `i`. Returns false when there is no further
+  /// microbatch.
   bool read(BatchSampler& sampler, const SampleSource& source, int i) {
     const BatchViews& part = parts_[static_cast<size_t>(i)];
     const std::span<int64_t> numbers = elements<int64_t>(part.samples);
@@ -82,8 +83,8 @@ class Batch::Staging {
   struct Counted {
     /// Rows of the longest sample, rounded up to a multiple of length_step.
     int64_t rows = 0;
-    bool all = false;  // every token counts in the loss
-    double sum = 0;    // of the loss mask, over whole samples
+    bool all = false;  // whether every token counts in the loss
+    double sum = 0;    // sum of the loss mask over whole samples
   };
   const BatchViews& part(int i) const { return parts_[static_cast<size_t>(i)]; }
   const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
@@ -96,7 +97,7 @@ class Batch::Staging {
     const int64_t step = shape_.length_step;
     return std::min((longest + step - 1) / step * step, shape_.seq_length);
   }
-  /// Clears what the reader of a short sample does not write: padding, which does not count.
+  /// Sets the sample to zero. The reader of a short sample does not write its padding, which must not count.
   void clear_sample() const {
     for (const View& view : {sample_.tokens, sample_.labels, sample_.loss_mask, sample_.starts})
       if (view) std::memset(view.data, 0, view.bytes());
@@ -125,9 +126,9 @@ struct Batch::Host {
         step(arena, shape, shape.microbatches),
         microbatch(arena, shape, 1) {}
   Arena arena;
-  Staging step;              // filled ahead of time
-  Staging microbatch;        // for load_now()
-  int64_t ahead = kNothing;  // the step in `step`, or the one that will be there when `prefetch` is done
+  Staging step;              // for load(): a whole step, read ahead
+  Staging microbatch;        // for load_now(): one microbatch
+  int64_t ahead = kNothing;  // the step that `step` holds, or will hold once `prefetch` is done
   Prefetch prefetch;         // the last member, so that its thread ends before the memory is freed
 };
 
@@ -156,7 +157,7 @@ Batch::Batch(Batch&&) noexcept = default;
 
 namespace {
 
-/// Number of labels that count in samples [first, end); 0: the source does not say.
+/// Number of labels that count in samples [first, end); 0: the source does not know.
 int64_t counted_in(const SampleSource& source, int64_t first, int64_t end) {
   int64_t sum = 0;
   if (source.counted)

@@ -12,8 +12,8 @@
 
 namespace megalith {
 
-// Each tape has an input, which is needed until its backward pass; in addition there is one gradient, and for
-// each of the two links the messages in transit.
+// Bytes for three things: the input of each tape, which is needed until its backward pass; one gradient; and
+// the messages in transit on each of the two links.
 size_t Executor::link_bytes(const PipelineLinks& pipeline, const ExecutorSize& size) {
   if (pipeline.ranks == 1) return 0;
   const int boundaries = size.tapes + 1 + 2 * size.messages;
@@ -31,7 +31,7 @@ Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline,
   }
   if (pipeline.ranks == 1) return;
   gradient_ = links.make(size.dtype, size.boundary, "stage gradient");
-  // Each message begins at an address where an arena would place a tensor.
+  // The size of a message is rounded up as an arena does it, so that each message is aligned.
   const int64_t message = static_cast<int64_t>(Arena::bytes_of(size.dtype, size.boundary));
   for (Communicator* const link : {pipeline.forward, pipeline.backward})
     link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
@@ -40,7 +40,7 @@ Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline,
 void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
                    View loss, GradBuffer* grads) {
   stage_seconds_ = 0;
-  std::vector<size_t> to_come(chunks_.size(), 0);  // backward passes left for each chunk
+  std::vector<size_t> to_come(chunks_.size(), 0);  // number of backward passes left for each chunk
   for (const Step& step : plan) to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
   Ctx inner = ctx;
   inner.grads = grads;

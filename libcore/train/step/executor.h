@@ -25,41 +25,42 @@ struct PipelineLinks {
 
 /// The sizes that determine the executor's memory.
 struct ExecutorSize {
-  size_t tape = 0;  // bytes of one microbatch's activations (the largest chunk's)
-  int tapes = 1;    // microbatch-chunks in flight: tapes_in_flight(plan)
-  /// Messages in transit on one link: the largest number of microbatch-chunks in flight on any rank. Whatever
-  /// waits on a link is in flight on the rank before it, so in training no send blocks, and ranks cannot wait
+  size_t tape = 0;  // bytes of one microbatch's activations in the largest chunk
+  int tapes = 1;    // number of tapes: tapes_in_flight(plan)
+  /// Number of messages that one link can hold: the largest number of tapes of any rank. A message that waits
+  /// on a link belongs to a tape of the sending rank. So in training no send blocks, and ranks cannot wait
   /// for each other in a cycle.
   int messages = 1;
-  Shape boundary = {};  // [s', b, h] between stages
+  Shape boundary = {};  // shape of a message between stages: [s', b, h]
   DType dtype = DType::kF32;
 };
 
-/// Executes a plan: for each step receives its input, runs the stage, and sends the result to the neighbour.
-/// On one rank without a pipeline this is gradient accumulation. The stages must outlive it. `links`, an
-/// arena of link_bytes(), must outlive the communicators too: it holds their messages.
+/// Executes a plan: for each step it receives the input, runs the stage, and sends the result to the
+/// neighbour. On one rank without a pipeline this is gradient accumulation. The stages must outlive it.
+/// `links`, an arena of link_bytes(), holds the messages of the communicators and must outlive these, too.
 class Executor {
  public:
   Executor(std::span<const Stage> chunks, const PipelineLinks&, const ExecutorSize&, Arena& links, Backend&);
 
-  /// Runs the plan over microbatches[0..]. With ctx.training, gradients are added to the parameters' gradient
-  /// views; otherwise the plan holds only forward steps. On the last pipeline rank the sum over the
-  /// microbatches of grad_scale * (sum of token losses), the mean loss when grad_scale is 1 / (microbatches *
-  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is told of each backward pass and each
-  /// unit that is done.
+  /// Runs the plan over microbatches[0..]. With ctx.training, adds the gradients to the parameters' gradient
+  /// views; otherwise the plan must hold only forward steps. The last pipeline rank adds to `loss` [1] f64
+  /// the sum over the microbatches of grad_scale * (sum of token losses). This is the mean loss if grad_scale
+  /// is 1 / (microbatches * tokens). `grads`, which may be null, is told of each backward pass and each unit
+  /// that is done.
   void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
            GradBuffer* grads = nullptr);
 
-  /// From now on `listener` receives the token losses [s, b] f32 of each micro-batch, identified by its
-  /// number among the plan's microbatches, on ranks with the last stage; they are valid during the call.
-  /// Empty: none.
+  /// Sets a listener for token losses; empty: none. On ranks with the last stage, it is called with the
+  /// losses [s, b] f32 of each micro-batch and the micro-batch's number in the plan. The losses are valid
+  /// only during the call.
   using LossListener = std::function<void(int microbatch, ConstView losses)>;
   void listen(LossListener listener) { listener_ = std::move(listener); }
 
-  /// Bytes of the stages' inputs, one gradient and the messages in transit.
+  /// Bytes of memory for the stages' inputs, one gradient and the messages in transit.
   static size_t link_bytes(const PipelineLinks&, const ExecutorSize&);
-  /// Seconds that this rank's stages took in the last run(), without waiting for other stages, which
-  /// distinguishes a slow rank from one that waits; on a GPU only the time of the calls.
+  /// Seconds that this rank's stages took in the last run(), without the time in which they waited for other
+  /// stages: this distinguishes a slow rank from a waiting one. On a GPU it is only the time of the host's
+  /// calls.
   double stage_seconds() const { return stage_seconds_; }
   /// The maximum use of any tape so far, in bytes.
   size_t tape_peak() const;
@@ -69,11 +70,11 @@ class Executor {
   struct Slot {
     explicit Slot(Arena memory) : tape(std::move(memory)) {}
     Tape tape;
-    View in;  // received from the previous stage; empty on one rank
+    View in;  // input, received from the previous stage; empty without a pipeline
     int chunk = kFree, microbatch = 0;
   };
   void release(Slot&);
-  /// The part of a boundary's memory that this micro-batch, which may be short, fills.
+  /// The part of `whole` that this micro-batch fills; all of it unless the micro-batch is short.
   static View boundary(const Ctx&, const View& whole, const Microbatch&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
@@ -86,7 +87,7 @@ class Executor {
 
   std::span<const Stage> chunks_;
   PipelineLinks pipeline_;
-  View gradient_;  // d(result), received from the next stage
+  View gradient_;  // d(loss) / d(result of a stage), received from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
   LossListener listener_;
   double stage_seconds_ = 0;

@@ -30,7 +30,8 @@ size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
   return sharding == Sharding::kGradients ? Arena::bytes_of(DType::kF32, {shards.elements()}) : 0;
 }
 
-// Joins neighbouring parts into one range. The range may include the gaps between them, which are zero.
+// Joins neighbouring parts into one range. A range may include the gaps between its parts, because these are
+// zero.
 void GradBuffer::find_squares(const ParamTable& table) {
   const bool first_copy = shards_.sharded() || groups_.data->rank() == 0;
   std::vector<OwnRange> ranges;
@@ -69,11 +70,12 @@ void GradBuffer::begin_backward(bool last) {
   if (shard_) expect_all_units();
 }
 
-// The window for the head's gradients may still hold those of the previous microbatch, which are being
-// summed. Only ZeRO-2 sums after each microbatch; its pipelines have one stage, so each rank has the head.
+// Waits until no window is being summed: the one for the head's gradients may still hold those of the
+// previous microbatch. Necessary only with ZeRO-2, which sums after each microbatch. Its pipelines have one
+// stage, so each rank has the head.
 void GradBuffer::head_begins(Stream& compute) {
   if (!shard_) return;
-  compute.wait(queue_.record());  // both windows are free again
+  compute.wait(queue_.record());  // waits until both windows are free
   window_free_ = {};
 }
 
@@ -87,7 +89,7 @@ void GradBuffer::unit_done(Stream& compute, int unit) {
   }
 }
 
-// Sums gradients of which each tensor-parallel rank has only a part, from its own rows of the sequence.
+// Sums those gradients that each tensor-parallel rank has computed only from its own rows of the sequence.
 void GradBuffer::sum_over_tensor_ranks(Stream& compute, int unit) const {
   for (const Param& param : table_.all())
     if (param.unit == unit && param.grad_summed_over_tp && param.grad)
@@ -99,8 +101,8 @@ void GradBuffer::reduce(Stream& compute, const Bucket& bucket) {
   queue_.wait(compute.record());
   reduce_on_queue(bucket);
   if (!shard_) return;
-  // The next bucket of the backward pass uses the memory of the bucket before this one, whose reduction must
-  // be finished.
+  // The next bucket of the backward pass overwrites the window of the previous bucket, whose reduction must
+  // be finished by then.
   if (window_free_.native) compute.wait(window_free_);
   window_free_ = queue_.record();
 }

@@ -73,7 +73,8 @@ std::vector<Stage> make_stages(const RunShape& run, const Coord& at, ParamTable&
 
 StoreOptions store_options(const RunShape& run) {
   const bool windows = run.parallel.sharding == Sharding::kGradients;
-  // Megatron's default; one unit per bucket where buckets share memory, which keeps two of them small.
+  // By default the size of Megatron's buckets. If buckets share memory, a bucket holds one unit, which keeps
+  // the two windows small.
   const int64_t bucket =
       windows ? 1 : std::max(int64_t{40'000'000}, int64_t{1'000'000} * run.parallel.copies());
   return {.dtype = model_dtype(run.train),

@@ -27,7 +27,7 @@ struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
   TrainConfig train;
-  /// What a save copies in host memory so that training continues meanwhile.
+  /// What a save first copies to host memory, so that training continues while it is written.
   enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
   SampleForm samples = {};
   TuningPlan tuning = {};
@@ -40,8 +40,8 @@ RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
-/// The rank's position in the data group, which numbers the copies of its parameters: from 0 to
-/// ParallelConfig::copies() - 1.
+/// The number of this rank's copy of its parameters, from 0 to ParallelConfig::copies() - 1: its position in
+/// the data group.
 int copy_number(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 
@@ -50,13 +50,13 @@ Layers chunk_layers(const RunShape&, const Coord&, int chunk);
 /// The stages of a rank's chunks, declared in one table, which must outlive them.
 std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
 
-/// How the rank's parameters are placed. A tied table has its own bucket: its gradient must first be summed
-/// over the ends of the pipeline.
+/// How a rank's parameters are placed in memory. A tied table has its own bucket, because its gradient must
+/// first be summed over the two ends of the pipeline.
 StoreOptions store_options(const RunShape&);
 /// The name of the parameter that is on both the first and the last pipeline stage; empty: none.
 std::string tied_parameter(const RunShape&);
 
-/// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be scheduled.
+/// The order of a rank's work in training, and in evaluation. kUsage when the pipeline cannot be scheduled.
 std::vector<Step> training_plan(const RunShape&, int pipeline, int microbatches);
 std::vector<Step> evaluation_plan(const RunShape&);
 

@@ -55,7 +55,8 @@ std::optional<size_t> available_memory() {
 
 namespace {
 
-// Takes the most demanding chunk: chunks use the same tapes and scratch in turn.
+// Adds a chunk's cost. A rank's chunks use tapes and scratch memory in turn, so the most demanding chunk
+// counts.
 void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chunk) {
   const StageCost cost = measure({.model = run.model,
                                   .layers = chunk_layers(run, at, chunk),
@@ -73,7 +74,7 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
   memory.backward += cost.backward;
 }
 
-/// A rank's parameters and state as they are placed, without memory.
+/// A rank's parameters and state, placed as in a run, but on the dry backend, which allocates no memory.
 struct PlacedState {
   PlacedState(const RunShape& run, const Coord& at)
       : backend(make_dry_backend()),
@@ -94,7 +95,7 @@ size_t save_copy_bytes(const RunShape& run, const Coord& at, PlacedState& state)
   if (run.save_copy == RunShape::SaveCopy::kNone) return 0;
   const Optimizer optimizer(state.params, state.store, state.shards, state.stream, {});
   const bool all = run.save_copy == RunShape::SaveCopy::kAll;
-  CheckpointWriter writer({}, 0);  // only records what it would write
+  CheckpointWriter writer({}, 0);  // writes nothing; only records the sizes
   put_state(writer, {state.params, all ? &optimizer : nullptr, run, at});
   return writer.bytes();
 }
@@ -115,7 +116,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
   const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
-  const int microbatches = batch_shape(run).microbatches;  // fewer microbatches need no more memory
+  const int microbatches = batch_shape(run).microbatches;  // of the largest step, which needs the most memory
   memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline, microbatches));
   memory.executor.messages = tapes_in_flight(training_plan(run, 0, microbatches));
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
@@ -153,8 +154,8 @@ size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
   return sum;
 }
 
-/// Bytes of the run's ranks on this machine. With several machines the result is for the first one, and
-/// counts rank 0's memory for each rank there: of these, only rank 0 is known.
+/// Bytes that the run's ranks on this machine need. With several machines, counts rank 0's memory for each
+/// rank on the first machine, since it is only known that rank 0 is there.
 size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   return bytes_of_run(run, ranks);

@@ -13,30 +13,30 @@
 
 namespace megalith {
 
-/// What one rank of a run allocates, in bytes, and the sizes that the executor is built with. Determined by
-/// running the real Stage on the dry backend, placing the real parameters and counting the real plan, so that
-/// there is no second formula: the trainer allocates these very arenas, and the planner reads the same
-/// figures.
+/// What one rank of a run allocates, in bytes, and the sizes with which the executor is built. There is no
+/// separate formula: the sizes come from running the real Stage on the dry backend, placing the real
+/// parameters and counting the real plan. The trainer allocates arenas of these sizes, and the planner reads
+/// the same figures.
 struct RunMemory {
   size_t weights = 0;           // values, and constants such as rotary angles
   size_t grads = 0;             // fp32; with ZeRO-2 two buckets, a tied table, and this rank's shard
   size_t optimizer = 0;         // this rank's moments, and fp32 masters of a 16-bit model
-  ExecutorSize executor;        // tape bytes * tapes are the activations
+  ExecutorSize executor;        // the activations need tape * tapes bytes
   size_t links = 0;             // pipeline boundaries and messages in transit
   size_t scratch = 0;           // temporary memory of layers, in training or in evaluation
   size_t training_scratch = 0;  // scratch memory of training, without that of evaluation
-  size_t batch = 0;             // one step's tokens
+  size_t batch = 0;             // samples of one step
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
-  size_t scalars = 0;           // StepScalar
+  size_t scalars = 0;           // the step's scalars (StepScalar)
   size_t save_copy = 0;         // host memory of the copy of what this rank saves; see RunShape::save_copy
-  int64_t parameters = 0;       // on this rank; tied ones count once
-  Cost forward, backward;       // of one microbatch, all chunks of this rank
+  int64_t parameters = 0;       // number of parameters on this rank; tied ones count once
+  Cost forward, backward;       // of one microbatch in all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
     return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars + save_copy;
   }
-  /// The total without what is in host memory.
+  /// The part of the total that is in device memory.
   size_t on_device() const { return total() - host - save_copy; }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
@@ -44,17 +44,17 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be scheduled.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// The memory of a rank, and of the ranks that hold copies of its parameters. Ranks along the data and
-/// context axes need no entries of their own: they differ only in what they save.
+/// The memory of a rank, and of the ranks that hold copies of its parameters (along the data and context
+/// axes). They need no entries of their own, because they differ only in what they save.
 struct ModelRank {
   Coord at;
   RunMemory memory;
-  size_t others_save_copy = 0;  // RunMemory::save_copy of each rank that holds another copy
+  size_t others_save_copy = 0;  // RunMemory::save_copy of each rank that holds a further copy
 };
 std::vector<ModelRank> memory_of_model(const RunShape&);
 
-/// Bytes that this process may still allocate on this machine: what the system has available, or less if a
-/// control group (a container) sets a limit. Nothing when the system does not say.
+/// Bytes that this process can still allocate on this machine: what the system has available, or less if a
+/// control group (a container) sets a limit. Nothing if the system does not report it.
 std::optional<size_t> available_memory();
 
 /// The machine of the first rank.
@@ -64,15 +64,16 @@ struct MachineMemory {
 };
 /// Logs what the run needs; kUsage when the machine has less.
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
-/// kUsage when a rank takes more device memory than `limit` bytes (TrainConfig::device_memory; 0: no limit).
-/// On the CPU device memory is host memory.
+/// Throws kUsage when a rank needs more device memory than `limit` bytes (TrainConfig::device_memory; 0: no
+/// limit). On the CPU, device memory is host memory.
 void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
-/// What a save should copy if there is room: kNone without --save in our format or with --no-async-save.
+/// What a save should copy if there is enough memory. kNone with --no-async-save, and without --save in our
+/// format.
 RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
-/// What a save actually copies, and the memory_of_model() of such a run. `copy` is wanted_save_copy(), but
-/// kNone if the machine's memory is too small and --async-save is not given.
+/// What a save copies in this run, and the run's memory_of_model(). `copy` is wanted_save_copy(), but kNone
+/// if the machine's memory is too small and --async-save is not given.
 struct SaveCopyChoice {
   RunShape::SaveCopy copy;
   std::vector<ModelRank> ranks;

@@ -41,8 +41,8 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
 }
 
-// Joins neighbouring parts with equal decay and rate into one range. The range may include the alignment gaps
-// between them, which are and remain zero in values and gradients.
+// Joins neighbouring parts with equal decay and rate into one range. A range may include the alignment gaps
+// between its parts: they are zero in values and gradients, and remain so.
 std::vector<Optimizer::Range> Optimizer::make_ranges() const {
   std::vector<Range> ranges;
   std::vector<OwnedPart> parts = parts_;
@@ -82,8 +82,9 @@ void Optimizer::give_corrections(double* scalars) {
   scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
 }
 
-// The device decides whether the step is skipped, so the copy is made there; the stream's order separates it
-// from the previous range.
+// Returns the scalars with the parameter's own learning rate. They are copied on the device, because only it
+// knows whether the step is skipped. The stream's order separates the copy from the update of the previous
+// range, which reads rated_, too.
 ConstView Optimizer::with_rate(Stream& stream, ConstView scalars, double rate) {
   if (rate == 1) return scalars;
   stream.copy(rated_, scalars);

@@ -15,22 +15,22 @@ struct AdamSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };
 
-/// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
-/// when the values have 16 bits (an fp32 model is its own master), each one flat tensor in the order of
-/// Shards. Leaves frozen parameters unchanged; Param::decay selects weight decay, Param::rate is the factor
-/// by which a parameter learns faster than the others. Refers to table, store and shards, which must outlive
-/// it.
+/// AdamW over the part of a rank's flat values that the rank owns. Its state consists of the first and the
+/// second moment and, when the values have 16 bits, fp32 masters (an fp32 model is its own master). Each is
+/// one flat tensor in the order of Shards. Leaves frozen parameters unchanged. Param::decay selects weight
+/// decay; Param::rate is a factor on a parameter's learning rate. Refers to table, store and shards, which
+/// must outlive it.
 class Optimizer {
  public:
   /// The masters are zero until take_values().
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update; the scalars
-  /// already hold its learning rate.
+  /// Sets kBiasCorrection1 and kBiasCorrection2 of `scalars` for the next update. `scalars`:
+  /// [StepScalar::kCount] in host memory, with the learning rate already set.
   void give_corrections(double* scalars);
-  /// One update with the values of StepScalar: learning rate, corrections, scale of the gradients; does
-  /// nothing when the step is skipped. The host cannot know yet whether it is, so the caller reports it
-  /// afterwards with set_steps().
+  /// Updates the parameters with the values of StepScalar: learning rate, corrections, scale of the
+  /// gradients. Changes nothing when the step is skipped, which the host cannot know yet, so steps() is
+  /// unchanged: the caller counts the update afterwards with set_steps().
   void step(Stream&, const GradBuffer&, ConstView scalars);
   /// Number of updates so far.
   int64_t steps() const { return steps_; }
@@ -38,8 +38,8 @@ class Optimizer {
   /// Copies the parameters' values, which the caller has initialized or loaded, to the masters.
   void take_values(Stream&);
 
-  /// The ranges of parameters whose state this rank holds, and that state: [part.elements] f32. In an fp32
-  /// model master() is the value itself.
+  /// The ranges of parameters whose state this rank holds. m(), v() and master() return the state of one
+  /// range: [part.elements] f32. In an fp32 model, master() is the value itself.
   const std::vector<OwnedPart>& parts() const { return parts_; }
   View m(const OwnedPart& part) const { return m_.rows(part.at, part.at + part.elements); }
   View v(const OwnedPart& part) const { return v_.rows(part.at, part.at + part.elements); }
@@ -47,7 +47,7 @@ class Optimizer {
   bool has_masters() const { return static_cast<bool>(masters_); }
 
   size_t bytes() const { return arena_.peak(); }
-  /// Bytes of the state of this many elements with values of this type.
+  /// Bytes of the state for this many elements whose values have this type.
   static size_t state_bytes(int64_t elements, DType values);
 
  private:
@@ -62,13 +62,13 @@ class Optimizer {
   const ParamStore& store_;
   const Shards& shards_;
   AdamSettings settings_;
-  std::vector<OwnedPart> parts_;  // of trainable parameters
+  std::vector<OwnedPart> parts_;  // parts of trainable parameters
   std::vector<Range> ranges_;
   Arena arena_;
   View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
   std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
-  View rated_;                // [StepScalar::kCount] f64: the step's scalars with another learning rate
-  double learning_rate_ = 0;  // of the next update
+  View rated_;                // [StepScalar::kCount] f64: scalars with a parameter's own learning rate
+  double learning_rate_ = 0;  // learning rate of the next update
   int64_t steps_ = 0;
 };
 

@@ -9,12 +9,12 @@
 
 namespace megalith {
 
-/// A thread that does one job at a time while its owner does something else. If no core was free and the
-/// thread has not begun the job when the owner wants it done, the owner does the job itself. The owner is one
-/// thread.
+/// A thread that does one job at a time while its owner, which is one thread, does something else. If the
+/// owner wants the result before the thread has begun, because no core was free, the owner does the job
+/// itself.
 class Prefetch {
  public:
-  /// Must end soon when `cancelled` turns true: its result is no longer wanted.
+  /// A job. It must end soon once `cancelled` is true, because its result is no longer wanted.
   using Job = std::function<void(const std::atomic<bool>& cancelled)>;
 
   /// Starts a job and returns at once. A previous job that finish() did not wait for is cancelled first, and
@@ -29,7 +29,7 @@ class Prefetch {
   void cancel();
 
   bool started_ = false;
-  std::exception_ptr error_;  // that the job threw
+  std::exception_ptr error_;  // error that the job threw
   std::atomic<bool> cancelled_ = false;
   std::optional<SerialExecutor> thread_;
 };

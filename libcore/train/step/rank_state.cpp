@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// One of the optimizer's tensors of a parameter.
+/// A kind of optimizer tensor: its prefix in a checkpoint, and the function that returns it.
 struct Moment {
   const char* name;
   View (Optimizer::*view)(const OwnedPart&) const;
@@ -29,15 +29,16 @@ std::vector<Moment> moments_of(const Optimizer& optimizer) {
   return moments;
 }
 
-/// A block of an optimizer tensor, and the elements [first, first + extent) of its flat state.
+/// A block of a parameter, as a box of the whole tensor and as the elements [first, first + extent) of this
+/// rank's flat state.
 struct StateBlock {
-  Box box;  // of the whole tensor, under the parameter's name
+  Box box;  // position in the whole tensor, with the parameter's name
   Shape extent;
-  int64_t first = 0;  // element of OwnedPart's range
+  int64_t first = 0;  // first element, counted within OwnedPart's range
 };
 
-/// The blocks that make up a range of a parameter, without a padded vocabulary's rows beyond the tensor: a
-/// checkpoint has no padding.
+/// The blocks of which a range of a parameter consists. Leaves out the padding rows of a vocabulary, which a
+/// checkpoint does not hold.
 std::vector<StateBlock> state_blocks(const OwnedPart& part) {
   const ParamShare share = share_of(*part.param);
   const Shape& local = part.param->local;
@@ -62,8 +63,8 @@ Box moment_box(const StateBlock& block, const Moment& moment) {
   box.name = concat(kOptimizerPrefix, moment.name, block.box.name);
   return box;
 }
-/// The tensor of a moment in a checkpoint. An fp32 model's checkpoint has no masters: its values serve as
-/// masters.
+/// The tensor in a checkpoint from which a moment is read. An fp32 model's checkpoint has no masters, so its
+/// values are read instead.
 Box saved_box(const TensorFile& file, const StateBlock& block, const Moment& moment) {
   Box box = moment_box(block, moment);
   return moment.view == kMaster.view && !file.find(box.name) ? block.box : box;
@@ -75,8 +76,8 @@ View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateB
   return (optimizer.*moment.view)(part).rows(block.first, block.first + elements).as_shape(block.extent);
 }
 
-/// Whether this rank writes a parameter of which several ranks hold copies: the first tensor rank writes what
-/// all of them hold whole, the first pipeline stage a tied table.
+/// Whether this rank writes a parameter of which several ranks hold copies. The first tensor rank writes a
+/// parameter that all tensor ranks hold whole; the first pipeline stage writes a tied table.
 bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }

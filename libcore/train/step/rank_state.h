@@ -18,11 +18,12 @@ struct RankState {
   const RunShape& shape;
   const Coord& at;
 };
-/// Puts what this rank writes into the checkpoint; data that several ranks hold is written once.
+/// Puts this rank's part of a checkpoint into the writer. Data that several ranks hold are written by one of
+/// them.
 void put_state(CheckpointWriter&, const RankState&);
 
-/// Reads the optimizer's moments and masters ("optim.m.NAME" and so on), as they were after `steps` steps.
-/// kData when any are missing.
+/// Reads the optimizer's moments and masters ("optim.m.NAME" and so on) and sets its number of updates to
+/// `steps`. kData when any are missing.
 void load_optimizer(const TensorFile&, int64_t steps, Optimizer&, Stream&);
 
 }  // namespace megalith

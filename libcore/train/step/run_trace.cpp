@@ -54,7 +54,7 @@ struct RankTrace {
 };
 
 RankTrace timed(const std::string& rank_name, std::span<const TraceLane> lanes) {
-  // In absolute time: ranks in several processes have no other common clock.
+  // Converts to absolute time, because ranks in several processes have no other common clock.
   const std::chrono::nanoseconds offset =
       std::chrono::system_clock::now().time_since_epoch() - SpanLog::Clock::now().time_since_epoch();
   RankTrace trace{.name = rank_name, .lanes = {}};

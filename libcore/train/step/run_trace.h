@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// A complete event of Chrome's trace format (chrome://tracing, Perfetto): its times in microseconds, and
-/// where it happened.
+/// A complete event of Chrome's trace format (chrome://tracing, Perfetto): when it happened, in microseconds,
+/// and where.
 struct TraceEvent {
   std::string name, category;
   double begin_us = 0, us = 0;
@@ -25,9 +25,9 @@ struct TraceLane {
   std::vector<SpanLog::Span> spans;
 };
 
-/// Collective: rank 0 writes the lanes of all ranks of `world` to `path`, each rank as a process and each
-/// lane as one of its threads, with times from the clocks of the ranks' machines. kIo when it cannot be
-/// written.
+/// Writes the lanes of all ranks of `world` to `path`, in one file: each rank is a process, and each of its
+/// lanes a thread. Times come from the clocks of the ranks' machines. Collective; rank 0 writes. kIo when the
+/// file cannot be written.
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
                      std::span<const TraceLane> lanes);
 

@@ -77,7 +77,7 @@ void Trainer::sum_scalars() {
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
 }
 
-// Rebuilds the plan only when the batch has grown (BatchRamp).
+// The plan of the current step. It is rebuilt only when the number of microbatches has changed (BatchRamp).
 const std::vector<Step>& Trainer::plan_of_step() {
   const auto microbatches = static_cast<int>(batch_->microbatches().size());
   if (std::exchange(planned_, microbatches) != microbatches)
@@ -140,8 +140,9 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .loss_scale = loss_scale_.value()};
 }
 
-// The ranks that share a sample's rows each have a part of its loss. The tensor-parallel ranks have the same
-// losses, so only one of them counts.
+// The losses of the current batch's samples. Ranks that share a sample each compute the loss of their own
+// rows, which are summed. Tensor-parallel ranks all compute the same losses, so only the first one's are
+// added.
 std::vector<double> Trainer::losses_of_batch() {
   const StreamSpan span(stream_, "losses of samples");
   evaluated_ = true;

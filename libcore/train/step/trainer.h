@@ -22,68 +22,71 @@
 
 namespace megalith {
 
-/// One rank's part of a model with everything that training needs: parameters, gradients, optimizer,
-/// executor, in arenas of the sizes that run_memory() computes. Its steps do all the mathematics of a run;
-/// the loop decides when to evaluate, log and save. Every rank of `world` makes one and calls the same
-/// functions with the same arguments; their results are the same on all of them.
+/// One rank's part of a model with everything that training needs: parameters, gradients, optimizer and
+/// executor, in arenas of the sizes that run_memory() computes. A Trainer does all the mathematics of a run;
+/// the loop decides when to evaluate, log and save. Every rank of `world` creates one and calls the same
+/// functions with the same arguments. The results are the same on all ranks.
 class Trainer {
  public:
   /// The parameters have no values yet: call initialize(), or load them through params() and call
   /// optimizer().take_values(). Backend and world must outlive it.
   Trainer(const RunShape&, Backend&, Communicator& world);
 
-  /// Random values determined by train.seed; the same in every layout. Frozen parameters get none.
+  /// Sets the parameters to random values, which depend on train.seed but not on the layout. Frozen
+  /// parameters get none.
   void initialize();
 
   struct StepResult {
     double loss = 0;        // mean over the tokens of the step, nats
     double grad_norm = 0;   // before clipping
     bool skipped = false;   // loss or gradient was not finite: nothing was updated
-    bool stop = false;      // some rank requested the end
+    bool stop = false;      // some rank wants the run to end
     double loss_scale = 1;  // the scale of the next step, which is the one that Megatron logs
   };
-  /// One optimizer step with the samples from number `consumed` on. `stop` is called on each rank when its
-  /// part of the gradient is done and returns whether the rank wants the run to end (a signal came).
+  /// Does one optimizer step with the samples from number `consumed` on. When a rank has computed its part of
+  /// the gradient, it calls `stop`, which returns whether this rank wants the run to end (for example because
+  /// of a signal).
   StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
   /// Mean loss over the samples of one step, without dropout.
   double evaluate(const SampleSource&, int64_t consumed);
-  /// The sum of each sample's token losses for the samples of one step in order, without dropout; the same on
-  /// all ranks. Only on the CPU.
+  /// For each sample of one step, in order, the sum of its token losses, computed without dropout. The result
+  /// is the same on all ranks. Only on the CPU.
   std::vector<double> sample_losses(const SampleSource&, int64_t consumed);
 
-  /// From the next step or evaluation on, minimises what `judge` returns. A step then has one more forward
-  /// pass: the weights are known only when all samples' losses are. Only on the CPU, and without dropout,
-  /// which would differ between the two passes.
+  /// From the next step or evaluation on, minimises what `judge` returns. A step then needs a second forward
+  /// pass, because the weights are known only after the losses of all samples. Only on the CPU, and only
+  /// without dropout, which would differ between the two passes.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
   const Shards& shards() const { return *shards_; }
-  /// The gradients of the last step until the next one begins: the sums before clipping.
+  /// The gradients of the last step, summed over the ranks and not clipped. Valid until the next step begins.
   const GradBuffer& grads() const { return *grads_; }
   /// Maximum norm of the gradient from the next step on; 0: no clipping. Initially train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
-  /// Sets whether own_loss() is available after a step; on a GPU the host must then wait for the loss.
+  /// Sets whether own_loss() is available after a step. On a GPU the host must then wait for the loss.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
   /// Mean loss of this rank's samples in the last step; 0 unless this rank has the last stage.
   double own_loss() const { return own_loss_; }
-  /// This rank's own seconds in the last step or evaluation; see Executor.
+  /// Executor::stage_seconds() of the last step or evaluation.
   double stage_seconds() const { return executor_->stage_seconds(); }
   Optimizer& optimizer() { return *optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
-  /// The whole model; only with one rank along the tensor and pipeline axes.
+  /// The whole model. Only for one rank along the tensor and pipeline axes.
   const Stage& stage() const { return stages_.front(); }
   Stream& stream() { return stream_; }
   Groups& groups() { return groups_; }
   const RunShape& shape() const { return run_; }
   const RunMemory& memory() const { return memory_; }
-  /// set_traced() starts or stops recording spans of work; take_trace() returns those that ended since its
-  /// last call, by stream.
+  /// set_traced() starts or stops the recording of work. take_trace() returns, for each stream, the spans
+  /// that have ended since its last call.
   void set_traced(bool);
   std::vector<TraceLane> take_trace();
-  /// Call after at least one step: kInternal unless every arena was exactly as large as memory() says or,
-  /// where micro-batches may be short, no larger. Otherwise the memory predicted before a run would be wrong.
+  /// Checks after at least one step that the memory predicted before the run was right: kInternal unless
+  /// every arena has used exactly what memory() says. Where micro-batches may be short, they may have used
+  /// less.
   void check_memory() const;
 
  private:
@@ -100,10 +103,10 @@ class Trainer {
 
   RunShape run_;
   LossScale loss_scale_;
-  SpanLog spans_;  // of the compute stream
+  SpanLog spans_;  // spans of the compute stream
   Stream stream_;
   RunMemory memory_;
-  Arena links_;  // outlives the communicators, which send from it
+  Arena links_;  // holds the messages of the communicators, so it outlives them
   Groups groups_;
   Region region_;
   ContextRegion context_;
@@ -119,7 +122,7 @@ class Trainer {
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
   Judge judge_;
-  int planned_ = 0;  // microbatches of training_plan_
+  int planned_ = 0;  // number of microbatches in training_plan_
   bool evaluated_ = false, keeps_own_loss_ = false;
   double max_norm_, own_loss_ = 0;
 };

@@ -37,7 +37,7 @@ TEST(MockData, CountsUpInDocumentsThatEnd) {
     }
     EXPECT_EQ(sample.mask[i], 1);
   }
-  EXPECT_GE(ends, 1);  // a document has at most 4096 tokens
+  EXPECT_GE(ends, 1);  // the sample is longer than any document (at most 4096 tokens)
 }
 
 TEST(MockData, IsTheSameEachTimeAndOtherForEachSamplePartAndSeed) {

@@ -5,7 +5,8 @@
 namespace megalith {
 namespace {
 
-// Computed in Python by the formula of megatron-core 0.12's num_floating_point_operations.
+// The expected figures were computed in Python with the formula of megatron-core 0.12's
+// num_floating_point_operations.
 TEST(ModelFlops, AreThoseOfMegatron) {
   ModelConfig gpt2;
   gpt2.layers = 12;

@@ -35,7 +35,8 @@ StepFigures step(int64_t iteration, double loss) {
           .peak_memory = 3 << 20};
 }
 
-// The format strings of Megatron-LM's training_log: {:8d}, {:12d}, {:.1f}, {:.6E}, {:5d}, {:.3f}, {:3d}.
+// The expected line follows the format strings of Megatron-LM's training_log: {:8d}, {:12d}, {:.1f}, {:.6E},
+// {:5d}, {:.3f}, {:3d}.
 TEST(TrainLine, IsMegatronsLine) {
   TrainLine line({.iterations = 100});
   line.add(step(9, 6.0));
@@ -49,7 +50,7 @@ TEST(TrainLine, IsMegatronsLine) {
       "32768.0 | TFLOP/s: 8.000 | memory: 3.00 MiB |");
 }
 
-// training_log: ' throughput per GPU (TFLOP/s/GPU): {:.1f} |' after the elapsed time.
+// training_log prints ' throughput per GPU (TFLOP/s/GPU): {:.1f} |' after the elapsed time.
 TEST(TrainLine, TellsThroughputOnRequest) {
   TrainLine line({.iterations = 100, .ranks = 4, .throughput = true, .machine_flops = 16e12});
   line.add(step(9, 6.0));
@@ -159,8 +160,8 @@ TEST(RunLog, ContinuesInTheSameFile) {
   EXPECT_EQ(lines_of(path).size(), 2U);
 }
 
-// A kill or a full disk leaves the beginning of a line. Without its removal the next run's first line would
-// be appended to it.
+// A kill or a full disk can leave an incomplete line at the end of the file. The next run must remove it;
+// otherwise its first line would be appended to it.
 TEST(RunLog, TakesTheBeginningOfALineAway) {
   const test::TempDir dir;
   const std::string path = dir / "run.jsonl";

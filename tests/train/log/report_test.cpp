@@ -33,7 +33,8 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
 }
 
-// Otherwise a run would append its figures to a file that it cannot read at its end.
+// A file that cannot be read as figures is refused when the run begins. Otherwise the run would append to it
+// and could not write the report at its end.
 TEST(Report, WantsFiguresInTheFileThatARunResumesWith) {
   const test::TempDir dir;
   check_figures(dir / "absent");
@@ -87,7 +88,7 @@ TEST(Report, SaysEverythingOnce) {
   EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps stand back";
 }
 
-/// The lines of a run that continues after step `from` to step `to`; each step's loss is its number plus
+/// The lines of a run that continues after step `from` and ends after step `to`. The loss of step i is i +
 /// `loss`.
 std::string run_lines(int from, int to, int loss, int interval) {
   std::string lines = concat(R"({"type": "start", "iteration": )", from, R"(, "iterations": )", to,
@@ -118,12 +119,12 @@ TEST(Report, HoldsNothingOfARunThatItDidNotGoOnFrom) {
   EXPECT_EQ(html.find(" 100</pre>"), std::string::npos);
   EXPECT_EQ(count(html, "<h3>"), 1u) << "one sample";
   EXPECT_NE(html.find("end of 200"), std::string::npos);
-  // Resumes from a checkpoint before the older run's end.
+  // The second run resumes from a checkpoint before the end of the first run.
   const std::string resumed = report_of(run_lines(0, 60, 100, 5) + run_lines(20, 30, 200, 5));
   EXPECT_NE(resumed.find("<th>iterations</th><td>30</td>"), std::string::npos);
   EXPECT_NE(resumed.find("<td>228.0000, the mean"), std::string::npos) << "of 26 to 30";
   EXPECT_EQ(resumed.find("<h3>iteration 60"), std::string::npos);
-  // Killed before its end.
+  // The second run starts over and is killed before its first step.
   const std::string started = R"({"type": "start", "iteration": 0, "args": {}})";
   EXPECT_EQ(report_of(run_lines(0, 60, 100, 5) + started + "\n").find("end of 100"), std::string::npos);
 }

@@ -34,7 +34,7 @@ uint32_t mask(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
 }
 
-// The data of each record, after checking lengths and checksums.
+// Returns the data of each record, after it has checked lengths and checksums.
 std::vector<std::string> records(const std::string& bytes) {
   std::vector<std::string> list;
   for (size_t at = 0; at < bytes.size();) {
@@ -53,7 +53,7 @@ std::vector<std::string> records(const std::string& bytes) {
   return list;
 }
 
-// An event without its wall time: key 0x09 and eight bytes, always first.
+// Removes the wall time from an event: it is always the first field, with key 0x09 and eight bytes.
 std::string without_time(const std::string& event) {
   EXPECT_EQ(event.at(0), '\x09');
   return event.substr(9);

@@ -7,7 +7,8 @@
 namespace megalith::test {
 namespace {
 
-// Rafailov et al. 2023, equation 7. finetune/parity_test.cpp compares the steps of whole runs with torch.
+// Checks equation 7 of Rafailov et al. 2023. finetune/parity_test.cpp compares the steps of whole runs with
+// torch.
 TEST(Preference, CostsLog2WhereTheModelIsItsReference) {
   const PairJudgement judged = judge_pair({.beta = 0.1}, {3, 4, 3, 4});
   EXPECT_DOUBLE_EQ(judged.loss, std::log(2.0));
@@ -15,7 +16,7 @@ TEST(Preference, CostsLog2WhereTheModelIsItsReference) {
 }
 
 TEST(Preference, IsTheLogisticLossOfTheGain) {
-  // The chosen answer's log probability rose by 2, the rejected one's fell by 1.
+  // The log probability of the chosen answer rose by 2, that of the rejected answer fell by 1.
   const PairJudgement judged = judge_pair({.beta = 0.5}, {1, 5, 3, 4});
   EXPECT_NEAR(judged.loss, -std::log(1 / (1 + std::exp(-1.5))), 1e-12);
   EXPECT_NEAR(judged.weight, 0.5 / (1 + std::exp(1.5)), 1e-12);

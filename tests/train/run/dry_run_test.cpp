@@ -14,7 +14,8 @@ std::string picture(int ranks, int microbatches, int chunks = 1) {
   return schedule_picture(parallel, model, microbatches);
 }
 
-// Drawn by hand: forward 1 column, backward 2, each waits for its neighbour.
+// The expected pictures were drawn by hand: a forward pass takes 1 column, a backward pass 2, and each waits
+// for its neighbour.
 TEST(DryRun, DrawsOneForwardOneBackward) {
   EXPECT_EQ(picture(1, 2), "  pipeline rank 0 | 00-11-\n");
   EXPECT_EQ(picture(2, 3),
@@ -27,8 +28,8 @@ TEST(DryRun, DrawsAnInterleavedPipelineOfAllPieces) {
   size_t forwards = 0, backwards = 0;
   for (size_t i = 1; i < text.size(); ++i)
     if (text[i] == 'a' || text[i] == 'b') ++(text[i - 1] == '-' ? backwards : forwards);
-  EXPECT_EQ(backwards, 8u) << text;     // 2 ranks, 2 chunks, 2 microbatches
-  EXPECT_EQ(forwards - 2, 8u) << text;  // without the letters of "rank"
+  EXPECT_EQ(backwards, 8u) << text;     // 2 ranks * 2 chunks * 2 microbatches
+  EXPECT_EQ(forwards - 2, 8u) << text;  // minus the letter "a" in "rank", once per line
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Family {
 };
 inline constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
 
-/// GPT-2 is the configuration's default; LLaMA here has four key/value heads.
+/// Changes the configuration to the family. GPT-2 is the default; LLaMA gets four key/value heads.
 inline void set_family(ModelConfig& model, const Family& family) {
   if (!family.llama) return;
   model.position = PositionEmbedding::kRope;
@@ -41,7 +41,7 @@ inline void PrintTo(const Layout& layout, std::ostream* out) {
   *out << layout.name;
 }
 
-/// The run of one rank, distributed according to `layout`.
+/// The configuration of one rank's run, distributed according to `layout`.
 inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   config.parallel = {};
   config.parallel.tensor = layout.tensor;
@@ -50,7 +50,7 @@ inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   config.parallel.data = layout.data;
   config.parallel.sequence = layout.sequence;
   config.parallel.sharding = layout.sharding;
-  config.parallel.bucket_size = 4000;  // several buckets
+  config.parallel.bucket_size = 4000;  // small, so that there are several buckets
   if (layout.layers_per_chunk > 0) config.parallel.layers_per_chunk = layout.layers_per_chunk;
   config.parallel.pipeline_layers = layout.pipeline_layers;
   config.train.recompute = layout.recompute;

@@ -42,7 +42,7 @@ PretrainConfig one_rank(const Family& family) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
   config.model.heads = 4;
-  config.model.seq_length = config.model.max_positions = 16;  // split over tensor and context ranks
+  config.model.seq_length = config.model.max_positions = 16;  // can be split over tensor and context ranks
   config.model.vocab_size = 50257;
   test::set_family(config.model, family);
   config.train.micro_batch = 1;
@@ -90,7 +90,7 @@ Curve run(PretrainConfig config) {
   return curve;
 }
 
-// R15: sums of fp32 in another order, over 20 steps.
+// Promise R15: layouts may differ by this after 20 steps, because they add fp32 numbers in another order.
 constexpr double kLayoutTolerance = 1e-5;
 
 void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, double>& want,
@@ -111,7 +111,8 @@ const Curve& reference(const Family& family) {
 class Layouts : public testing::TestWithParam<test::FamilyLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(test::family_layouts()), test::name_of);
 
-// check_memory() runs at the end of each rank: every arena was as large as run_memory() said.
+// Every rank also calls check_memory() at its end, which checks that every arena is as large as run_memory()
+// predicted.
 TEST_P(Layouts, TrainAsOneRankDoes) {
   const auto& [family, layout] = GetParam();
   const Curve curve = run(config_of(family, layout)), &whole = reference(family);
@@ -121,8 +122,8 @@ TEST_P(Layouts, TrainAsOneRankDoes) {
   expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
 }
 
-// A pipeline does not change the order of any sum, except that a table tied over its ends adds the gradients
-// of both ends. This model has no tied table.
+// A pipeline adds all numbers in the same order as one rank, except for a table tied over its two ends, whose
+// gradients it adds. This model has no tied table, so every bit must agree.
 TEST(Pipeline, OfAnUntiedModelIsBitwiseOneRank) {
   for (const Layout& layout : {Layout{.name = "pp2", .pipeline = 2},
                                Layout{.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1}}) {
@@ -191,7 +192,8 @@ TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
     }
 }
 
-// In a bf16 run gradients and masters are fp32, too; only a rounded weight may differ by one step of bf16.
+// In a bf16 run gradients and masters are fp32. So layouts differ only where a weight is rounded to a
+// neighbouring bf16 value.
 TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
   constexpr double kFewRoundings = 1e-4;
   const auto in_16_bits = [](PretrainConfig config) {
@@ -204,10 +206,10 @@ TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
                 whole.loss, kFewRoundings, "loss");
 }
 
-// Activations and their gradients are rounded to fp16, so a sum in another order may be rounded to a
-// neighbouring value, 2^-11 away. A loss is the mean over 96 tokens, whose errors differ. The first steps
-// overflow: if all layouts and ranks skip the same ones, the ranks agree on skipping (a rank that skipped
-// alone would hold other weights).
+// Activations and their gradients are rounded to fp16. With another order of sums a result may be rounded to
+// a neighbouring value, 2^-11 away. A loss is the mean over 96 tokens, whose errors differ. The first steps
+// overflow: all layouts must skip the same steps, and so must all ranks, because a rank that skipped a step
+// alone would have other weights.
 TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   constexpr double kFp16Rounding = 1e-3;
   const auto in_fp16 = [](PretrainConfig config) {
@@ -236,7 +238,7 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   }
 }
 
-/// Ten iterations saved in one layout, ten more in another.
+/// Runs ten iterations in one layout, saves, and runs ten more in the other layout.
 Curve resume(const Family& family, const Layout& first, const Layout& second) {
   const TempDir dir;
   PretrainConfig config = config_of(family, first);
@@ -283,7 +285,7 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
     }
 }
 
-// The masters have more precision than the 16-bit values rounded from them.
+// The 16-bit values are rounded from the masters, so a run that resumes in fp32 must read the masters.
 TEST(Resume, InFp32OfA16BitRunTakesTheMasters) {
   const TempDir dir;
   PretrainConfig config = config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = Sharding::kOptimizer});

@@ -31,7 +31,7 @@ using test::tiny_config;
 using test::tiny_data;
 using test::tiny_sample;
 
-/// A folder, a configuration that keeps all its state there, and the log.
+/// A folder, configurations that keep all their state in it, and the captured log.
 class Loop : public testing::Test {
  protected:
   Loop() {
@@ -82,7 +82,7 @@ class Loop : public testing::Test {
       EXPECT_EQ(x, y) << tensor.name;
     }
   }
-  /// The figures that a step computes; times are left out.
+  /// The figures that a step computes, as text, without times.
   static std::vector<std::string> computed(const std::vector<Json>& lines) {
     std::vector<std::string> out;
     for (const Json& line : lines) {
@@ -122,7 +122,7 @@ TEST_F(Loop, RunsToTheEndAndSaysSo) {
 
   const std::vector<Json> steps = figures("run", "train");
   ASSERT_EQ(steps.size(), 20U);
-  EXPECT_EQ(steps[1]["lr"].as_double(), 1e-2);  // after two steps of warm-up; the first had rate 0
+  EXPECT_EQ(steps[1]["lr"].as_double(), 1e-2);  // the warm-up ends after two steps; the first has rate 0
   EXPECT_EQ(steps[19]["lr"].as_double(), 1e-3);
   EXPECT_LT(steps[19]["loss"].as_double(), steps[0]["loss"].as_double());
   EXPECT_EQ(figures("run", "valid").size(), 5U);
@@ -157,8 +157,8 @@ TEST_F(Loop, ResumesBitForBitIn16Bits) {
   expect_same_figures("whole", "parts");
 }
 
-// The first steps search for the scale, and the run is interrupted within them: scale, count and patience are
-// restored.
+// One run is interrupted during its first steps, in which the loss scale still falls. Scale, step count and
+// patience must be restored.
 TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
   for (const char* name : {"whole", "parts"}) {
     PretrainConfig c = config(name);
@@ -177,18 +177,18 @@ TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
   const std::vector<Json> steps = figures("whole", "train");
   EXPECT_TRUE(steps[0]["skipped"].as_bool());
   EXPECT_EQ(steps[0]["loss_scale"].as_double(),
-            0x1p24);  // --hysteresis 2: the first overflow changes nothing
+            0x1p24);  // the first overflow is tolerated (--hysteresis 2)
   EXPECT_EQ(steps[1]["loss_scale"].as_double(), 0x1p23);
   int good = 0;
   for (const Json& step : steps) good += !step["skipped"].as_bool();
   EXPECT_GE(good, 10);
   EXPECT_TRUE(logged("| loss scale: "));
   const Json state = Json::parse(read_file(checkpoint("parts", 3) / kStateFile), "state");
-  EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // 3 overflows, 2 were allowed
+  EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // 2 minus 3 overflows
 }
 
-// A model whose gradients overflow only under a large scale is healthy and goes on. A model that is lost ends
-// the run.
+// While the loss scale can fall, overflows do not count as failures. When it has reached its minimum, three
+// skipped steps in a row end the run.
 TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   PretrainConfig c = config("run");
   c.train.fp16 = true;
@@ -198,12 +198,12 @@ TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   c.train.eval_iters = 0;
   const std::string what = complaint(c, ErrorKind::kData);
   EXPECT_NE(what.find("iterations 3 to 5 were not finite"), std::string::npos)
-      << what;  // 2^30 to 2^27 are three
+      << what;  // steps 1 to 3 lower the scale from 2^30 to 2^27
   EXPECT_FALSE(logged("warning: iteration 2 is skipped"));
   EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
 }
 
-// Weights and losses are healthy: the scale is too large.
+// The losses are finite, so a fixed scale that overflows is too large.
 TEST_F(Loop, AdvisesAnotherLossScaleWhereAFixedOneOverflows) {
   PretrainConfig c = config("run");
   c.train.fp16 = true;
@@ -215,8 +215,8 @@ TEST_F(Loop, AdvisesAnotherLossScaleWhereAFixedOneOverflows) {
   EXPECT_EQ(what.find("--lr"), std::string::npos) << what;
 }
 
-// Megatron's own count for a ramp from 4 by 4 to 12 in 40 samples, of 100: five steps of 4, three of 8, four
-// of 12 (update_train_iters, run in Python).
+// The expected steps are Megatron's (update_train_iters, run in Python): a ramp from 4 by 4 to 12 over 40 of
+// 100 samples has five steps of 4, three of 8 and four of 12.
 TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
   for (const char* name : {"whole", "parts"}) {
     PretrainConfig c = config(name);
@@ -252,7 +252,7 @@ TEST_F(Loop, EvaluatesAloneWhenToldTo) {
   train(c, tiny_data(), nullptr);
   const auto before = figures("run", "test").back()["loss"].dump();
   c.train.eval_only = true;
-  c.train.lr = 0.5;  // not compared
+  c.train.lr = 0.5;  // must have no effect
   c.checkpoint.save = dir_ / "nothing-to-save";
   log_.clear();
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
@@ -358,7 +358,7 @@ TEST_F(Loop, ReadsOtherValidationSamplesEachTime) {
     asked.push_back(index);
     tiny_sample(index, out);
   };
-  data.valid.size = 20;  // of the 40 that 5 evaluations of 2 batches of 4 want: starts over after 20
+  data.valid.size = 20;  // 5 evaluations of 2 batches of 4 read 40 samples, so they start over after 20
   train(config("run"), data, nullptr);
   ASSERT_EQ(asked.size(), 40U);
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i % 20));
@@ -368,12 +368,12 @@ TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyGoOn) {
   PretrainConfig c = config("run");
   c.train.eval_iters = 0;
   c.checkpoint.save_interval = 5;
-  c.train.lr = 1e30;  // finite weights whose squares are not finite
+  c.train.lr = 1e30;  // weights stay finite, but their squares overflow
   c.train.clip_grad = 0;
   const std::string what = complaint(c, ErrorKind::kData);
   EXPECT_NE(what.find("were not finite"), std::string::npos) << what;
   EXPECT_NE(what.find("iterations 3 to 5"), std::string::npos)
-      << what;  // the first step has rate 0, the second ruins the model
+      << what;  // the first step has rate 0; the second ruins the model, so steps from 3 on are skipped
   EXPECT_NE(what.find("samples 8 to 19"), std::string::npos) << what;
   EXPECT_TRUE(logged("warning: iteration 3 is skipped: loss "));
   EXPECT_FALSE(fs::exists(checkpoint("run", 5)));
@@ -386,7 +386,7 @@ TEST_F(Loop, NamesEveryDifferenceOfTheModel) {
   train(c, tiny_data(), nullptr);
   c.model.layers = 3;
   c.model.heads = c.model.query_groups = 4;
-  c.model.hidden_dropout = 0;  // may differ
+  c.model.hidden_dropout = 0;  // dropout may differ
   const std::string what = complaint(c, ErrorKind::kUsage);
   EXPECT_NE(what.find("--num-layers: checkpoint 2, command line 3"), std::string::npos) << what;
   EXPECT_NE(what.find("--num-attention-heads: checkpoint 2, command line 4"), std::string::npos) << what;
@@ -474,7 +474,7 @@ TEST_F(Loop, FinetunesFromTheParametersAlone) {
   c.checkpoint.save = dir_ / "tuned";
   c.train.log_json = dir_ / "tuned.jsonl";
   c.checkpoint.finetune = true;
-  c.train.lr = 3e-3;  // another schedule does not matter
+  c.train.lr = 3e-3;  // a changed schedule has no effect on the start
   c.train.iters = c.train.decay_iters = 3;
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 3);
   const Json step = figures("tuned", "train")[0];
@@ -523,7 +523,7 @@ TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {
   EXPECT_NE(what.find("this machine has "), std::string::npos) << what;
 }
 
-/// Letters a, b, … are ids 0, 1, …, and those past z start again at a.
+/// The letters a, b, … are the ids 0, 1, …; ids after that of z stand for a, b, … again.
 class LetterTokenizer final : public Tokenizer {
  public:
   int vocab_size() const override { return test::kTinyVocab; }

@@ -23,7 +23,7 @@ TEST_F(RunProgressTest, CountsTheSamplesOfAnEvaluation) {
   EXPECT_EQ(progress_.losses().valid().at(0), 4.25);
 }
 
-// A loss must fall by more than the threshold to be the best.
+// A loss is the new best only if it is lower than the old one by more than the threshold.
 TEST_F(RunProgressTest, NotesTheBestLoss) {
   EXPECT_TRUE(progress_.note_loss(4.0, 0.5));
   EXPECT_FALSE(progress_.note_loss(3.5, 0.5));

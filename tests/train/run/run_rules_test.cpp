@@ -14,7 +14,7 @@ class CheckRun : public testing::Test {
   CheckRun() { config_.data.data_path = {"c"}; }
   PretrainConfig config_ = test::tiny_config();
 
-  /// What is wrong with config_ when it has these sizes, one problem per line.
+  /// The problems of config_ with these sizes, one per line.
   std::string complaints(const ParallelConfig& sizes = {}) {
     config_.parallel = sizes;
     config_.parallel.finish();
@@ -63,7 +63,8 @@ TEST_F(CheckRun, RefusesThreadsAsRanksOnADevice) {
 
 TEST_F(CheckRun, TakesALayoutOfAsManyRanksAsProcesses) {
   EXPECT_EQ(complaints({.tensor = 2, .pipeline = 2, .processes = 8}), "");
-  EXPECT_EQ(complaints({.local_world = 2, .processes = 4}), "");  // each machine has some of the processes
+  // Each machine runs only some of the processes.
+  EXPECT_EQ(complaints({.local_world = 2, .processes = 4}), "");
   EXPECT_EQ(
       complaints({.tensor = 2, .world = 4, .processes = 2}),
       "the layout needs 4 ranks (tensor 2 * pipeline 1 * data 2) and 2 processes were started; start 4");

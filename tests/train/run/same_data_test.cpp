@@ -39,7 +39,7 @@ class SameData : public testing::Test {
     describe("0", hex64(xxh64(read_file(dir_ / "0/set.bin"))));
     for (const char* rank : {"1", "2"}) fs::copy(dir_ / "0", dir_ / rank);
   }
-  /// A sidecar that states this hash of the .bin.
+  /// Writes a sidecar with this hash of the .bin.
   void describe(const std::string& rank, const std::string& hash) const {
     const std::string prefix = dir_ / rank + "/set";
     Sidecar sidecar;
@@ -55,7 +55,8 @@ class SameData : public testing::Test {
     ASSERT_EQ(bytes.size(), size);
     std::ofstream(path, std::ios::binary) << bytes;
   }
-  /// What the comparison says; `machines`: of each rank.
+  /// The message of the comparison's error; empty if it throws none. `machines`: the machine of each rank, as
+  /// a letter.
   std::string refusal(const std::string& machines = "abc", const RunData& more = {}) const {
     std::vector<RankPlace> places;
     for (const char machine : machines) places.push_back({.machine = std::string(1, machine)});
@@ -95,7 +96,7 @@ TEST_F(SameData, IsTakenFromCopiesAndFromOneFile) {
   }
 }
 
-// Every byte of a small .bin is compared.
+// Every byte of a small .bin is compared, so a changed id is always found.
 TEST_F(SameData, SeesOtherIdsUnderTheSameIndex) {
   make(100);
   const size_t bytes = fs::file_size(dir_ / "0/set.bin");
@@ -107,7 +108,8 @@ TEST_F(SameData, SeesOtherIdsUnderTheSameIndex) {
   EXPECT_EQ(refusal(), "");
 }
 
-// A large .bin: other ids, and the same documents in another order; sidecar and .idx stay.
+// Only samples of a large .bin are compared. The test changes ids, and the order of documents; sidecar and
+// .idx stay the same.
 TEST_F(SameData, SamplesALargeFileAnew) {
   make(3000);
   const std::string original = read_file(dir_ / "2/set.bin");
@@ -120,7 +122,7 @@ TEST_F(SameData, SamplesALargeFileAnew) {
       bin.replace(i, 200, original, original.size() - i - 200, 200);
   });
   expect_refused(".bin has other contents");
-  // A change of a fiftieth of the file is found in most runs: each draws other blocks.
+  // A change of a fiftieth of the file is found in most runs, because each run draws other blocks.
   int found = 0;
   for (int run = 0; run < 8; ++run) {
     change(".bin", [&](std::string& bin) {
@@ -137,7 +139,7 @@ TEST_F(SameData, SeesAnotherSidecarAndTextsAndSizes) {
   describe("2", "0123456789abcdef");
   expect_refused(".json, its sidecar, states other contents of the .bin");
   fs::remove(dir_ / "2/set.json");
-  EXPECT_EQ(refusal(), "");  // it need not be copied
+  EXPECT_EQ(refusal(), "");  // a rank may lack the sidecar
   EXPECT_NE(refusal("abc", {.datasets = {}, .samples = {}, .texts = "0123"}).find("rank 2 "),
             std::string::npos);
   fs::remove_all(dir_ / "2");

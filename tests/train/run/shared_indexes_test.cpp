@@ -28,8 +28,9 @@ TEST(SharedIndexes, AreMadeByTheFirstRankOfEachMachine) {
     const auto rank = static_cast<size_t>(world.rank());
     folders[rank] = indexes.folder();
     makes[rank] = indexes.makes();
-    EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;  // rank 4 is alone and needs none
-    world.exchange({});  // no folder is removed before all ranks have looked
+    // Rank 4 is alone on its machine and needs no folder.
+    EXPECT_EQ(fs::is_directory(indexes.folder()), rank != 4) << rank;
+    world.exchange({});  // keeps all folders until all ranks have looked
   });
   EXPECT_EQ(makes, (std::vector<int>{1, 1, 0, 0, 1}));
   EXPECT_EQ(folders[0], folders[3]);
@@ -47,7 +48,7 @@ TEST(SharedIndexes, LieInTheCacheThatIsGiven) {
   EXPECT_TRUE(fs::is_directory(cache.path()));
 }
 
-// The rank that made the folder is killed, so its object is never destroyed.
+// The rank that created the folder is killed: its object is not destroyed during the test.
 TEST(SharedIndexes, LeaveNoFolderWhenTheirMakerIsKilled) {
   const test::TempDir temporary;
   const test::Variable where("TMPDIR", temporary.path().string());

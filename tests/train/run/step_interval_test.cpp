@@ -31,8 +31,8 @@ TEST(StepInterval, IsDueAtItsMultiples) {
   EXPECT_EQ(due_steps(StepInterval{}, 9), (std::vector<int64_t>{}));
 }
 
-// The PyTorch DDP tutorial's `if global_step % interval == 0` with steps 0, 1, 2, …, and the pair that it
-// saves at the end of each epoch.
+// As in the PyTorch DDP tutorial: `if global_step % interval == 0` with steps 0, 1, 2, …, and a pair saved at
+// the end of each epoch.
 TEST(StepInterval, IsDueAfterTheFirstStepWhereStepsAreCountedFromZero) {
   EXPECT_EQ(due_steps(evaluation_interval(4, kTutorial), 9), (std::vector<int64_t>{1, 5, 9}));
   const CheckpointConfig pairs = saves(checkpoint_format("pth"), 4),

@@ -13,7 +13,8 @@
 namespace megalith {
 namespace {
 
-// The options refuse formats that cannot be written, and say what to give instead.
+// Every format has a store or a refusal: options with a format that cannot be written are refused, with
+// advice what to give instead.
 TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
   for (const auto& [name, format] : enum_names(CheckpointFormat{})) {
     if (!traits_of(format).refusal) {
@@ -31,7 +32,7 @@ TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
   }
 }
 
-// A folder may hold checkpoints in several formats: ours is found first, but --checkpoint NUMBER finds a
+// A folder may hold checkpoints in several formats. Ours is found first, but --checkpoint NUMBER finds a
 // pair.
 TEST(CheckpointStores, AreAskedInTheirOrder) {
   const test::TempDir dir;

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run of 6 steps that saved after 2, 4 and 6, in any format.
+/// The folder of a run of 6 steps that saved after steps 2, 4 and 6, in any format.
 class EarlierRun : public testing::TestWithParam<const char*> {
  protected:
   EarlierRun() {
@@ -103,7 +103,7 @@ TEST_P(EarlierRun, IsResumedOrReplacedByThoseThatSaySo) {
   EXPECT_EQ(train(resumed, tiny_data(), nullptr).iteration, 8);
   if (pairs()) {
     PretrainConfig numbered = config(6);
-    numbered.checkpoint.number = 4;  // the pairs are 0, 2, 4, 5, 7
+    numbered.checkpoint.number = 4;  // the folder now holds the pairs 0, 2, 4, 5, 7
     EXPECT_EQ(train(numbered, tiny_data(), nullptr).iteration, 6);
   } else {
     PretrainConfig back = config(6);
@@ -126,7 +126,8 @@ TEST_P(EarlierRun, IsNoneWhereOnlyItsLogsAreLeft) {
 INSTANTIATE_TEST_SUITE_P(Formats, EarlierRun, testing::Values("megalith", "torch", "torch_dist", "pth"),
                          [](const auto& format) { return std::string(format.param); });
 
-// Models of other programs: nothing of theirs is replaced, but the folder would hold two models.
+// A folder with another program's model is refused: nothing in it would be replaced, but it would then hold
+// two models.
 TEST(ForeignModel, IsNoFolderToSaveTo) {
   for (const char* name : {"config.json", "adapter_config.json", "model.safetensors", "m.gguf"}) {
     const TempDir dir;

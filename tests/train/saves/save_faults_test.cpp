@@ -1,5 +1,5 @@
-// A fault at every file call of the saves of two ranks that are processes (docs/reliability.md: R1 and R3),
-// and the result of restarting the run (R2).
+// Two ranks, as processes, save; a fault hits each of their file calls in turn (docs/reliability.md: R1 and
+// R3). Then the run is restarted (R2).
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -32,7 +32,7 @@ using test::Fault;
 using test::FaultWatch;
 using test::TempDir;
 
-constexpr int64_t kStart = 2, kEnd = 3;  // iterations before and at the end of the trial
+constexpr int64_t kStart = 2, kEnd = 3;  // iterations before the trial and at its end
 
 class SaveFaults : public testing::TestWithParam<bool> {
  protected:
@@ -45,8 +45,8 @@ class SaveFaults : public testing::TestWithParam<bool> {
     for (const RankEnd& end : run(config(dir_ / "whole"))) ASSERT_TRUE(end.is_exit(0)) << end.error;
   }
 
-  /// Two data-parallel ranks that share the optimizer's state, so both write; a save at each step, one of
-  /// which is kept.
+  /// A run of two data-parallel ranks. They share the optimizer's state, so both write. Each step saves a
+  /// checkpoint, and one checkpoint is kept.
   PretrainConfig config(const std::string& root) const {
     PretrainConfig c = test::tiny_config();
     c.parallel = {};
@@ -83,7 +83,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     });
   }
 
-  /// The checksums of every tensor's bytes, from the index.
+  /// The checksums of all tensors' bytes, from the checkpoint's index.
   static std::map<std::string, std::vector<uint64_t>> checksums(const std::string& root) {
     const CheckpointReader reader(root);
     reader.verify();
@@ -103,9 +103,10 @@ class SaveFaults : public testing::TestWithParam<bool> {
     int rank;
     bool fired;
     std::vector<RankEnd> ends;
-    int64_t iteration;  // named by the tracker; every byte of its checkpoint was checked
+    int64_t iteration;  // iteration that the tracker names; all bytes of its checkpoint were checked
   };
-  /// Fails each call of each rank in turn, until a run makes no more calls.
+  /// Repeats the run with a fault at each call of each rank in turn, until a run ends without reaching that
+  /// call.
   void at_every_call(Fault fault, const std::function<void(const Trial&)>& check) {
     const std::string root = dir_ / "trial";
     for (const int rank : {0, 1}) {
@@ -128,7 +129,8 @@ class SaveFaults : public testing::TestWithParam<bool> {
       }
     }
   }
-  /// What a kill or a failure left is gone, also when nothing remained to be saved.
+  /// Restarts the run. It must end well and remove what the kill or failure left, even if nothing remained to
+  /// be saved.
   void expect_to_resume() {
     for (const RankEnd& end : run(config(dir_ / "trial"))) EXPECT_TRUE(end.is_exit(0)) << end.error;
     EXPECT_EQ(checksums(dir_ / "trial"), checksums(dir_ / "whole"));
@@ -151,7 +153,7 @@ TEST_P(SaveFaults, AKillAtAnyCallLeavesACompleteCheckpointAndARunThatResumes) {
     const RankEnd &killed = trial.ends[static_cast<size_t>(trial.rank)],
                   &other = trial.ends[static_cast<size_t>(1 - trial.rank)];
     EXPECT_TRUE(killed.is_signal(SIGKILL));
-    // The other rank may have ended before if it had nothing left to do.
+    // The other rank may have ended before, if it had nothing left to do.
     EXPECT_TRUE(other.is_exit(75) || (other.is_exit(0) && trial.iteration == kEnd)) << other.status;
     if (other.is_exit(75)) {
       EXPECT_NE(other.error.find(concat("rank ", trial.rank, " on host h", trial.rank)), std::string::npos)
@@ -169,7 +171,8 @@ TEST_P(SaveFaults, AFullDiskOfOneRankEndsAllAndLeavesTheCheckpointBefore) {
   at_every_call({.mode = Fault::kFail, .error = ENOSPC}, [&](const Trial& trial) {
     const int code = trial.ends[0].is_exit(74) ? 74 : 0;
     for (const RankEnd& end : trial.ends) EXPECT_TRUE(end.is_exit(code)) << end.status << end.error;
-    // The run succeeds if the failing call has an alternative, or only removes an old checkpoint.
+    // The run succeeds if there is an alternative to the failing call, or if that call only removes an old
+    // checkpoint.
     EXPECT_TRUE(code == 74 || trial.iteration == kEnd) << trial.iteration;
     ended += code == 74 ? 1 : 0;
     for (const auto& entry : fs::directory_iterator(dir_ / "trial"))

@@ -77,7 +77,8 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   EXPECT_TRUE(saver.in_background());
   saver.start({.iteration = 2}, extras());
   EXPECT_EQ(saver.begun(), 2);
-  for (int i = 0; i < 5; ++i) step(*continuing);  // whether or not the checkpoint is written already
+  // Trains on, whether the checkpoint is already written or not.
+  for (int i = 0; i < 5; ++i) step(*continuing);
   saver.finish();
   EXPECT_EQ(complete_, (std::vector<int64_t>{2, 2}));
   EXPECT_NE(log_.find("; training continues while they are written"), std::string::npos) << log_;
@@ -88,7 +89,7 @@ TEST_F(SaverTest, WritesWhatWasThereWhenTheSaveBegan) {
   EXPECT_NE(checksums("background"), checksums("waited"));
 }
 
-// Each save waits for the previous one; the copy's memory is reused.
+// Each save waits for the previous one, and reuses the memory of the copy.
 TEST_F(SaverTest, OneSaveIsUnderWayAtATimeAndOldOnesGo) {
   const auto trainer = trained(SaveCopy::kAll);
   SaverOptions o = options("run");
@@ -107,7 +108,7 @@ TEST_F(SaverTest, OneSaveIsUnderWayAtATimeAndOldOnesGo) {
 
 TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
   const auto trainer = trained(SaveCopy::kParameters);
-  // By hand: 7328 parameters of four bytes (see memory_test.cpp), without gaps.
+  // Computed by hand: 7328 parameters (see memory_test.cpp) of four bytes, without gaps.
   EXPECT_EQ(trainer->memory().save_copy, 7328U * 4);
   Saver saver(*trainer, options("run"));
   saver.start({.iteration = 1}, extras(false));
@@ -115,7 +116,7 @@ TEST_F(SaverTest, ParametersAloneTakeTheirOwnCopy) {
   EXPECT_EQ(trained(SaveCopy::kAll)->memory().save_copy, 3U * 7328 * 4);
 }
 
-// The plan must have as many bytes as the checkpoint, or the copy would not fit.
+// A checkpoint that needs more bytes than planned is refused, because it does not fit the copy.
 TEST_F(SaverTest, ACheckpointOfAnotherSizeThanThePlansIsRefused) {
   const auto trainer = trained(SaveCopy::kParameters);
   Saver saver(*trainer, options("run"));

@@ -26,7 +26,7 @@ using test::TempDir;
 using test::tiny_config;
 using test::tiny_data;
 
-/// A checkpoint of a short run in dir_/s, and the log.
+/// Provides a checkpoint of a short run in dir_/s, and the captured log.
 class Start : public testing::Test {
  protected:
   Start() {
@@ -40,7 +40,7 @@ class Start : public testing::Test {
   }
   ~Start() override { set_log_sink(before_); }
 
-  /// The losses of a run that loads `from`, at most three steps.
+  /// The losses of a run of at most three steps that loads `from`.
   std::vector<double> losses(const std::string& from, bool finetune = false) {
     PretrainConfig config = tiny_config();
     config.checkpoint.load = from;
@@ -72,7 +72,8 @@ class Start : public testing::Test {
   LogSink before_;
 };
 
-// The options that a user must add after a stop. None are needed only if --load reads what --save wrote.
+// The options that a user must add to the command after a stop. None are needed if --load reads what --save
+// wrote.
 TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
   const TempDir dir;
   const std::string st = dir / "st";
@@ -112,7 +113,7 @@ TEST_F(Start, TakesAnIterationFolderAsItsRoot) {
 TEST_F(Start, TakesTheWeightsOfAHuggingFaceFolder) {
   const ModelSource ours(dir_ / "s");
   export_hf({.source = ours}, dir_ / "hf");
-  const std::vector<double> want = losses(dir_ / "s", true);  // the same weights, from step 0
+  const std::vector<double> want = losses(dir_ / "s", true);  // losses of the same weights, from step 0
   log_.clear();
   EXPECT_EQ(losses(dir_ / "hf", true), want);
   EXPECT_NE(log_.find("hf holds only weights: training begins at iteration 0"), std::string::npos) << log_;
@@ -135,7 +136,8 @@ TEST_F(Start, RefusesAHuggingFaceModelOfAnotherShape) {
   }
 }
 
-// The state after a kill in the first save, between the rename of its folder and the writing of the tracker.
+// The first save was killed after it renamed its folder and before it wrote the tracker: the run uses the
+// folder.
 TEST_F(Start, TakesTheOnlyCheckpointWhereTheTrackerIsMissing) {
   const std::vector<double> want = losses(dir_ / "s");
   fs::remove(dir_.path() / "s/latest_checkpointed_iteration.txt");
@@ -157,7 +159,8 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
   EXPECT_THROW(find_start(config, tiny_config().model), Error);
 }
 
-// Otherwise a run would start from random values in the folder of the run whose checkpoint is damaged.
+// Without the refusal, a run would start from random values in the folder of the run with the damaged
+// checkpoint.
 TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {
   PretrainConfig config = tiny_config();
   config.checkpoint.load = config.checkpoint.save = dir_ / "s";
@@ -218,7 +221,8 @@ TEST_F(Start, WarnsOfANameThatMayBeAModelsId) {
   EXPECT_EQ(log_.find("hf download"), std::string::npos) << log_;
 }
 
-// Otherwise a run would begin from random values and write its checkpoints among the files of that model.
+// Without the refusal, a run would start from random values and write its checkpoints among that model's
+// files.
 TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
   const auto write = [&](const std::string& file) {
     fs::create_directories(fs::path(dir_ / file).parent_path());
@@ -250,8 +254,7 @@ TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
   EXPECT_EQ(said("peft", Trained::kTuned), "") << "megalith-finetune writes such files itself";
 }
 
-// A user may complete --load to a file with the tab key. The message names the folder, and the command that
-// takes the file.
+// The tab key may complete --load to a file in a checkpoint. The message then names the folder to give.
 TEST_F(Start, NamesTheFolderOfOneFile) {
   const std::string folder = dir_ / "s/iter_0000010";
   for (const char* file : {"/data_00000.safetensors", "/index.json"}) {
@@ -265,7 +268,8 @@ TEST_F(Start, NamesTheFolderOfOneFile) {
   EXPECT_NE(pth.find("give its folder, " + (dir_ / "pairs") + ","), std::string::npos) << pth;
 }
 
-// Files that a first run writes there before its first checkpoint, such as TensorBoard's, are not a model.
+// A first run may write other files, such as TensorBoard's, before its first checkpoint. A repeated command
+// must not mistake them for a model.
 TEST_F(Start, IsFreshInTheFolderOfSaveWhateverItHolds) {
   fs::create_directory(dir_.path() / "new");
   write_file(dir_ / "new/events.txt", "none");
@@ -288,8 +292,8 @@ TEST_F(Start, FindsAModelByItsIdOnTheHub) {
   ASSERT_TRUE(saved_args(from));
 }
 
-// A run file's key and PaddleNLP's options require a checkpoint even without Megatron's option
-// (--exit-on-missing-checkpoint).
+// A run file's key and PaddleNLP's options require a checkpoint, even without Megatron's
+// --exit-on-missing-checkpoint. The message names the key or option.
 TEST_F(Start, SaysWhoNamedWhatIsMissing) {
   CheckpointConfig config;
   config.load = dir_ / "none";

@@ -30,8 +30,8 @@ using test::tiny_data;
 
 constexpr const char* kFirstRank = "mp_rank_00/model_optim_rng.pt";
 
-/// Runs ten steps and saves them in `format`, resumes for ten more, and saves these in our format; all below
-/// `dir`.
+/// Runs ten steps and saves in `format`; then resumes for ten more and saves in our format. All folders are
+/// below `dir`.
 std::string resume(const TempDir& dir, PretrainConfig config, CheckpointFormat format, const char* name) {
   config.checkpoint.save = dir / concat(name, "-first");
   config.checkpoint.format = format;
@@ -84,13 +84,13 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const std::string torch = resume(dir, config, checkpoint_format("torch"), "torch");
   EXPECT_TRUE(fs::exists(dir.path() / "torch-first/iter_0000010" / kFirstRank));
   EXPECT_EQ(read_file(dir / "torch-first/latest_checkpointed_iteration.txt"), "10");
-  // The checkpoint in our format, from which the one in Megatron's was made, has been removed.
+  // The checkpoint in our format, which was converted to Megatron's, has been removed.
   EXPECT_FALSE(fs::exists(dir.path() / "torch-first/.torch"));
   expect_same_state(ours, torch);
 }
 
-// After a kill between the folder's rename and the writing of the tracker, the same command resumes from that
-// folder.
+// The first save was killed after it renamed its folder and before it wrote the tracker: the same command
+// resumes from that folder.
 TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp32);
@@ -111,29 +111,31 @@ TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   ASSERT_EQ(losses.size(), 20U);
   EXPECT_EQ(test::train_losses(dir / "killed.jsonl"), losses);
 
-  // From the run's last checkpoint there is nothing left to train or save: the tracker is still written.
+  // If that folder holds the run's last checkpoint, nothing is left to train or save, but the tracker is
+  // still written.
   fs::remove_all(dir.path() / "killed/iter_0000010");
   fs::remove(tracker);
   ASSERT_EQ(run("killed", {}), 20);
   EXPECT_EQ(read_file(tracker), "20");
 
-  // With two folders it is unknown which is complete and newest.
+  // With two folders and no tracker it is unknown which one is newest and complete.
   fs::remove(tracker);
   fs::copy(dir.path() / "killed/iter_0000020", dir.path() / "killed/iter_0000015",
            fs::copy_options::recursive);
   EXPECT_THROW(run("killed", {}), Error);
 }
 
-/// The value of a string key.
+/// The value of a key in a dict.
 PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
   const auto found = file.tree.find_ref(ref, key);
   if (!found) throw std::runtime_error(concat("no ", key));
   return *found;
 }
 
-// Checks what Megatron's loader reads (training/checkpointing.py: load_checkpoint), and the parameters'
-// numbers in its optimizer (core/optimizer: _get_param_groups, Float16OptimizerWithFloat16Params.state_dict):
-// parameters in the order of named_parameters(), those with weight decay first, beginning with the embedding.
+// The checkpoint must hold what Megatron's loader reads (training/checkpointing.py: load_checkpoint). Its
+// optimizer must number the parameters as Megatron does (core/optimizer: _get_param_groups,
+// Float16OptimizerWithFloat16Params.state_dict): in the order of named_parameters(), beginning with the
+// embedding, those with weight decay first.
 TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp16);
@@ -153,7 +155,8 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   EXPECT_EQ(file.tree[at(file, args, "padded_vocab_size")].whole(), 128);
   const PickleRef scheduler = at(file, root, "opt_param_scheduler");
   EXPECT_EQ(file.tree[at(file, scheduler, "num_steps")].whole() % 4, 0);
-  // core/optimizer_param_scheduler.py: load_state_dict compares the value; training.py: train_iters * batch.
+  // load_state_dict (core/optimizer_param_scheduler.py) compares this value with train_iters * batch
+  // (training.py).
   EXPECT_EQ(file.tree[at(file, scheduler, "wd_incr_steps")].whole(), 80);
 
   const PickleRef model = at(file, root, "model"), optimizer = at(file, root, "optimizer");
@@ -168,12 +171,12 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   EXPECT_EQ(file.tree[at(file, groups[0], "wd_mult")].real(), 1.0);
   EXPECT_EQ(file.tree[at(file, groups[1], "wd_mult")].real(), 0.0);
   EXPECT_EQ(file.tree[at(file, groups[0], "params")].items().size(),
-            2U + 2 * 4);  // embeddings, 4 matrices per layer
+            2U + 2 * 4);  // two embeddings, and 4 matrices per layer
   EXPECT_EQ(file.tree[at(file, groups[1], "params")].items().size(),
-            2U * 8 + 2);  // norms, biases; the last norm
+            2U * 8 + 2);  // norms and biases of two layers, and the last norm
   const auto& masters = file.tree[at(file, optimizer, "fp32_from_fp16_params")].items();
   ASSERT_EQ(masters.size(), 2U);
-  // Counted by hand: words, positions, then of layer 0 proj before qkv.
+  // The order was found by hand: words, positions, then of layer 0 proj before qkv.
   const auto& decayed = file.tree[masters[0]].items();
   const auto extents = [&](size_t i) { return file.tensor(decayed[i]).extents; };
   EXPECT_EQ(extents(0), (std::vector<int64_t>{128, 16}));
@@ -185,18 +188,19 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TorchTensor& scale = file.tensor(at(file, at(file, optimizer, "grad_scaler"), "scale"));
   float value = 0;
   copy_tensor(scale, {0}, View{&value, DType::kF32, {1}}, {0}, {1});
-  EXPECT_EQ(std::exp2(std::round(std::log2(value))), value);  // a power of two, its initial value
+  EXPECT_EQ(std::exp2(std::round(std::log2(value))), value);  // the initial scale is a power of two
   EXPECT_EQ(CrcCheck::kYes, file.bytes->check);
   TorchTensorFile(file).verify();
 }
 
-// A file for each rank of the model, with the optimizer state of all data-parallel ranks' shards.
+// Several ranks save one file per rank of the model, each with the optimizer state from all data-parallel
+// ranks; any layout can resume from these files.
 TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
   const TempDir dir;
   PretrainConfig one = tiny_config();
   one.model.layers = 4;
   one.model.heads = 4;
-  one.model.kv_channels = 0;  // 0: derived again
+  one.model.kv_channels = 0;  // 0: finish() derives it
   one.model.seq_length = one.model.max_positions = 12;
   one.train.micro_batch = 1;
   one.train.global_batch = 8;
@@ -232,7 +236,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
     const std::vector<double> rest = losses(second);
     ASSERT_EQ(rest.size(), 10U);
     for (size_t i = 0; i < rest.size(); ++i)
-      EXPECT_NEAR(rest[i] / whole[10 + i], 1, 1e-5) << i;  // layouts_test: kLayoutTolerance
+      EXPECT_NEAR(rest[i] / whole[10 + i], 1, 1e-5) << i;  // kLayoutTolerance of layouts_test.cpp
   }
 }
 

@@ -18,7 +18,7 @@ TrainConfig fp16(double first, double min_scale, int window, int hysteresis) {
   return train;
 }
 
-/// The scale after each of `steps`; "x" is a step that overflowed, "." one that did not.
+/// The scale after each of `steps`: "x" is a step that overflowed, "." one that did not.
 std::vector<double> scales(LossScale& scale, const std::string& steps) {
   std::vector<double> all;
   for (const char step : steps) {
@@ -28,7 +28,8 @@ std::vector<double> scales(LossScale& scale, const std::string& steps) {
   return all;
 }
 
-// Counted by hand through DynamicGradScaler.update of megatron-core 0.12 with backoff 0.5 and growth 2.
+// The expected scales follow DynamicGradScaler.update of megatron-core 0.12, executed by hand with backoff
+// 0.5 and growth 2.
 TEST(LossScale, FallsWhenPatienceIsSpentAndFromThenOnEachTime) {
   LossScale scale(fp16(64, 1, 4, 2));
   EXPECT_EQ(scale.value(), 64);
@@ -39,7 +40,8 @@ TEST(LossScale, FallsWhenPatienceIsSpentAndFromThenOnEachTime) {
 TEST(LossScale, GrowsAfterAWindowOfGoodStepsWhichRestoresPatience) {
   LossScale scale(fp16(64, 1, 3, 2));
   EXPECT_EQ(scales(scale, "xx.."), (std::vector<double>{64, 32, 32, 32}));
-  EXPECT_EQ(scales(scale, "x..."), (std::vector<double>{16, 16, 16, 32}));  // overflow resets the good steps
+  // The overflow resets the count of good steps.
+  EXPECT_EQ(scales(scale, "x..."), (std::vector<double>{16, 16, 16, 32}));
   EXPECT_EQ(scales(scale, "xx...."), (std::vector<double>{32, 16, 16, 16, 32, 32}));
 }
 

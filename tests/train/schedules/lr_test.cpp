@@ -30,8 +30,8 @@ LrDecay decay_of(const std::string& style) {
   fail(ErrorKind::kInternal, "no such style: ", style);
 }
 
-// Megatron computes in Python doubles with the same libm, but evaluates max * done / warmup in another order:
-// a difference of up to 2 ulp.
+// The tolerance, 2 ulp: Megatron computes in Python doubles with the same libm, but evaluates max * done /
+// warmup in another order.
 constexpr double kTwoUlp = 4.5e-16;
 
 TEST(LrSchedule, EqualsMegatronsScheduler) {
@@ -86,7 +86,7 @@ TEST(LrSchedule, GoesFromAWarmUpAsLongAsTheDecayToTheMinimum) {
   EXPECT_EQ(schedule.at(11), 0.25);
 }
 
-// The DDP tutorial: initial_lr + step * (peak_lr - initial_lr) / warmup_steps.
+// The warm-up of the DDP tutorial: initial_lr + step * (peak_lr - initial_lr) / warmup_steps.
 TEST(LrSchedule, WarmsUpFromItsFirstRate) {
   const LrSchedule schedule{
       .max = 6e-4, .min = 1e-6, .decay = LrDecay::kCosine, .first = 3e-5, .warmup = 10, .decay_end = 100};
@@ -103,7 +103,7 @@ TEST(LrSchedule, NamesTheFileAndWhatItLacks) {
     for (const auto& [name, value] : whole.as_object())
       if (name != key) lacks.set(name, value);
     other.set(key, Json::array());
-    if (key == "lr_warmup_init")  // Megatron's older checkpoints lack it
+    if (key == "lr_warmup_init")  // may be missing: older checkpoints of Megatron lack it
       EXPECT_NO_THROW(LrSchedule::from_json(lacks, "here"));
     else
       EXPECT_EQ(complaint(lacks).find("here: has no \"" + key + "\", wanted a "), 0U) << complaint(lacks);

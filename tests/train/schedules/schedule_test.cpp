@@ -29,7 +29,7 @@ struct Pipeline {
   int ranks, chunks, microbatches;
 };
 
-/// Each rank's plan of one training step.
+/// The plan of each rank for one training step.
 std::vector<std::vector<Step>> training_plans(const Pipeline& p, int group) {
   std::vector<std::vector<Step>> plans;
   for (int r = 0; r < p.ranks; ++r)
@@ -39,7 +39,7 @@ std::vector<std::vector<Step>> training_plans(const Pipeline& p, int group) {
 
 constexpr size_t kEndless = SIZE_MAX;
 
-/// Plays all ranks' plans over links that deliver in order and hold `slots` messages each: a sender waits
+/// Executes all ranks' plans over links. A link delivers in order and holds `slots` messages; a sender waits
 /// while its link is full. A forward pass takes 1 time unit, a backward pass 2.
 class Replay {
  public:
@@ -57,9 +57,10 @@ class Replay {
       time_ = std::max(time_, rank.clock);
     }
   }
-  bool finished() const { return finished_; }  // false: ranks waited for each other in a cycle
-  bool in_order() const { return in_order_; }  // messages are needed in the order in which they arrive
-  int time() const { return time_; }           // total time if no sender waits for a slot
+  bool finished() const { return finished_; }  // false: ranks wait for each other in a cycle
+  // Whether every rank needs its messages in the order in which they arrive.
+  bool in_order() const { return in_order_; }
+  int time() const { return time_; }  // total time if no sender waits for a slot
 
  private:
   struct Message {
@@ -70,7 +71,7 @@ class Replay {
     std::vector<Step> plan;
     std::deque<Message> forward_in = {}, backward_in = {};
     std::optional<Message> unsent = {};
-    size_t receiver = 0;  // of the unsent message
+    size_t receiver = 0;  // receiver of the unsent message
     size_t done = 0;
     int clock = 0;
   };
@@ -141,8 +142,8 @@ TEST(PlanPipeline, ReplaysWithoutDeadlockInOrderAndWithTheKnownBubble) {
       for (int groups = 1; groups <= 5; ++groups) {
         const Replay replay(training_plans({ranks, chunks, groups * ranks}, ranks), chunks);
         EXPECT_TRUE(replay.finished() && replay.in_order()) << ranks << " " << chunks << " " << groups;
-        // Work of all chunks plus the time that the last rank's first chunk and the first rank's last chunk
-        // wait: p - 1 of each kind.
+        // The expected time is the work of all chunks, plus the time in which a rank waits: p - 1 forward and
+        // p - 1 backward passes.
         if (chunks == 1 || groups > 1) {
           EXPECT_EQ(replay.time(), 3 * chunks * groups * ranks + 3 * (ranks - 1))
               << ranks << " " << chunks << " " << groups;
@@ -185,8 +186,8 @@ TEST(TapesInFlight, IsOneWithoutPipelineAndTheDepthWithOne) {
   EXPECT_EQ(tapes_in_flight(plan_pipeline(0, 4, 1, 2, 4)), 2);
 }
 
-// With v chunks on p ranks, one microbatch after the other would take p * v each. Here ranks wait only at the
-// start: the p - 1 ranks after the first wait for the first microbatch.
+// Ranks wait only at the start, when the p - 1 ranks after the first wait for the first microbatch. If the
+// microbatches went through the pipeline one by one, each would take p * v instead (v chunks on p ranks).
 TEST(PlanForward, KeepsEveryRankBusy) {
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (int chunks = 1; chunks <= (ranks == 1 ? 1 : 4); ++chunks)
@@ -205,8 +206,7 @@ TEST(PlanForward, TakesGroupsThroughAChunkInTurn) {
   EXPECT_THROW(plan_forward(2, 2, 3), Error);
 }
 
-// A link with room for one message is enough: no rank waits for a slot that stays full until that rank goes
-// on.
+// Links with room for one message are enough: no two ranks wait for each other.
 TEST(PlanPipeline, ReplaysWithOneSlotALink) {
   EXPECT_FALSE(Replay(training_plans({2, 1, 2}, 2), 1, 0).finished());
   for (int ranks = 2; ranks <= 8; ++ranks)
