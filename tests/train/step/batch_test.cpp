@@ -16,8 +16,8 @@
 namespace megalith {
 namespace {
 
-// The tokens of sample i are 100 i, 100 i + 1, …; each label is the next number; the loss mask is 0 in the
-// last `cut` positions.
+// A reader of numbers: sample i has the tokens 100 i, 100 i + 1, …; each label is the token plus 1; the loss
+// mask is 0 in the last `cut` positions.
 SampleReader numbers(size_t cut = 0) {
   return [cut](int64_t index, const SampleView& out) {
     for (size_t i = 0; i < out.tokens.size(); ++i) {
@@ -46,7 +46,7 @@ struct Loaded {
   Batch batch;
 };
 
-// Steps of 4, then 8 samples: 1, then 2 microbatches on each of 2 ranks.
+// The batch grows from 4 to 8 samples, so each of the 2 ranks has 1 microbatch, then 2.
 TEST(Batch, GrowsWithItsRamp) {
   const BatchShape shape{.seq_length = 3,
                          .micro_batch = 2,
@@ -65,7 +65,7 @@ TEST(Batch, GrowsWithItsRamp) {
     EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / static_cast<float>(count * 2 * 6));
     consumed += static_cast<int64_t>(count) * 4;
   }
-  loaded.batch.load_now(loaded.stream, numbers(), 0);  // an evaluation uses the full batch
+  loaded.batch.load_now(loaded.stream, numbers(), 0);  // an evaluation always uses the full batch
   EXPECT_EQ(loaded.batch.microbatches().size(), 2U);
 }
 
@@ -84,7 +84,8 @@ TEST(Batch, PutsSamplesInColumns) {
   EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / 12);
 }
 
-// MegatronPretrainingSampler with micro_batch 2 and 3 ranks: the block of 6 is split [0 1 | 2 3 | 4 5].
+// The expected order is that of MegatronPretrainingSampler with micro_batch 2 and 3 ranks: a block of 6 is
+// split into [0 1 | 2 3 | 4 5].
 TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   Loaded loaded({.seq_length = 1, .micro_batch = 2, .microbatches = 2, .data_rank = 1, .data_size = 3});
   loaded.batch.load(loaded.stream, numbers(), 100);
@@ -96,7 +97,7 @@ TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   EXPECT_FLOAT_EQ(loaded.batch.microbatches()[0].grad_scale, 1.0f / 12);
 }
 
-// A sample is cut into four chunks of two rows: the first rank has the first and the last chunk. The counted
+// A sample is cut into four chunks of two rows; the first rank gets the first and the last chunk. The counted
 // tokens are those of the whole sample.
 TEST(Batch, DealsASampleOutOverTheContextRanks) {
   const BatchShape shape{.seq_length = 8, .micro_batch = 2, .microbatches = 1, .context_size = 2};
@@ -128,10 +129,10 @@ TEST(Batch, ScalesByTheTokensThatCount) {
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
 }
 
-/// Records the samples that any thread asks a reader for.
+/// Records the numbers of the samples that a reader is asked for, from any thread.
 class Asked {
  public:
-  /// A reader that records each number and then calls `from`.
+  /// Returns a reader that records each number and then calls `from`.
   SampleReader noting(SampleReader from) {
     return [this, from = std::move(from)](int64_t index, const SampleView& out) {
       {
@@ -142,7 +143,8 @@ class Asked {
       from(index, out);
     };
   }
-  /// Waits up to a minute for `count` numbers; returns the first ones in order, `count` or fewer.
+  /// Waits up to a minute until `count` numbers are recorded. Returns the first `count` of them, or fewer
+  /// after a minute.
   std::vector<int64_t> first(size_t count) {
     std::unique_lock lock(mutex_);
     grown_.wait_for(lock, std::chrono::minutes(1), [&] { return numbers_.size() >= count; });
@@ -162,7 +164,7 @@ std::vector<int64_t> loaded_numbers(Loaded& loaded) {
   return out;
 }
 
-// 2 microbatches of 2 on rank 1 of 2: of each 8 samples 2, 3 and 6, 7.
+// Rank 1 of 2, with 2 microbatches of 2 samples: of every 8 samples, it reads numbers 2, 3, 6 and 7.
 constexpr BatchShape kHalf = {
     .seq_length = 5, .micro_batch = 2, .microbatches = 2, .data_rank = 1, .data_size = 2};
 
@@ -172,13 +174,14 @@ TEST(Batch, ReadsTheNextStepWithoutBeingAsked) {
   const SampleReader reader = asked.noting(numbers());
   loaded.batch.load(loaded.stream, reader, 0);
   EXPECT_EQ(asked.first(8), (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15}));
-  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));  // still the samples of this step
+  // The batch still holds this step's samples.
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));
   loaded.batch.load(loaded.stream, reader, 8);
   EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{10, 11, 14, 15}));
   EXPECT_EQ(host<int32_t>(loaded.stream, loaded.batch.microbatches()[1].tokens),
             (std::vector<int32_t>{1400, 1500, 1401, 1501, 1402, 1502, 1403, 1503, 1404, 1504}));
   EXPECT_EQ(asked.first(12),
-            (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23}));  // each sample once
+            (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23}));  // each sample was read once
 }
 
 TEST(Batch, LoadsTheSameStepsWithAndWithoutReadingAhead) {
@@ -202,7 +205,7 @@ TEST(Batch, LeavesWhatIsReadAheadToTheNextStep) {
   Loaded loaded(kHalf);
   const SampleReader reader = asked.noting(numbers());
   loaded.batch.load(loaded.stream, reader, 0);
-  loaded.batch.load_now(loaded.stream, numbers(2), 8);  // an evaluation that happens to have the same numbers
+  loaded.batch.load_now(loaded.stream, numbers(2), 8);  // an evaluation whose samples have the same numbers
   EXPECT_TRUE(loaded.batch.microbatches()[0].loss_mask);
   loaded.batch.load(loaded.stream, reader, 8);
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
@@ -236,13 +239,13 @@ TEST(Batch, ThrowsTheReadersErrorForTheStepThatIsLoaded) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_STREQ(error.what(), "sample 14 is damaged");
   }
-  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // also when the step is loaded again
+  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // loading the step again also throws
   EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 16));
   EXPECT_THROW(loaded.batch.load_now(loaded.stream, reader, 8), Error);
 }
 
-// Every tensor begins at a multiple of 256 bytes: for each microbatch, and once more for evaluation, 3 of 5 *
-// 2 * 4 bytes and one of 2 * 8; 3 for a sample as it is read, twice.
+// Every tensor begins at a multiple of 256 bytes. There are 2 microbatches and one more for evaluation, each
+// with 3 tensors of 5 * 2 * 4 bytes and one of 2 * 8; and twice the 3 tensors of a sample as it is read.
 TEST(Batch, CountsTheHostsMemory) {
   EXPECT_EQ(Batch::host_bytes(kHalf), (2 * 4 + 4 + 2 * 3) * 256U);
   BatchShape large = kHalf;
@@ -251,7 +254,7 @@ TEST(Batch, CountsTheHostsMemory) {
   EXPECT_EQ(Batch::host_bytes(large), (4 + 1) * (3 * 8192U + 256U) + 2 * 3 * 4096U);
 }
 
-/// numbers(), but sample i fills i % 4 + 1 rows, the last of which does not count.
+/// As numbers(), but sample i has only i % 4 + 1 rows, and its last row does not count.
 SampleSource short_numbers() {
   SampleSource source = [](int64_t index, const SampleView& out) {
     const auto rows = static_cast<size_t>(index % 4 + 1);
@@ -278,7 +281,7 @@ TEST(Batch, IsAsLongAsItsLongestSample) {
   EXPECT_EQ(host<int32_t>(loaded.stream, microbatches[1].starts),
             (std::vector<int32_t>{0, 0, 0, 0, 2, 2, 0, 2}));
   EXPECT_FALSE(microbatches[1].position_starts);
-  loaded.batch.load(loaded.stream, short_numbers(), 4);  // read ahead
+  loaded.batch.load(loaded.stream, short_numbers(), 4);  // these samples were read ahead
   EXPECT_EQ(loaded.batch.microbatches()[0].tokens.shape, (Shape{2, 2}));
 }
 
@@ -291,7 +294,8 @@ TEST(Batch, LengthsAreMultiplesOfTheLayoutsStep) {
 
 TEST(Batch, OfASourceThatCountsIsTheMeanOverTheWholeStep) {
   Loaded loaded({.seq_length = 8, .micro_batch = 1, .microbatches = 2, .data_rank = 1, .data_size = 2});
-  loaded.batch.load(loaded.stream, short_numbers(), 0);  // on both ranks together 0 + 1 + 2 + 3 labels count
+  // The samples of both ranks have 0 + 1 + 2 + 3 counted labels.
+  loaded.batch.load(loaded.stream, short_numbers(), 0);
   for (const Microbatch& microbatch : loaded.batch.microbatches())
     EXPECT_FLOAT_EQ(microbatch.grad_scale, 1.0f / 6);
   loaded.batch.load_now(loaded.stream, short_numbers(), 4);

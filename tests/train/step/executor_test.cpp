@@ -34,7 +34,7 @@ RunShape shape_of(const PretrainConfig& config) {
   return {config.model, config.parallel, config.train};
 }
 
-/// One training step of a pipeline rank without an update.
+/// Runs one training step of a pipeline rank, without the update.
 Outcome run_rank(const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
@@ -76,7 +76,7 @@ Outcome run_rank(const PretrainConfig& config, Communicator& world) {
   return outcome;
 }
 
-/// The step of all ranks.
+/// Runs the step on all ranks.
 std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
   std::vector<Outcome> outcomes(static_cast<size_t>(config.parallel.pipeline));
   run_thread_ranks(config.parallel.pipeline, {}, [&](Communicator& world) {
@@ -88,7 +88,7 @@ std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
 PretrainConfig config_of(int ranks, std::optional<int> layers_per_chunk, int microbatches) {
   PretrainConfig config = tiny_config();
   config.model.layers = 4;
-  config.model.untied_head = true;  // a tied head would need the sum of both ends' gradients
+  config.model.untied_head = true;  // for a tied head, the gradients of both ends would have to be added
   config.parallel = {};
   config.parallel.pipeline = ranks;
   config.parallel.layers_per_chunk = layers_per_chunk;
@@ -97,8 +97,8 @@ PretrainConfig config_of(int ranks, std::optional<int> layers_per_chunk, int mic
   return config;
 }
 
-// Every stage sees the microbatches in the same order as one rank does, and dropout masks depend only on
-// position: no bit differs.
+// No bit may differ from one rank: every stage sees the microbatches in the same order, and dropout masks
+// depend only on the position.
 TEST(Executor, GivesTheSameGradientsInAPipeline) {
   for (const auto& [ranks, per_chunk, microbatches] : {std::tuple{2, std::optional<int>{}, 5},
                                                        {4, std::optional<int>{}, 3},
@@ -142,8 +142,9 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
                  {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
-  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // no forward pass came before
-  EXPECT_THROW(walk({{Step::kForward, 0, 0}, {Step::kForward, 0, 1}}), Error);  // one tape is planned
+  EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);  // a backward pass without a forward pass
+  // Needs two tapes, but one is planned.
+  EXPECT_THROW(walk({{Step::kForward, 0, 0}, {Step::kForward, 0, 1}}), Error);
 }
 
 }  // namespace

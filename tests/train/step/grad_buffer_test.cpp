@@ -1,5 +1,5 @@
-// layouts_test and gradients_test test the values of gradient sums; this file tests that work waits for the
-// sums.
+// Tests that work waits for the sums of gradients. The values of the sums are tested in layouts_test and
+// gradients_test.
 #include "libcore/train/step/grad_buffer.h"
 
 #include <chrono>
@@ -20,7 +20,7 @@
 namespace megalith {
 namespace {
 
-/// Wraps another communicator and delays its reduce-scatter by `late` after its turn on the stream.
+/// A communicator whose reduce-scatter begins later, by `late`, than its turn on the stream.
 class LateComm final : public Communicator {
  public:
   LateComm(Communicator& inner, std::chrono::milliseconds late) : inner_(&inner), late_(late) {}
@@ -53,7 +53,7 @@ class LateComm final : public Communicator {
   std::chrono::milliseconds late_;
 };
 
-/// The losses of three steps of two data-parallel ranks under ZeRO-2, four microbatches each.
+/// The losses of three steps with two data-parallel ranks under ZeRO-2 and four microbatches per rank.
 std::vector<double> losses(const test::Family& family, int buckets, std::chrono::milliseconds late) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
@@ -81,9 +81,9 @@ std::vector<double> losses(const test::Family& family, int buckets, std::chrono:
   return of_rank_0;
 }
 
-// Two windows alternate. With an odd number of buckets the last bucket of a microbatch therefore has the same
-// window as the first bucket of the next microbatch, and the head writes to that window already in the
-// forward pass.
+// Buckets use two windows in turn. If their number is odd, the last bucket of a microbatch has the same
+// window as the first bucket of the next one, to which the head writes already in the forward pass. That must
+// wait, so late sums must not change the losses.
 TEST(GradBuffer, NoGradientsAreMadeWhereAnothersAreBeingSummed) {
   for (const test::Family& family : {test::kGpt2, test::kLlama})
     for (const int buckets : {1, 2, 3, 4, 6})

@@ -1,5 +1,6 @@
-// Promise R15: in every layout, each tensor's gradient in the first step differs from that of an fp64 run by
-// at most twice as much as one fp32 rank's does. The fp64 run is tools/golden/make_gradient_goldens.py.
+// Promise R15, about each tensor's gradient in the first step: in every layout its difference from an fp64
+// run is at most twice the difference of one fp32 rank. The fp64 run is
+// tools/golden/make_gradient_goldens.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,10 +26,10 @@ namespace {
 
 using test::Family;
 
-constexpr int kVocab = 301;  // padded to 384 on one rank, to 512 on two and four
+constexpr int kVocab = 301;  // one rank pads it to 384, two and four ranks to 512
 constexpr int kSeq = 16;
 
-// The golden file holds every kStride-th element of gradients with more than kLong elements.
+// The golden file holds every kStride-th element of a gradient with more than kLong elements.
 constexpr size_t kLong = 1024, kStride = 61;
 
 /// The configuration of the golden run, on one rank without dropout.
@@ -49,7 +50,7 @@ PretrainConfig one_rank(const Family& family) {
   return config;
 }
 
-/// noise() of the golden's script: a hash of a name and a number.
+/// The function noise() of the golden's script: hashes a name and a number.
 uint32_t noise(std::string_view name, int64_t i) {
   uint32_t seed = 0;
   for (const char c : name) seed = seed * 31 + static_cast<unsigned char>(c);
@@ -72,7 +73,7 @@ void sample(int64_t index, const SampleView& out) {
   }
 }
 
-/// The index of element `local` of a rank's part in the whole tensor; -1 in the padding.
+/// The index, in the whole tensor, of element `local` of a rank's part; -1 if the element is padding.
 int64_t global_element(const Param& param, int64_t local) {
   if (param.cut_axis == kWhole) return local;
   int64_t inner = 1;
@@ -96,7 +97,7 @@ void set_weights(Trainer& trainer) {
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
-/// Whole gradients, assembled from those of the ranks; elements that no rank has given are NaN.
+/// Assembles whole gradients from those of the ranks. An element that no rank has given is NaN.
 class WholeTensors {
  public:
   /// Adds the gradients that the trainer's rank owns after a step. Called from several threads.
@@ -110,7 +111,7 @@ class WholeTensors {
       trainer.stream().synchronize();
       std::vector<float>& whole = tensors_[param.tie.empty() ? param.name : param.tie];
       whole.resize(static_cast<size_t>(param.global.elements()), std::numeric_limits<float>::quiet_NaN());
-      int64_t differing = 0;  // elements in which ranks with the same parameter differ
+      int64_t differing = 0;  // number of elements in which ranks with the same parameter differ
       for (int64_t i = 0; i < part.elements; ++i) {
         const int64_t at = global_element(param, part.first + i);
         if (at < 0) continue;
@@ -159,7 +160,7 @@ Golden read_golden(const Family& family) {
   return tensors;
 }
 
-/// The distance from the golden over a tensor's stored elements; the norm is NaN when any element is.
+/// The distance of a tensor's gradient from the golden elements. If an element is NaN, so is the norm.
 struct Distance {
   double max = 0, norm = 0;
 };
@@ -177,7 +178,7 @@ Distance distance(const std::vector<float>& gradient, const std::vector<double>&
   return far;
 }
 
-/// A family's fp64 gradients, and the distance of one rank's from them.
+/// A family's fp64 gradients, the gradients of one rank, and their distance.
 struct Reference {
   explicit Reference(const Family& family) : golden(read_golden(family)), one(first_step(one_rank(family))) {
     for (const auto& [name, gradient] : one)
@@ -201,9 +202,9 @@ double norm(const std::vector<double>& values) {
   return sum;
 }
 
-// Limits the distance of one rank: twice a large distance would promise nothing. torch's own fp32 run differs
-// from its fp64 run by up to 1.3e-6 of a gradient's norm (the golden's script prints it); another order of
-// sums is allowed twice that.
+// The maximum distance of one rank, since twice a large distance would be no promise. torch's own fp32 run
+// differs from its fp64 run by up to 1.3e-6 of a gradient's norm (the golden's script prints it). We allow
+// twice that for another order of sums.
 constexpr double kFp32 = 2.6e-6;
 
 TEST(FirstStep, OfOneRankHasTheGradientsOfFp64) {

@@ -22,8 +22,8 @@ RunShape shape(const PretrainConfig& config) {
 TEST(RunMemory, CountsTheStateOfEachParameter) {
   const PretrainConfig config = tiny_config();
   const RunMemory estimate = run_memory(shape(config));
-  // By hand: token table 37 x 16, position table 9 x 16; a layer: two norms 2 x 16, qkv 48 x 16 + 48,
-  // projection 16 x 16 + 16, fc1 64 x 16 + 64, fc2 16 x 64 + 16; the last norm 2 x 16.
+  // Counted by hand: token table 37 x 16, position table 9 x 16; in a layer two norms 2 x 16, qkv 48 x 16 +
+  // 48, projection 16 x 16 + 16, fc1 64 x 16 + 64, fc2 16 x 64 + 16; the last norm 2 x 16.
   EXPECT_EQ(estimate.parameters, 37 * 16 + 9 * 16 + 2 * (64 + 816 + 272 + 1088 + 1040) + 32);
   EXPECT_GE(estimate.weights, static_cast<size_t>(estimate.parameters) * 4);
   EXPECT_EQ(estimate.grads, estimate.weights);
@@ -53,13 +53,14 @@ TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   EXPECT_EQ(estimate(0).executor.tapes, 4);
   EXPECT_EQ(estimate(3).executor.tapes, 1);
   EXPECT_EQ(estimate(1).parameters, 64 + 816 + 272 + 1088 + 1040);  // one layer, neither embedding nor head
-  // 4 tapes' inputs, one gradient and twice 4 messages of [9, 2, 16] fp32 = 1152 bytes, each rounded to 256.
+  // Inputs of 4 tapes, one gradient and 2 * 4 messages. Each is [9, 2, 16] fp32, 1152 bytes, which is rounded
+  // up to 1280.
   EXPECT_EQ(estimate(0).links, 13U * 1280);
   EXPECT_EQ(estimate(3).links, (1 + 1 + 8) * 1280U);
 }
 
-// ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, in addition to two layers' and the
-// tied table's.
+// With ZeRO-1 a rank holds its share of the moments. With ZeRO-2 it also holds only its share of the
+// gradients, plus the gradients of two layers and of the tied table.
 TEST(RunMemory, OfShardedRanksIsTheirShare) {
   PretrainConfig config = tiny_config();
   config.model.layers = 16;
@@ -73,7 +74,8 @@ TEST(RunMemory, OfShardedRanksIsTheirShare) {
   };
   const RunMemory whole = memory(Sharding::kNone), one = memory(Sharding::kOptimizer),
                   two = memory(Sharding::kGradients);
-  // Padding: each bucket to a multiple of 4 * 64 elements, each tensor to 256 bytes.
+  // The tolerance is for padding: a bucket is padded to a multiple of 4 * 64 elements, a tensor to one of 256
+  // bytes.
   EXPECT_NEAR(static_cast<double>(one.optimizer), static_cast<double>(whole.optimizer) / 4, 4096);
   EXPECT_NEAR(static_cast<double>(one.grads), static_cast<double>(whole.grads), 4096);
   const double layer = 4 * (64 + 816 + 272 + 1088 + 1040), table = 4 * 37 * 16;
@@ -90,8 +92,8 @@ TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
   EXPECT_EQ(large.batch, 100 * small.batch);
 }
 
-// An adapter of rank 2 on each layer's QKV: A [2, 16], B [48, 2], each beginning at a multiple of 64
-// elements.
+// An adapter of rank 2 on the QKV of each layer: A [2, 16] and B [48, 2], each of which begins at a multiple
+// of 64 elements.
 TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   const PretrainConfig config = tiny_config();
   RunShape run = shape(config);
@@ -102,13 +104,13 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   EXPECT_EQ(estimate.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
   EXPECT_EQ(estimate.grads, 2U * (64 + 128) * 4);
   EXPECT_EQ(estimate.optimizer, 2 * estimate.grads);
-  // For 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
-  // tensor starting at a multiple of 256 bytes.
+  // The frozen model keeps neither the 16 numbers of the second norm nor the 64 of the activation. That is
+  // for 9 x 2 rows in two layers; each tensor begins at a multiple of 256 bytes.
   EXPECT_EQ(full.executor.tape - estimate.executor.tape, 2U * (1280 + 4608));
   EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);
   const Tuning tuning{.plan = run.tuning};
   EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
-            20);  // the run checks its memory
+            20);  // the run itself calls check_memory()
 }
 
 // The message names the rank, its memory and the limit.
@@ -133,13 +135,13 @@ TEST(DeviceMemory, IsALimit) {
     return {};
   };
   EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
-  // Host memory takes nothing of a separate device's memory.
+  // Memory of the host does not count towards the memory of a separate device.
   const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
   EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
   EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
 }
 
-// The figures returned with the choice are those of a run with that choice.
+// The choice comes with the memory of a run with that choice.
 TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
   PretrainConfig config = tiny_config();
   config.checkpoint.save = "checkpoints";
@@ -150,7 +152,7 @@ TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
   const SaveCopyChoice wanted = choice(std::nullopt);
   EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
   ASSERT_EQ(wanted.ranks.size(), 1U);
-  // The value and both moments of each element.
+  // The copy holds the value and both moments of each element.
   EXPECT_GE(wanted.ranks[0].memory.save_copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
   const size_t all = without + wanted.ranks[0].memory.save_copy;
   EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);

@@ -20,7 +20,7 @@ ParallelConfig one_rank() {
   return parallel;
 }
 
-/// Parameters: decayed, not decayed, frozen, tied to the first, decayed; sizes that leave gaps.
+/// Five parameters whose sizes leave gaps: decayed, not decayed, frozen, tied to the first, decayed.
 struct Fixture {
   Fixture() : stream(backend->make_stream()) {
     table.add({.name = "w",
@@ -73,7 +73,7 @@ struct Fixture {
   }
   void set_grad(const char* name, double value_) { stream.fill(table.find(name)->grad, value_); }
 
-  /// One update with gradient * grad_scale, or a skipped one.
+  /// Does one update with gradient * grad_scale, or skips it.
   void step(Optimizer& optimizer, double learning_rate, double grad_scale, bool skip = false) {
     std::array<double, StepScalar::kCount> scalars{};
     scalars[StepScalar::kLearningRate] = learning_rate;
@@ -123,7 +123,8 @@ TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
   }
   EXPECT_EQ(optimizer.steps(), 3);
   for (float x : f.value("w")) EXPECT_NEAR(x, w.x, 1e-6);
-  for (float x : f.value("head")) EXPECT_NEAR(x, w.x, 1e-6);  // "head" is the memory of "w", updated once
+  // "head" shares the memory of "w", which is updated once.
+  for (float x : f.value("head")) EXPECT_NEAR(x, w.x, 1e-6);
   for (float x : f.value("b")) EXPECT_NEAR(x, b.x, 1e-6);
   for (float x : f.value("u")) EXPECT_NEAR(x, u.x, 1e-6);
   for (float x : f.value("frozen")) EXPECT_EQ(x, 3);
@@ -146,11 +147,11 @@ TEST(Optimizer, LeavesTheGapsZero) {
 
 TEST(GradBuffer, TakesTheSquaresOfEachParameterOnce) {
   Fixture f;
-  double sum = 1;  // from another rank, for example
+  double sum = 1;  // the share of another rank, for example
   const View out{&sum, DType::kF64, {1}};
-  f.set_grad("w", 1);   // 15 elements, seen through "head" too
-  f.set_grad("b", -2);  // 7
-  f.set_grad("u", 3);   // 4
+  f.set_grad("w", 1);   // 15 elements, also visible through "head"
+  f.set_grad("b", -2);  // 7 elements
+  f.set_grad("u", 3);   // 4 elements
   f.grads->finish(f.stream);
   f.grads->add_squares(f.stream, out);
   EXPECT_DOUBLE_EQ(sum, 1 + 15.0 + 28 + 36);

@@ -23,7 +23,7 @@ TEST(Prefetch, WorksWhileItsOwnerDoesSomethingElse) {
       arrived.set_value();
       leave.get_future().wait();
     });
-    arrived.get_future().wait();  // the job does not wait for finish()
+    arrived.get_future().wait();  // the job begins before finish() is called
     leave.set_value();
     prefetch.finish();
     EXPECT_NE(worker, std::this_thread::get_id());

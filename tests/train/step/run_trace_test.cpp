@@ -25,8 +25,8 @@ TEST(TraceEvent, IsOneOfChromesCompleteEvents) {
             R"({"name": "F0.3", "cat": "compute", "ph": "X", "ts": 12.5, "dur": 3.25, "pid": 1, "tid": 2})");
 }
 
-// Compares the whole file with the text that a viewer expects: each rank is a process, each lane one of its
-// threads.
+// Compares the whole file with the text that a viewer expects: each rank is a process, and each of its lanes
+// a thread.
 TEST(RunTrace, NamesTheLanesOfEachRank) {
   const TempDir dir;
   const std::string path = dir / "trace.json";
@@ -51,7 +51,7 @@ struct Event {
   std::string name;
   double begin, end;
 };
-/// Events of a run's trace, by rank and lane name.
+/// The events of a run's trace, by rank and lane name.
 using Lanes = std::map<std::pair<int64_t, std::string>, std::vector<Event>>;
 
 Lanes traced(PretrainConfig config) {
@@ -89,8 +89,7 @@ void expect_within_steps(const std::vector<Event>& lane) {
     })) << event.name;
 }
 
-// Two of the run's steps, each with 2 microbatches on each of 2 stages, whose data-parallel ranks sum
-// buckets.
+// Traces two steps of a run, with 2 microbatches on each of 2 stages; data-parallel ranks sum buckets.
 TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
   PretrainConfig config = test::tiny_config();
   config.parallel = {};
@@ -112,7 +111,7 @@ TEST(RunTrace, HoldsStepsStagesLinksAndBucketsOfEveryRank) {
     expect_within_steps(compute);
     const std::vector<Event>& buckets = lanes.at({rank, "gradient buckets"});
     EXPECT_FALSE(named(buckets, "bucket of units").empty());
-    // No bucket ends after the step's wait for the buckets.
+    // The last bucket ends before the last step has finished waiting for its buckets.
     const std::vector<Event> waits = named(compute, "wait for buckets");
     ASSERT_EQ(waits.size(), 2U);
     EXPECT_LE(buckets.back().end, waits.back().end + 1);
@@ -129,7 +128,7 @@ TEST(RunTrace, ShowsWhatTensorAndContextRanksExchange) {
   config.train.trace_end = 1;
   const Lanes lanes = traced(config);
   const std::vector<Event>& compute = lanes.at({3, "compute"});
-  // 2 microbatches of 2 layers, forward and backward.
+  // 2 microbatches * 2 layers, forward and backward
   EXPECT_EQ(named(compute, "context all_gather").size(), 8U);
   EXPECT_EQ(named(compute, "context reduce_scatter").size(), 4U);
   EXPECT_GE(named(compute, "tensor all_reduce").size(), 16U);

@@ -49,19 +49,20 @@ TEST(Trainer, LearnsAndRepeatsBitForBit) {
     if (k == 0) first = result.loss;
     last = result.loss;
   }
-  EXPECT_NEAR(first, std::log(test::kTinyVocab), 0.1);  // an untrained model knows nothing
+  // An untrained model gives all ids the same probability.
+  EXPECT_NEAR(first, std::log(test::kTinyVocab), 0.1);
   EXPECT_LT(last, first - 1.0);
   EXPECT_EQ(values(a.trainer), values(b.trainer));
   EXPECT_EQ(a.trainer.optimizer().steps(), 60);
 }
 
-// For sums in another order: fp32 rounding over the 2 * 9 rows of a microbatch and 2 layers.
+// Tolerance for sums in another order: fp32 rounding over the 2 * 9 rows of a microbatch and 2 layers.
 constexpr double kOrderOfSums = 2e-6;
 
 TEST(Trainer, AccumulatesToTheSameStepAsOneBigBatch) {
   PretrainConfig big = tiny_config();
   big.train.micro_batch = 4;
-  Tiny accumulated(tiny_config()), whole(big);  // masks of dropout follow samples, not batches
+  Tiny accumulated(tiny_config()), whole(big);  // dropout masks depend on the sample, not on the batch
   for (int k = 0; k < 5; ++k) {
     const Trainer::StepResult a = accumulated.step(k), b = whole.step(k);
     EXPECT_NEAR(a.loss / b.loss, 1, kOrderOfSums) << k;
@@ -74,7 +75,8 @@ TEST(Trainer, TakesTheMeanOverTheTokensThatCount) {
   config.model.attention_dropout = config.model.hidden_dropout = 0;
   config.train.micro_batch = config.train.global_batch = 1;
   Tiny tiny(config);
-  // The loss of the first n tokens. Attention is causal, so the masked tail changes nothing before it.
+  // The mean loss of the first n tokens; the others are masked. Attention is causal, so they do not change
+  // the first n losses.
   const auto loss_of_first = [&](size_t n) {
     return tiny.trainer.evaluate(
         [n](int64_t i, const SampleView& out) {
@@ -102,7 +104,7 @@ TEST(Trainer, EvaluatesWithoutDropoutAndWithoutTraces) {
   EXPECT_EQ(values(tiny.trainer), before);
   Tiny other(tiny_config());
   other.step(0);
-  EXPECT_EQ(other.step(1).loss, tiny.step(1).loss);  // and the next step is not affected
+  EXPECT_EQ(other.step(1).loss, tiny.step(1).loss);  // the evaluations do not change the next step
 }
 
 TEST(Trainer, SkipsAStepThatIsNotFinite) {
