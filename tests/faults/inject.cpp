@@ -1,12 +1,12 @@
-// A library for LD_PRELOAD that makes a program's calls that change the file system fail, or kills the
-// program at them. It knows nothing of Megalith.
+// A library for LD_PRELOAD. It makes calls fail by which a program changes the file system, or kills the
+// program at such a call. It does not depend on Megalith.
 //   MEGALITH_FAULT=MODE:NUMBER  acts on the call of this number, from 1: "kill" (a write is half done first),
 //                               "short" (a write takes half of its bytes; other calls work as usual), or the
 //                               errno with which it fails
-//   MEGALITH_FAULT_COUNT=FILE   where a program that ends writes how many such calls it made
+//   MEGALITH_FAULT_COUNT=FILE   a program writes the number of its calls there when it ends
 //   MEGALITH_FAULT_LOG=FILE     gets a line for each such call that worked (see note())
-// Counted are: open for writing, write and close of a file so opened, pwrite, copy_file_range, sendfile,
-// fsync, ftruncate, fallocate, rename, renameat2, linkat, mkdir, unlink, unlinkat, remove.
+// These calls are counted: open for writing, write and close of a file opened so, pwrite, copy_file_range,
+// sendfile, fsync, ftruncate, fallocate, rename, renameat2, linkat, mkdir, unlink, unlinkat, remove.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +50,8 @@ const Wish& wish() {
   return kOnly;
 }
 
-/// Appends "WHAT\tFILE\tPATH\tOTHER": a file is named by its number (inode), a path as it was given.
+/// Appends the line "WHAT\tFILE\tPATH\tOTHER" to the log. FILE is the file's inode number; PATH and OTHER are
+/// paths as the program gave them.
 void note(const char* what, ino_t file, const char* path = "", const char* other = "") {
   static const char* const kLog = std::getenv("MEGALITH_FAULT_LOG");
   if (!kLog) return;
@@ -77,7 +78,7 @@ int noted(const char* what, int rc, const char* path, const char* other = "") {
 }
 
 std::atomic<int> calls = 0;
-std::array<std::atomic<bool>, 4096> written{};  // by descriptor: opened for writing
+std::array<std::atomic<bool>, 4096> written{};  // by descriptor: whether it was opened for writing
 
 std::atomic<bool>* of(int fd) {
   return fd > 2 && static_cast<size_t>(fd) < written.size() ? &written[static_cast<size_t>(fd)] : nullptr;
@@ -87,7 +88,8 @@ bool hit() {
   return ++calls == wish().number && wish().mode != Mode::kNone;
 }
 
-/// For calls that either happen or not. Does not return from a kill.
+/// For calls that are done either entirely or not at all: counts the call and returns whether it must fail.
+/// Does not return if the fault is a kill.
 bool fails() {
   if (!hit() || wish().mode == Mode::kShort) return false;
   if (wish().mode == Mode::kKill) std::raise(SIGKILL);
@@ -95,7 +97,8 @@ bool fails() {
   return true;
 }
 
-/// For calls that may take some of their bytes: `next` makes the call for a given number of them.
+/// For calls that may transfer only some of their bytes. `next` makes the real call for a given number of
+/// bytes.
 template <class Next>
 ssize_t transfer(int to, size_t bytes, const Next& next) {
   if (!hit()) {
@@ -195,13 +198,13 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 int fsync(int fd) {
   if (fails()) return -1;
   note("sync", file_of(fd));
-  return 0;  // the death of a process loses nothing that was written
+  return 0;  // not really synced: if only the process dies, nothing written is lost
 }
 int close(int fd) {
   auto* const known = of(fd);
   const bool failing = known && known->exchange(false) && fails();
   const int error = errno;
-  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even on failure
+  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even if the call fails
   if (failing) errno = error;
   return failing ? -1 : rc;
 }

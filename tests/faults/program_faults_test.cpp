@@ -1,7 +1,7 @@
-// Every program that writes is killed, failed and cut short at its calls to the file system (inject.cpp). An
-// output is then either complete or absent, errors are reported with their exit codes, and running the same
-// command again finishes the work and leaves no temporary files. Each test run tries some calls of each
-// program; the large tests try all and print their counts (docs/reliability.md).
+// Every program that writes is killed at its calls to the file system, or such calls fail or are cut short
+// (inject.cpp). Every output must then be complete or absent, errors must give their exit codes, and running
+// the same command again must finish the work and leave no temporary files. Each test run tries some calls of
+// each program; the large tests try all of them and print how many (docs/reliability.md).
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -24,9 +24,10 @@ namespace fs = std::filesystem;
 
 struct Writer {
   std::string name, command;
-  /// Each is complete or absent; those of one dataset are in the order in which they appear.
+  /// The outputs. After a fault, each must be complete or absent. Outputs of one dataset are listed in the
+  /// order in which they appear.
   std::vector<std::string> outputs;
-  bool again = true;  // the command may be repeated when its output exists
+  bool again = true;  // whether the command may be repeated if its output exists
 };
 
 const std::vector<Writer>& writers() {
@@ -80,8 +81,8 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
                " MEGALITH_FAULT_COUNT=$PWD/calls\nexec " + writer_.command);
   }
 
-  /// The contents of an output: a file's bytes, or names and bytes of a folder. A model's card is skipped
-  /// since it names the time.
+  /// The contents of an output: a file's bytes, or the names and bytes of a folder's files. Model cards are
+  /// skipped since they contain the time.
   std::string contents(const std::string& output) const {
     const fs::path path = dir_.path() / output;
     if (!fs::exists(path)) return {};
@@ -102,7 +103,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
     return all;
   }
 
-  /// If the first output exists, all others must exist and be complete, too.
+  /// Expects that the outputs are complete or absent. If the first exists, all others must exist, too.
   void expect_whole_or_absent(const std::vector<std::string>& whole) const {
     const std::vector<std::string> found = all_contents();
     const bool begun = !found[0].empty();
@@ -120,7 +121,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
 
   void clean() const { EXPECT_EQ(run("rm -rf out* .out* rejects .rejects* calls").code, 0); }
 
-  /// Runs the command with this fault, then again without it.
+  /// Runs the command with this fault, checks the outputs, and runs it again without the fault.
   void try_fault(const std::string& mode, int at, const std::vector<std::string>& whole) {
     SCOPED_TRACE(concat(writer_.command, " with ", mode, " at call ", at));
     clean();

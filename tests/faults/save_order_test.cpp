@@ -1,6 +1,6 @@
-// The record of calls of every save (inject.cpp): what a name shows is on the disk before the name is, a
-// tracker names only what a power failure cannot take away, and no output's name can be lost, whatever
-// folders were made for it.
+// Checks the order of every save's calls (recorded by inject.cpp). A file's contents must be on the disk
+// before it gets its name. A tracker may name only what survives a power failure. No output's name may be
+// lost, whatever folders were created for it.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a power failure could take away, by the calls so far.
+/// Tracks what a power failure could take away after the calls so far.
 class Disk {
  public:
   explicit Disk(std::string cwd) : cwd_(std::move(cwd)) {}
@@ -38,7 +38,7 @@ class Disk {
     if (what == "rename" || what == "exchange") rename(path, other, file);
   }
 
-  /// The names that a power failure would take away of what a finished run left.
+  /// The names of the finished run's outputs that a power failure could take away.
   std::vector<std::string> lost() const {
     std::vector<std::string> names;
     for (const auto& [path, file] : unsynced_entries_)
@@ -67,7 +67,7 @@ class Disk {
       entry = synced ? unsynced_entries_.erase(entry) : std::next(entry);
     }
   }
-  /// Of the folder of a path that the program did not make.
+  /// The number of the folder of `path`, for a folder that the program did not create.
   static std::string number_of(const std::string& path) {
     struct stat info {};
     return ::stat(folder_of(path).c_str(), &info) == 0 ? std::to_string(info.st_ino) : "";
@@ -83,7 +83,7 @@ class Disk {
     move_below(folders_, from, to);
     entries_[to] = unsynced_entries_[to] = file;
   }
-  /// Everything that gets its name by a rename.
+  /// When `from` is renamed to `to`, expects that everything in it is on the disk.
   void expect_whole(const std::string& from, const std::string& to) {
     ++shown_;
     for (const auto& [path, file] : entries_)
@@ -94,7 +94,8 @@ class Disk {
         }
       }
   }
-  /// The checkpoints beside a tracker, and the folders that were made above.
+  /// When a tracker gets its name, expects that the names of the checkpoints beside it, and of new folders
+  /// above it, are on the disk.
   void expect_nothing_unsynced_above(const std::string& tracker) {
     ++trackers_;
     const std::string root = folder_of(tracker);
@@ -115,13 +116,13 @@ class Disk {
   }
 
   std::string cwd_;
-  std::set<std::string> unsynced_;  // numbers of files whose bytes are not on the disk
-  std::map<std::string, std::string> entries_, unsynced_entries_, folders_;  // path to number
+  std::set<std::string> unsynced_;  // numbers of the files that have bytes not yet synced
+  std::map<std::string, std::string> entries_, unsynced_entries_, folders_;  // path -> file number
   size_t shown_ = 0, trackers_ = 0;
 };
 
 struct Save {
-  std::string name, command;  // writes to new/deep/out
+  std::string name, command;  // `command` writes to new/deep/out
   bool tracks = false;
 };
 
