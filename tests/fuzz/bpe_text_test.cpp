@@ -4,7 +4,8 @@
 #include "libcore/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
-/// Texts through byte-level tokenizers: decoding gives back the text, and parts encode like the whole.
+/// Encodes texts with byte-level tokenizers. Decoding must give back the text, and encoding in parts must
+/// equal encoding the whole.
 MEGALITH_FUZZ_TARGET(bpe_text) {
   using namespace megalith;
   const auto read = [](const char* name) {

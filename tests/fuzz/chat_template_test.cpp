@@ -4,7 +4,7 @@
 
 MEGALITH_FUZZ_TARGET(chat_template) {
   using namespace megalith;
-  if (bytes.empty()) return;  // the model then has no template, which is not an error of the data
+  if (bytes.empty()) return;  // an empty file means that there is no template: no error
   const ChatTemplate chat(std::string(bytes), "fuzz.jinja");
   const Json messages = Json::parse(
       R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "caf\u00e9  <a> "},)"

@@ -5,7 +5,7 @@
 #include "libcore/convert/sources/megatron_source.h"
 #include "tests/fuzz/fuzz.h"
 
-// The metadata of a distributed checkpoint whose other files are intact.
+// Reads the metadata of a distributed checkpoint whose other files are intact.
 MEGALITH_FUZZ_TARGET(dist_metadata) {
   using namespace megalith;
   namespace fs = std::filesystem;
@@ -18,6 +18,6 @@ MEGALITH_FUZZ_TARGET(dist_metadata) {
   try {
     open_megatron(folder.string(), {.vocab_size = 6});
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kNoInput) throw;  // a .distcp file of another name
+    if (error.kind() != ErrorKind::kNoInput) throw;  // names a .distcp file that does not exist
   }
 }

@@ -26,7 +26,7 @@ void use(std::string_view bytes, Target target) {
 }
 
 const char* file_of(std::string_view bytes, const char* name) {
-  static const test::TempDir kFolder;  // gone at the process's end
+  static const test::TempDir kFolder;  // a static object, so that the folder is removed at exit
   static std::map<std::string, std::string> paths;
   std::string& path = paths[name];
   if (path.empty()) path = kFolder / name;
@@ -37,7 +37,7 @@ const char* file_of(std::string_view bytes, const char* name) {
 #ifndef MEGALITH_LIBFUZZER
 namespace {
 
-constexpr int kRounds = 1500;  // without MEGALITH_FUZZ_SECONDS
+constexpr int kRounds = 1500;  // number of inputs without MEGALITH_FUZZ_SECONDS
 
 std::vector<std::string> corpus_of(const char* name) {
   std::vector<std::string> paths, corpus;
@@ -63,7 +63,7 @@ class Mutator {
   size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
   const std::string& pick() { return corpus_[below(corpus_.size())]; }
 
-  /// A short part of some input: a word, a bracket, or a number from another place or file.
+  /// A short part of any input in the corpus, such as a word, a bracket or a number.
   std::string part() {
     const std::string& from = pick();
     return from.substr(below(from.size()), 1 + below(below(2) ? 8 : 64));
@@ -114,14 +114,14 @@ class Mutator {
       case 6:
         bytes.insert(at, std::string(1 + below(40), static_cast<char>("[{\"( \n\\9\x80\xFF"[below(10)])));
         break;
-      case 7: {  // replaces a number or a word by another one
+      case 7: {  // replaces a number or word by a number
         const size_t begin = bytes.find_first_of(":,[ ", at);
         if (begin == std::string::npos) break;
         const size_t end = std::min(bytes.find_first_of(",]} \n", begin + 1), bytes.size());
         bytes.replace(begin + 1, end - begin - 1, number());
         break;
       }
-      default: {  // joins the beginning of one and the end of another
+      default: {  // joins the beginning of one input and the end of another
         const std::string& other = pick();
         bytes = bytes.substr(0, at) + other.substr(below(other.size()));
       }
@@ -132,7 +132,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-/// "nothing", or the unexpected exception.
+/// Runs the target on the bytes. Returns "nothing", or a description of the unexpected exception.
 std::string find_of(const std::string& bytes, Target target) {
   try {
     use(bytes, target);

@@ -9,15 +9,16 @@
 #endif
 
 /// A fuzz target reads bytes as an input file of one kind and uses the result. It must return, or throw an
-/// Error of kind kData; anything else (another exception, a crash, a sanitizer's complaint, a long run) is a
+/// Error of kind kData. Anything else (another exception, a crash, a sanitizer's report, a long run) is a
 /// find.
 ///
 ///   MEGALITH_FUZZ_TARGET(tokenizer_json) { read_and_use(bytes); }
 ///
-/// In the tests it gets mutations of the files in tests/fuzz/corpus/NAME, always the same ones.
-/// MEGALITH_FUZZ_SECONDS=60 adds more of them for that long, MEGALITH_FUZZ_SEED selects others, and
-/// MEGALITH_FUZZ_KEEP=FILE writes each input to FILE before it is used, so that a crash leaves it there. With
-/// the preset "fuzz" (clang) it is a libFuzzer program, build/fuzz/bin/fuzz_NAME. Every find becomes a test.
+/// In the tests, a target gets mutations of the files in tests/fuzz/corpus/NAME, always the same ones.
+/// MEGALITH_FUZZ_SECONDS=60 tries more mutations for 60 seconds, MEGALITH_FUZZ_SEED selects other mutations,
+/// and MEGALITH_FUZZ_KEEP=FILE writes each input to FILE before it is used, so that the input of a crash is
+/// in FILE. With the preset "fuzz" (clang), the target is a libFuzzer program, build/fuzz/bin/fuzz_NAME.
+/// Every find becomes a test.
 #ifdef MEGALITH_LIBFUZZER
 #define MEGALITH_FUZZ_TARGET(NAME)                                              \
   static void fuzz_one(std::string_view bytes);                                 \
@@ -45,8 +46,8 @@ void use(std::string_view bytes, Target target);
 /// Runs the target on the files of its corpus and on mutations of them; a find fails the test.
 void mutate(const char* name, Target target);
 
-/// The path of a file that holds `bytes`, for readers that need one; always the same path. For one thread
-/// only.
+/// Writes `bytes` to a file for readers that need a path, and returns the path, which is always the same. May
+/// be called from one thread only.
 const char* file_of(std::string_view bytes, const char* name = "input");
 
 }  // namespace megalith::fuzz

@@ -4,7 +4,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// A .gguf file: metadata, and every tensor that fits in memory, whole and without its first column.
+/// Reads a .gguf file: its metadata, and every tensor that fits in memory, once whole and once without its
+/// first column.
 MEGALITH_FUZZ_TARGET(gguf) {
   using namespace megalith;
   const GgufFile file(fuzz::file_of(bytes));

@@ -4,7 +4,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// vocab.json and merges.txt, one after the other with a NUL between them.
+/// Reads a tokenizer from vocab.json and merges.txt, which the input holds in this order with a NUL between
+/// them.
 MEGALITH_FUZZ_TARGET(gpt2_files) {
   using namespace megalith;
   const size_t end = std::min(bytes.find('\0'), bytes.size());

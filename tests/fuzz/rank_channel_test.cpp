@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-// The frames of the rendezvous, before and behind the greeting.
+// Reads frames of the rendezvous, first as a greeting, then as messages after one.
 MEGALITH_FUZZ_TARGET(rank_channel) {
   (void)megalith::may_be_greeting(bytes);
   std::string received(bytes);

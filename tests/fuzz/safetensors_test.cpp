@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// A .safetensors file: its header, and every tensor that fits in memory.
+/// Reads a .safetensors file: its header, and every tensor that fits in memory.
 MEGALITH_FUZZ_TARGET(safetensors) {
   using namespace megalith;
   const SafetensorsFile file(fuzz::file_of(bytes));

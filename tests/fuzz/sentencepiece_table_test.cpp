@@ -2,7 +2,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/// The contents of a SentencePiece model.
+/// Reads the contents of a SentencePiece model.
 MEGALITH_FUZZ_TARGET(sentencepiece_table) {
   megalith::parse_sentencepiece_table(bytes, "fuzzed");
 }

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-// Without checksums: they would reject almost every mutation.
+// Reads a torch.save file without checking its CRCs, which would reject almost every mutation.
 MEGALITH_FUZZ_TARGET(torch_file) {
   using namespace megalith;
   const TorchTensorFile file(open_torch(fuzz::file_of(bytes, "x.pt"), CrcCheck::kNo));
