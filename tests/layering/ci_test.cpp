@@ -1,4 +1,5 @@
-// Each CI job runs a script that can also be run locally, and the pages describe what the scripts do.
+// Tests that each CI job runs a script that can also be run locally, and that the pages describe what these
+// scripts do.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -25,17 +26,17 @@ struct Job {
   std::string container, script;
 };
 
-/// The jobs of the workflow by name. An unexpected step is a failure.
+/// The jobs of the workflow, by name. A step of an unknown form fails the test.
 std::map<std::string, Job> read_jobs() {
   static const std::regex kName(R"(^  ([a-z0-9-]+):$)"), kContainer(R"(^    container: (\S+)$)"),
       kRun(R"(^ +(- )?run: (.+)$)");
-  constexpr char kGit[] = "apt-get update && apt-get install -y git";  // before the checkout
+  constexpr char kGit[] = "apt-get update && apt-get install -y git";  // allowed before the checkout
   std::map<std::string, Job> jobs;
   Job* job = nullptr;
   std::istringstream lines(text_of(kWorkflow));
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
-    if (line == "jobs:") jobs.clear();  // what came before were events
+    if (line == "jobs:") jobs.clear();  // names above this line are events, not jobs
     if (std::regex_match(line, match, kName)) job = &jobs[match[1]];
     if (std::regex_match(line, match, kContainer)) job->container = match[1];
     if (!std::regex_match(line, match, kRun) || match[2] == kGit) continue;

@@ -1,4 +1,5 @@
-// Comments are sentences: "Of a chunk's layers, those that are run again" is a table heading.
+// Comments are sentences, so none may begin like "Of a chunk's layers, those that are run again", which reads
+// like the heading of a table column.
 #include <regex>
 #include <sstream>
 #include <string>

@@ -1,4 +1,4 @@
-// docs/design.md, "Threads", names every file that starts a thread, and no other.
+// The section "Threads" of docs/design.md must name every file that starts a thread, and no other file.
 #include <regex>
 #include <set>
 #include <string>
@@ -10,14 +10,14 @@
 namespace megalith {
 namespace {
 
-/// "libcore/threads/beside.cpp" -> "threads/beside".
+/// The name of a source on the page: "threads/beside" for "libcore/threads/beside.cpp".
 std::string name_of(const std::string& source) {
   const size_t begin = std::string("libcore/").size();
   return source.substr(begin, source.rfind('.') - begin);
 }
 
 TEST(DesignPage, NamesEachFileThatStartsAThread) {
-  // std::thread::id and the like start none.
+  // Names such as std::thread::id do not start a thread.
   static const std::regex kStart(R"(std::j?thread\b(?!::)|\bpthread_create\b|std::async\b|\bthrd_create\b)");
   std::set<std::string> starting;
   for (const std::string& source : test::sources("libcore"))

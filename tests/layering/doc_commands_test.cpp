@@ -1,4 +1,4 @@
-// Every command of the pages is run by a test, or tests/DOC_COMMANDS says why none does.
+// Every command on a page must be run by a test, or tests/DOC_COMMANDS must say why none runs it.
 #include <map>
 #include <regex>
 #include <set>
@@ -24,7 +24,7 @@ using test::text_of_page;
 struct Runner {
   std::string page;   // "convert.md"
   std::string test;   // "Suite.Name", or "none (REASON)"
-  std::string start;  // how the commands that it covers begin; empty: the whole page
+  std::string start;  // the beginning of the commands that it covers; empty: all
 };
 
 std::vector<Runner> read_table() {
@@ -40,7 +40,7 @@ std::vector<Runner> read_table() {
   return runners;
 }
 
-/// The text of a page between its code blocks.
+/// The text of a page outside its code blocks.
 std::string prose_of(const std::string& page) {
   std::istringstream text(text_of_page(page));
   std::string prose;
@@ -53,9 +53,9 @@ std::string prose_of(const std::string& page) {
   return prose;
 }
 
-/// Commands of ours that a page quotes in backticks: a program or script with arguments. Left out are those
-/// with "…" and a program with a single option or subcommand (`megalith-data verify`): they only mention the
-/// program.
+/// Our commands that a page quotes in backticks: a program or script with arguments. Quotes with "…" and
+/// programs with a single option or subcommand (`megalith-data verify`) are left out, since they only mention
+/// the program.
 std::vector<std::string> spoken_commands(const std::string& page) {
   static const std::regex kSpan(R"(`([^`]+)`)"), kSpace(R"(\s+)");
   static const std::regex kCommand(R"((\w+=\S+ )*(python3? )?(megalith-[a-z-]+ \S+ \S|)"
@@ -76,7 +76,7 @@ TEST(DocCommands, EachIsRunByATestOrHasAReason) {
     bool found = false;
     for (size_t i = 0; i < runners.size(); ++i) {
       const Runner& runner = runners[i];
-      // A test that runs all blocks of a page does not see the text between them.
+      // A test that runs all blocks of a page does not run commands in the text between them.
       if (runner.page != page || !command.starts_with(runner.start) || (spoken && runner.start.empty()))
         continue;
       found = true;
@@ -93,8 +93,8 @@ TEST(DocCommands, EachIsRunByATestOrHasAReason) {
                                   << runners[i].start;
 }
 
-// A test whose file contains the page's name reads the commands from the page, so that they cannot drift
-// apart.
+// A test must read its commands from the page, so that the two cannot drift apart. It does if its file
+// contains the page's name.
 TEST(DocCommands, TheNamedTestsReadThePage) {
   const std::map<std::string, std::string> tests = tests_by_name();
   for (const Runner& runner : read_table()) {
@@ -106,7 +106,7 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
   }
 }
 
-// A command in another kind of block would be where no test looks.
+// Shell commands must be in ```sh blocks, since the tests look at no others.
 TEST(DocCommands, StandInBlocksThatSaySo) {
   static const std::set<std::string> kOthers = {"json", "text", "yaml", "python"};
   for (const std::string& page : doc_pages()) {
@@ -128,7 +128,7 @@ TEST(DocCommands, StandInBlocksThatSaySo) {
   }
 }
 
-// Readers copy from these blocks. Each holds one JSON document, or one per line.
+// Readers copy from JSON blocks, so each must hold one valid JSON document, or one per line.
 TEST(DocBlocks, OfJsonAreJson) {
   int blocks = 0;
   for (const std::string& page : doc_pages()) {

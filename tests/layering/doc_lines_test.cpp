@@ -1,4 +1,4 @@
-// Pages are read in terminals and compared line by line: their lines are short, and so are their paragraphs.
+// Pages are read in terminals and compared line by line, so their lines and paragraphs must be short.
 #include <algorithm>
 #include <iterator>
 #include <regex>
@@ -13,25 +13,26 @@
 namespace megalith {
 namespace {
 
-/// Characters of a line in UTF-8: its bytes without those that continue a character.
+/// The number of characters in a line of UTF-8: of bytes that do not continue a character.
 size_t columns(const std::string& line) {
   return static_cast<size_t>(std::count_if(
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// Whether a line is a table row, or a single word (an address) after its indentation or list marker.
+/// Whether a line cannot be broken: a table row, or a single word (an address) after its indentation or list
+/// marker.
 bool cannot_be_broken(const std::string& line) {
   const size_t word = line.find_first_not_of(" -");
   return word == line.npos || line[word] == '|' || line.find(' ', word) == line.npos;
 }
 
-/// A paragraph or a list item: the line where it begins, and its number of words.
+/// A paragraph or list item: the number of its first line, and how many words it has.
 struct Paragraph {
   int line = 0;
   int words = 0;
 };
 
-/// The prose of a page: everything except code blocks, tables and headings.
+/// The paragraphs of a page, without code blocks, tables and headings.
 std::vector<Paragraph> paragraphs(const std::string& page) {
   static const std::regex kItem(R"(\s*([-*+]|[0-9]+\.) .*)"), kNoProse(R"(\s*|\s*[|#].*)");
   std::vector<Paragraph> found;
@@ -52,7 +53,8 @@ std::vector<Paragraph> paragraphs(const std::string& page) {
   return found;
 }
 
-// A longer command continues after a backslash; a longer log line is wrapped, and the page says so.
+// Longer commands must be continued after a backslash. Longer log lines must be wrapped, and the page must
+// say so.
 TEST(DocLines, HaveAtMost100Columns) {
   constexpr size_t kColumns = 100;
   for (const std::string& page : test::doc_pages()) {

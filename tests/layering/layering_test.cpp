@@ -10,8 +10,8 @@
 
 #include "tests/layering/tree.h"
 
-// Enforces libcore/LAYERS (which folders may include which), and other rules that readers of the tree rely on
-// (docs/developing.md, "Rooms").
+// Enforces libcore/LAYERS, which lists the folders that a folder may include, and other rules on which
+// readers of the tree rely (docs/developing.md, "Rooms").
 namespace megalith {
 namespace {
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ using test::sources;
 using test::table_lines;
 using test::text_of;
 
-/// Folder below libcore -> level.
+/// Maps each folder below libcore to its level.
 std::map<std::string, int> read_layers() {
   std::map<std::string, int> levels;
   for (const std::string& line : table_lines("libcore/LAYERS")) {
@@ -44,7 +44,7 @@ std::string folder_of(const std::string& path) {
   return fs::path(path).parent_path().string();
 }
 
-/// "libcore/FOLDER/file.h" -> "FOLDER".
+/// The folder of a source: "FOLDER" for "libcore/FOLDER/file.h".
 std::string layer_of(const std::string& path) {
   return fs::path(path).parent_path().lexically_relative("libcore").string();
 }
@@ -91,8 +91,8 @@ TEST(Layering, NoFolderHoldsMoreThanThirtyFiles) {
     EXPECT_LE(count, kMax) << folder << " has outgrown itself; cut it into folders (libcore/LAYERS)";
 }
 
-// A source beside its header keeps every function near its declaration, and no dependency between folders is
-// visible only to the linker.
+// With each source next to its header, every function is near its declaration, and no dependency between
+// folders is visible to the linker alone.
 TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
   for (const std::string& file : sources("libcore")) {
     if (!file.ends_with(".cpp")) continue;
@@ -105,8 +105,8 @@ TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
   }
 }
 
-// The core does not depend on which tool a user comes from; libcore/dialects does. A comment may name the
-// source of a rule.
+// Only libcore/dialects may depend on which tool a user comes from, so no other folder of the core may name a
+// tool. A comment may name one as the source of a rule.
 TEST(Layering, TheCoreNamesNoOtherTool) {
   static const std::regex kTool("megatron|mindformers|mindspore|paddle|llm[-_]?acc|ddp[-_]?tutorial|axolotl",
                                 std::regex::icase);
@@ -122,12 +122,13 @@ TEST(Layering, TheCoreNamesNoOtherTool) {
     }
 }
 
-/// "libcore/ROOM/file.cpp" -> "tests/ROOM/file_test.cpp".
+/// The test of a source: "tests/ROOM/file_test.cpp" for "libcore/ROOM/file.cpp".
 std::string test_of(const std::string& source) {
   return "tests" + source.substr(source.find('/'), source.rfind('.') - source.find('/')) + "_test.cpp";
 }
 
-// Variants of a function for an instruction set are tested together with the function.
+// The source without the suffix of an instruction set: such variants are tested together with the generic
+// function.
 std::string without_isa(const std::string& source) {
   static const std::regex kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
   return std::regex_replace(source, kIsa, "");
@@ -157,8 +158,8 @@ TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
   }
 }
 
-// Headers of libraries that few programs need stay in the plugins (base/plugin.h), Program_options in the
-// option parser.
+// Headers of libraries that few programs need may be included only in plugins (base/plugin.h), those of
+// Boost.Program_options only in the option parser.
 TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
   const std::vector<std::pair<std::regex, std::string>> owners = {
       {std::regex("^(cuda|cublas|cudnn|nccl).*"), "libcore/ops/cuda/.*"},
@@ -171,7 +172,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^nettle/.*"), "libcore/hash/(sha256|hmac).cpp"},
       {std::regex("^xxh.*"), "libcore/hash/xxh64.cpp"},
       {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/plugin_deflate.cpp"},
-      {std::regex("^[a-z]+intrin\\.h"),  // x86: one file for each instruction set, and those that two share
+      {std::regex("^[a-z]+intrin\\.h"),  // x86 intrinsics: in files for one instruction set, or shared by two
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
        "base/machine/bytes16\\.h|ops/cpu/kernels/kernels\\.inc|ops/cpu/thread_team\\.cpp)"},

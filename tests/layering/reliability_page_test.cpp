@@ -1,4 +1,4 @@
-// docs/reliability.md names the tests of each promise; all of these tests must exist.
+// docs/reliability.md names the tests of each promise. All of these tests must exist.
 #include <algorithm>
 #include <map>
 #include <regex>
@@ -15,7 +15,7 @@ namespace {
 TEST(ReliabilityPage, NamesTestsThatThereAre) {
   const std::map<std::string, std::string> there = test::tests_by_name();
   const std::string page = test::text_of("docs/reliability.md");
-  // `Suite.Name`, optionally with an instantiation before it, and "*" or "…" for omitted parts.
+  // Matches `Suite.Name`, which may follow an instantiation; "*" or "…" stand for omitted parts.
   static const std::regex kName("`([A-Za-z]+/)?([A-Z*][A-Za-z0-9*]*(\\.[A-Z*][A-Za-z0-9*]*|\\*))(…)?`");
   int names = 0;
   for (std::sregex_iterator at(page.begin(), page.end(), kName), end; at != end; ++at, ++names) {

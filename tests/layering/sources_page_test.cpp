@@ -1,4 +1,5 @@
-// The table of docs/sources.md has a row for each of the 38 commands, and the tests that it names exist.
+// The table of docs/sources.md must have a row for each of the 38 commands, and the tests that it names must
+// exist.
 #include <map>
 #include <regex>
 #include <sstream>
@@ -15,9 +16,9 @@ namespace megalith {
 namespace {
 
 constexpr const char* kPage = "docs/sources.md";
-constexpr int kItems = 38;  // from the five sources (docs/sources.md)
+constexpr int kItems = 38;  // the number of commands in the five sources (docs/sources.md)
 
-/// A row of the table: its cells, without the spaces around them.
+/// The table's rows. Each is a list of cells, without the blanks around them.
 std::vector<std::vector<std::string>> rows() {
   std::vector<std::vector<std::string>> found;
   std::istringstream page(test::text_of(kPage));
@@ -29,7 +30,7 @@ std::vector<std::vector<std::string>> rows() {
   return found;
 }
 
-/// The texts in backquotes.
+/// The texts between backquotes.
 std::vector<std::string> quoted(const std::string& cell) {
   static const std::regex kQuoted("`([^`]+)`");
   std::vector<std::string> found;
@@ -58,7 +59,7 @@ TEST(SourcesPage, NamesTestsThatThereAre) {
   }
 }
 
-// "with changes" and "broken there" require a note with details.
+// A row with "with changes" or "broken there" needs a note with details.
 TEST(SourcesPage, ExplainsEachStateThatIsNotAsPrinted) {
   const std::string page = test::text_of(kPage);
   for (const auto& cells : rows()) {

@@ -9,8 +9,8 @@
 
 #include "tests/layering/tree.h"
 
-// Two types with the same qualified name break the one-definition rule, even in different libraries, where no
-// tool reports it: the linker then chooses which of their constructors and destructors is called.
+// Two types with the same qualified name break the one-definition rule, even if they are in different
+// libraries. No tool reports that: the linker picks the constructors and destructors of one of them.
 namespace megalith {
 namespace {
 
@@ -21,8 +21,8 @@ bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// The position after the comment, literal or preprocessor line that begins at `at`; `at` itself if none
-/// begins there. Raw strings end at their delimiter.
+/// If a comment, literal or preprocessor line begins at `at`, the position after it; otherwise `at`. A raw
+/// string ends at its own delimiter.
 size_t past_silence(std::string_view text, size_t at) {
   const auto end = [&](size_t found, size_t more) { return found == text.npos ? text.size() : found + more; };
   const std::string_view rest = text.substr(at);
@@ -70,10 +70,10 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return tokens;
 }
 
-/// What a '{' opens, judged by the tokens between it and the previous statement.
+/// What a '{' opens; found from the tokens between the previous statement and the '{'.
 struct Scope {
   enum class Kind { kNamespace, kType, kOther } kind = Kind::kOther;
-  std::string name;  // empty: an unnamed namespace
+  std::string name;  // empty for an unnamed namespace
 };
 
 using Head = std::vector<std::string>;
@@ -84,7 +84,7 @@ std::string joined(Head::const_iterator begin, Head::const_iterator end) {
   return out;
 }
 
-/// The position after the parentheses, angle or square brackets that open at `at`.
+/// The position after the bracketed group that opens at `at`: (), <> or [].
 Head::const_iterator past_brackets(Head::const_iterator at, Head::const_iterator end) {
   const std::string open = *at, close = open == "(" ? ")" : open == "<" ? ">" : "]";
   int depth = 0;
@@ -95,9 +95,10 @@ Head::const_iterator past_brackets(Head::const_iterator at, Head::const_iterator
   return end;
 }
 
-/// The type that `class A<int>::B final : …` defines; kOther for `struct stat info`, which defines none.
+/// The type that a declaration such as `class A<int>::B final : …` defines. kOther if it defines none, as
+/// `struct stat info`.
 Scope type_after_key(Head::const_iterator at, Head::const_iterator end) {
-  if (at != end && (*at == "class" || *at == "struct")) ++at;  // after `enum`
+  if (at != end && (*at == "class" || *at == "struct")) ++at;  // skips `class` or `struct` after `enum`
   while (at != end && (*at == "[" || *at == "alignas"))
     at = past_brackets(*at == "alignas" ? at + 1 : at, end);
   const auto begin = at;
@@ -129,8 +130,8 @@ Scope scope_of(const Head& head) {
   return {};
 }
 
-/// Qualified names of the classes, structs, unions and enums that a text defines, except those in unnamed
-/// namespaces and in functions, which other files do not see.
+/// The qualified names of all classes, structs, unions and enums that a text defines. Without types in
+/// unnamed namespaces and in functions, which other files do not see.
 std::vector<std::string> types_in(std::string_view text) {
   std::vector<std::string> types;
   std::vector<Scope> scopes;
@@ -204,7 +205,7 @@ TEST(TypeNames, AreFoundWhereTheyAreDefined) {
   EXPECT_EQ(found, wanted);
 }
 
-// The sources of an app form a program of their own.
+// Sources of apps are not checked, since each app is a program of its own; their headers are.
 TEST(TypeNames, AreDefinedOnceInLibcoreAndTheHeadersOfApps) {
   std::map<std::string, std::string> defined;  // name -> file
   for (const char* folder : {"libcore", "apps"})
