@@ -1,4 +1,5 @@
-// Compares 20 steps from given weights with torch (goldens by tools/golden/make_train_goldens.py).
+// Compares 20 training steps from given weights with those of torch (goldens:
+// tools/golden/make_train_goldens.py).
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -22,8 +23,9 @@
 namespace megalith {
 namespace {
 
-// The goldens are fp64. torch's own fp32 run differs from them by 2e-7 to 4e-7 ("fp32_spread"); ours sums in
-// another order, so it may differ somewhat more. A failing assertion prints the measured difference.
+// The allowed relative difference from the goldens, which are fp64. torch's own fp32 run differs from them by
+// 2e-7 to 4e-7 ("fp32_spread"). Ours sums in another order, so it may differ somewhat more. A failing
+// assertion prints the measured difference.
 constexpr double kFp32Drift = 5e-6;
 
 struct Golden {
@@ -76,7 +78,7 @@ SampleReader reader_of(const Golden& golden) {
   return [&golden](int64_t index, const SampleView& out) {
     const size_t s = out.tokens.size(), at = static_cast<size_t>(index) * s;
     for (size_t i = 0; i < s; ++i) {
-      out.tokens[i] = golden.tokens.at(at + i);  // a sample beyond the last row is read ahead, but not used
+      out.tokens[i] = golden.tokens.at(at + i);  // a sample after the last row is read ahead, never used
       out.labels[i] = golden.tokens.at(at + i + 1);
       out.loss_mask[i] = 1;
     }
