@@ -6,7 +6,7 @@
 
 namespace megalith::test {
 
-/// Sets an environment variable for a scope; nullopt: unsets it.
+/// Sets an environment variable, or unsets it (nullopt), until the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const std::optional<std::string>& value) : name_(name) {

@@ -21,22 +21,22 @@
 
 namespace megalith::test {
 
-// Shared with the parent, which reads it after the child has died. Threads of the child may make calls at the
-// same time.
+// Memory that the child shares with its parent, which reads it after the child's death. Several threads of
+// the child may write it.
 struct FaultWatch::Shared {
   std::atomic<int> calls{0};
   std::atomic<bool> fired{false};
-  std::atomic<const char*> call{""};  // name of the last call that the fault hit, a literal
+  std::atomic<const char*> call{""};  // the function that the fault hit last (a literal)
 };
 
 namespace {
 
-FaultWatch::Shared* shared = nullptr;  // set in a child with a fault
+FaultWatch::Shared* shared = nullptr;  // null except in a child process with a fault
 Fault fault;
-std::vector<FileCall>* call_log = nullptr;                            // set in run_logged()
+std::vector<FileCall>* call_log = nullptr;                            // null except in run_logged()
 std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and position of each descriptor
 
-// Counts a call; returns whether the fault applies to it.
+// Counts a call. Returns whether the fault hits it.
 bool hit(const char* call) {
   if (!shared) return false;
   const int number = ++shared->calls;
@@ -52,7 +52,7 @@ bool hit(const char* call) {
   return true;
 }
 
-// Whether a call that cannot be half done has to fail now. Does not return if the fault is a kill.
+// For calls that cannot be half done: whether this call has to fail. Does not return if the fault is a kill.
 bool fails(const char* call) {
   if (!hit(call)) return false;
   if (fault.mode == Fault::kKill) raise(SIGKILL);
@@ -148,7 +148,7 @@ FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) 
     } catch (const Error& error) {
       code = exit_code(error.kind());
     } catch (const std::exception&) {
-      code = 99;  // not one of our exit codes: the app would report "internal"
+      code = 99;  // no exit code of ours; an app would report "internal"
     }
     FaultWatch::disarm();
     _exit(code);
@@ -286,7 +286,7 @@ int fsync(int fd) {
 int close(int fd) {
   const bool failing = is_on_disk(fd) && fails("close");
   const int error = errno;
-  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even on failure
+  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor even if the call fails
   if (failing) errno = error;
   return failing ? -1 : rc;
 }

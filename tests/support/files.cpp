@@ -15,7 +15,8 @@ namespace megalith::test {
 namespace fs = std::filesystem;
 
 TempDir::TempDir() {
-  // Not named by the process id: a killed test's folder may still exist when its id is reused.
+  // The name does not contain the process id: when an id is reused, the folder of a killed test may still
+  // exist.
   std::string path = (fs::temp_directory_path() / "megalith-test-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr)
     throw fs::filesystem_error("mkdtemp", path, {errno, std::generic_category()});
@@ -39,7 +40,7 @@ std::string test_data(std::string_view path) {
 
 namespace {
 
-/// Whether a shell command continues in the next line, because it ends in a backslash or within quotes.
+/// Whether a shell command continues on the next line: it ends in a backslash or inside quotes.
 bool continues(std::string_view command) {
   char quote = 0;
   for (const char c : command) {

@@ -22,30 +22,30 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-/// Bytes for files whose contents do not matter.
+/// Random bytes, for files whose contents do not matter.
 std::string random_bytes(std::mt19937& random, size_t bytes);
 
-/// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
+/// The path of a file in the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);
 
-/// The path of a page's file: "README.md" and the like are in the root folder, pages with lower-case names in
-/// docs/.
+/// The path of a page's file. "README.md" and other pages in upper case are in the root folder, those in
+/// lower case in docs/.
 std::string page_path(std::string_view page);
 
-/// The commands of the ```sh blocks of a page: doc_commands("convert.md"). A
-/// command has all lines that a backslash or an open quote joins to it; blank lines and comments are left
-/// out.
+/// The commands in the ```sh blocks of a page: doc_commands("convert.md"). Lines that a backslash or an open
+/// quote joins are one command. Blank lines and comments are left out.
 std::vector<std::string> doc_commands(std::string_view page);
 
-/// Runs a shell command and waits for it; keeps stdout and stderr.
+/// The result of a shell command: exit code, stdout and stderr. run_command() runs a command and waits for
+/// it.
 struct CommandResult {
   int code = 0;
   std::string out, err;
-  /// Both streams, for programs whose log goes to stdout and whose warnings and errors go to stderr.
+  /// Both streams together, since some programs write their log to stdout but warnings and errors to stderr.
   std::string all() const { return out + err; }
 };
 CommandResult run_command(const std::string& command);
-/// Path of a built binary: app("preprocess") is .../bin/megalith-preprocess.
+/// The path of a built program: .../bin/megalith-preprocess for app("preprocess").
 std::string app(std::string_view name);
 
 }  // namespace megalith::test

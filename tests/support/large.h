@@ -4,7 +4,7 @@
 
 namespace megalith::test {
 
-/// Whether tests that take minutes should run (tests/LARGE). If not, such a test skips itself:
+/// Whether to run tests that take minutes (tests/LARGE). Such a test begins with:
 ///   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
 inline bool large_tests_wanted() {
   return std::getenv("MEGALITH_LARGE_TESTS") != nullptr;

@@ -9,18 +9,19 @@
 
 namespace megalith::test {
 
-/// A file system of which a power failure certainly leaves only what was synced.
+/// Simulates a file system on which a power failure may lose everything that was not synced.
 class LossyDisk {
  public:
   /// Treats everything below the folder `root` as synced.
   explicit LossyDisk(const std::string& root);
 
-  /// Applies a call that run_logged() recorded, below `root`.
+  /// Applies a call on a path below `root` that run_logged() recorded.
   void apply(const FileCall& call);
 
-  /// Writes to the folder `to` what may be found after the power failure: the synced contents of files, and
-  /// each directory entry in its synced state or, if `kept` returns true, in its latest state. Entries are
-  /// independent of each other: only a sync orders them.
+  /// Writes to the folder `to` a state that could be found after a power failure. Files have their synced
+  /// contents. For each directory entry, calls `kept`: if it returns true, the entry has its latest state,
+  /// otherwise its synced state. Entries may be lost independently of each other, since only a sync orders
+  /// them.
   void restore(const std::string& to, const std::function<bool()>& kept) const;
 
  private:

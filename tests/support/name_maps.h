@@ -10,7 +10,7 @@
 
 namespace megalith::test {
 
-/// Writes part `part` of renamed.theirs (f32), computed from our tensor element by element.
+/// Fills part `part` of renamed.theirs (f32) from our tensor, element by element.
 inline void to_theirs(const RenamedTensor& renamed, size_t part, ConstView ours, View theirs) {
   const PartRows layout = part_rows(renamed, part);
   for (const RowRun& run : layout.runs)

@@ -43,7 +43,7 @@ ForkedProcess::ForkedProcess(const std::function<std::string()>& body) {
   id_ = ::fork();
   if (id_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::alarm(60);  // ends a body that waits forever
+    ::alarm(60);  // kills the process if its body never ends
     ::close(ends[0]);
     const std::string result = result_of(body);
     const ssize_t written = ::write(ends[1], result.data(), result.size());

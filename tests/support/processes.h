@@ -8,25 +8,25 @@
 
 namespace megalith::test {
 
-/// How a test's process ended, and what its body returned or threw.
+/// The result of a test's process: how it ended, and what its body returned or threw.
 struct ProcessResult {
   int code = 0;      // 0, or the exit code of the thrown Error
   std::string text;  // what the body returned, or the Error's message
-  std::string log;   // its log lines
+  std::string log;   // the lines that it logged
 };
 
-/// A process that runs `body`, started by the constructor.
+/// A child process that runs `body`. The constructor starts it.
 class ForkedProcess {
  public:
   explicit ForkedProcess(const std::function<std::string()>& body);
-  ~ForkedProcess();  // kills it if nobody waited
+  ~ForkedProcess();  // kills the process if wait() was not called
   ForkedProcess(ForkedProcess&&) noexcept;
   ForkedProcess(const ForkedProcess&) = delete;
   ForkedProcess& operator=(const ForkedProcess&) = delete;
   ForkedProcess& operator=(ForkedProcess&&) = delete;
 
   pid_t id() const { return id_; }
-  ProcessResult wait();  // until it has ended
+  ProcessResult wait();  // waits until it has ended
 
  private:
   pid_t id_ = -1;
@@ -39,7 +39,7 @@ std::vector<ProcessResult> run_processes(int ranks, const std::function<std::str
 /// The number of threads of this process.
 int threads_of_process();
 
-/// A port of the loopback interface on which nobody listens.
+/// A free port of the loopback interface.
 int free_port();
 
 }  // namespace megalith::test

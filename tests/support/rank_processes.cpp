@@ -62,7 +62,7 @@ Processes::~Processes() {
   munmap(board_, sizeof(Board));
 }
 
-/// If the condition never holds, the alarm of this process ends the wait.
+/// Waits for the condition. If it never becomes true, this process's alarm ends the wait.
 void Processes::await(const std::function<bool()>& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

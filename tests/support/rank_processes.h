@@ -11,18 +11,18 @@
 
 namespace megalith {
 
-/// How a rank's process ended.
+/// The result of a rank's process.
 struct RankEnd {
   int status = 0;      // as waitpid() gives it
-  std::string error;   // what its body threw, or the failed expectations
-  double seconds = 0;  // from when all were connected to its end
+  std::string error;   // the message of the thrown error, or the failed expectations
+  double seconds = 0;  // from when all ranks were connected until this rank ended
 
   bool is_exit(int code) const;
   bool is_signal(int signal) const;
 };
 
-/// Ranks that are processes on the loopback interface. They are killed after a minute. Rank r is called "rank
-/// r on host h<r>".
+/// Runs ranks as processes that are connected over the loopback interface. Rank r is called "rank r on host
+/// h<r>". The processes are killed after a minute.
 class Processes {
  public:
   using Body = std::function<void(Communicator& world)>;
@@ -31,9 +31,9 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  /// Runs the body in each rank and returns when all have ended. A process whose body throws ends with the
-  /// Error's exit code; one in which an EXPECT failed ends with 1. `meanwhile` runs in this process once all
-  /// ranks have called ready().
+  /// Runs `body` in each rank and returns when all ranks have ended. A process whose body throws an Error
+  /// ends with its exit code; one in which an EXPECT failed ends with 1. If given, `meanwhile` runs in this
+  /// process as soon as all ranks have called ready().
   std::vector<RankEnd> run(const Body& body, const std::function<void()>& meanwhile = {});
 
   // In a body:
@@ -48,7 +48,7 @@ class Processes {
   void await_end(int rank);
 
  private:
-  struct Board;  // in shared memory
+  struct Board;  // is in memory that all processes share
   [[noreturn]] void run_rank(int rank, const Body& body);
   std::vector<std::string> exchange(int rank, std::string_view mine);
   static void await(const std::function<bool()>& condition);

@@ -8,7 +8,8 @@
 
 namespace megalith::test {
 
-/// Puts tensors of a tensor file into a checkpoint, in fp32. Holds the copies, which commit() reads.
+/// Puts tensors from a tensor file into a checkpoint as fp32. Holds the copied values and must live until
+/// commit(), which reads them.
 class TensorCopies {
  public:
   void put(CheckpointWriter& writer, const TensorFile& from, const StoredTensor& tensor) {

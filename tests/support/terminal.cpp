@@ -22,7 +22,7 @@ CommandResult run_on_terminal(const std::string& command, int columns, const std
     ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);
   }
-  const std::string input = typed + "\x04";  // Ctrl-D
+  const std::string input = typed + "\x04";  // Ctrl-D, the end of input
   if (::write(terminal, input.data(), input.size()) < 0)
     throw std::runtime_error("the terminal takes no input");
   CommandResult result;

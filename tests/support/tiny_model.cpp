@@ -5,14 +5,14 @@
 namespace megalith::test {
 namespace {
 
-constexpr size_t kMemory = size_t{16} << 20;  // for the tape and for scratch each: far more than needed
+constexpr size_t kMemory = size_t{16} << 20;  // size of the tape and of the scratch memory: more than enough
 
 ModelConfig common() {
   ModelConfig config;
   config.layers = 2;
   config.hidden = 12;
   config.heads = 4;
-  config.kv_channels = 4;  // differs from hidden / heads, to tell the two apart
+  config.kv_channels = 4;  // not hidden / heads, so that tests can tell the two apart
   config.ffn_hidden = 20;
   config.seq_length = 7;
   config.max_positions = 9;

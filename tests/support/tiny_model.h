@@ -9,20 +9,20 @@
 
 namespace megalith::test {
 
-/// Configurations with a few hundred parameters that use everything in their family.
+/// Configurations of models with a few hundred parameters that use every feature of their family.
 ModelConfig tiny_gpt2();   // learned positions, LayerNorm, GELU, biases, tied head; dropout off
 ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied head
 
-/// A model on the CPU, with its parameters placed and memory to run it.
+/// A model on the CPU, with its parameters and the memory that it needs to run.
 struct TinyModel {
   explicit TinyModel(const ModelConfig&, const RecomputePlan& = {}, DType = DType::kF32);
 
-  /// The sum of grad_scale * loss over the tokens. With `training`, also adds to the gradients.
+  /// Returns the sum of grad_scale * loss over the tokens. With `training`, also adds to the gradients.
   double loss(const Microbatch&, bool training);
   Ctx ctx(bool training);
-  std::vector<float> read(ConstView) const;     // copies to the host
-  double sum(ConstView) const;                  // of an f32 tensor
-  void write(View, const std::vector<float>&);  // copies from the host
+  std::vector<float> read(ConstView) const;     // copies the tensor to the host
+  double sum(ConstView) const;                  // the sum of an f32 tensor
+  void write(View, const std::vector<float>&);  // copies the values from the host
 
   std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream{*backend};
@@ -45,7 +45,7 @@ struct HostBatch {
 
   int64_t s, b;
   std::vector<int32_t> tokens, labels;
-  std::vector<float> mask;  // with a few zeros
+  std::vector<float> mask;  // some of the values are zero
   std::vector<int64_t> samples;
 };
 

@@ -18,8 +18,8 @@ uint32_t crc_of(const ZipMember& member) {
   return crc32(0, member.bytes.data(), member.bytes.size()) + member.crc_error;
 }
 
-// The fields from the needed version to the sizes, which are the same in the local header and in the
-// directory.
+// The header fields from the needed version to the sizes, which a local header and the directory have in
+// common.
 std::string common_header(const ZipMember& member, uint32_t stored, uint32_t size) {
   return u16(20) + u16(member.flags) + u16(member.method) + u32(0) + u32(crc_of(member)) + u32(stored) +
          u32(size);
