@@ -15,7 +15,7 @@ class RunTexts {
   virtual ~RunTexts() = default;
   /// The sets refer to this object.
   virtual DataSets sets() const = 0;
-  /// Of all ids in their order: ranks with equal hashes read the same texts.
+  /// The hash of all ids in their order: ranks with equal hashes read the same texts.
   virtual std::string hash() const = 0;
 };
 

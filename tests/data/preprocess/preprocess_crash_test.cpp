@@ -248,12 +248,14 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
 }
 
 /// The saved state may be days old: any of its files may have been truncated or changed in the meantime.
-TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
+TEST_F(PreprocessCrash, RefusesToResumeFromWhatWasChanged) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
   config_.resume = true;
-  for (Fault fault{.mode = Fault::kKill, .at = 140}; !file_exists(dir_ / "out/set.resume.json");
-       fault.at += 10)
+  const auto between_saves = [&] {
+    return file_exists(dir_ / "out/set.resume.json") && !file_exists(dir_ / "out/set.resume.json.partial");
+  };
+  for (Fault fault{.mode = Fault::kKill, .at = 140}; !between_saves(); fault.at += 10)
     test::run_with_fault(fault, [&] { preprocess_now(); });
   const auto left = outputs();
   EXPECT_EQ(left.size(), 9U);  // the journal, three files per key, the hashes and the rejects
@@ -289,7 +291,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   }
 }
 
-TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
+TEST_F(PreprocessCrash, RefusesToResumeWithOtherInputsOrOptions) {
   config_.resume = true;
   for (Fault fault{.mode = Fault::kKill, .at = 90}; !file_exists(dir_ / "out/set.resume.json");
        fault.at += 10)

@@ -73,7 +73,7 @@ class Start : public testing::Test {
 };
 
 // The options that a user must add after a stop. None are needed only if --load reads what --save wrote.
-TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
+TEST(OptionsToResume, AreThoseThatTheCommandLacks) {
   const TempDir dir;
   const std::string st = dir / "st";
   fs::create_directory(st);
