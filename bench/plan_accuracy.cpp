@@ -458,7 +458,7 @@ struct Errors {
   std::vector<double> time, memory;  // predicted / measured
 };
 
-std::string summary(std::vector<double> ratios) {
+std::string summary(const std::vector<double>& ratios) {
   if (ratios.empty()) return "null";
   double error = 0;
   for (double ratio : ratios) error += std::fabs(ratio - 1) / static_cast<double>(ratios.size());

@@ -44,7 +44,7 @@ const std::string kModel =
     " --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 32 --vocab-size 100";
 const Reader kReaders[] = {
     {"pretrain", kPretrain, kModel + " --micro-batch-size 1 --train-iters 1 --lr 1e-3 --mock-data --dry-run"},
-    {"finetune", kFinetune, " --model none --output-dir none"},
+    {"finetune", kFinetune, " --model none --output-dir out"},
     {"autoplan", kAutoplan, kModel + " --world-size 1 --gpu h100 --global-batch-size 8",
      "num-experts: 8\nfp8-format: hybrid\n"},
     {"preprocess", kPreprocess, " --input none --output-prefix none"},

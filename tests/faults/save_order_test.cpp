@@ -67,7 +67,7 @@ class Disk {
       entry = synced ? unsynced_entries_.erase(entry) : std::next(entry);
     }
   }
-  /// The number of the folder of `path`, for a folder that the program did not create.
+  /// The inode number of the folder of `path`, which the program did not create; empty if there is none.
   static std::string number_of(const std::string& path) {
     struct stat info {};
     return ::stat(folder_of(path).c_str(), &info) == 0 ? std::to_string(info.st_ino) : "";

@@ -315,20 +315,19 @@ ProcessResult answered_by(const std::function<void(const Socket&)>& first) {
   return rank.wait();
 }
 
-std::string greeted(const Socket& socket, std::string_view token, ProvenMessages* messages = nullptr) {
+/// Exchanges greetings as rank 0 does. Returns the messages that prove that this side knows `token`.
+ProvenMessages greeted(const Socket& socket, std::string_view token) {
   const auto deadline = std::chrono::steady_clock::now() + 5s;
   const std::string theirs = socket.receive(kGreetingBytes, deadline);
   const std::string mine = std::string(kGreeting) + random_bytes(kNonceBytes);
   socket.send(mine, deadline);
-  if (messages) *messages = ProvenMessages(token, {.first = mine, .other = theirs}, RankSide::kFirst);
-  return mine;
+  return ProvenMessages(token, {.first = mine, .other = theirs}, RankSide::kFirst);
 }
 
 TEST(Rendezvous, BelievesNobodyWhoPosesAsRankZero) {
   const auto soon = [] { return std::chrono::steady_clock::now() + 2s; };
   ProcessResult result = answered_by([&](const Socket& socket) {
-    ProvenMessages messages("", {}, RankSide::kFirst);
-    greeted(socket, "another token", &messages);
+    ProvenMessages messages = greeted(socket, "another token");
     for (int i = 0; i < 2; ++i) socket.send(messages.packed(kWelcome), soon());
   });
   EXPECT_EQ(result.code, exit_code(ErrorKind::kUsage));
@@ -352,8 +351,7 @@ TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
   EXPECT_NE(result.text.find("a message of 4294967296 bytes, wanted at most 65536"), std::string::npos)
       << result.text;
   result = answered_by([&](const Socket& socket) {
-    ProvenMessages messages("", {}, RankSide::kFirst);
-    greeted(socket, "job", &messages);
+    ProvenMessages messages = greeted(socket, "job");
     for (int i = 0; i < 2; ++i) socket.send(messages.packed(kWelcome), soon());
     socket.send(endless, soon());
   });
@@ -365,8 +363,7 @@ TEST(Rendezvous, TakesABoundedMessageOfRankZero) {
 // The false rank 0 has the token, so it can prove what it sends.
 TEST(Rendezvous, TakesNoMoreTextsThanThereAreRanks) {
   const ProcessResult result = answered_by([&](const Socket& socket) {
-    ProvenMessages messages("", {}, RankSide::kFirst);
-    greeted(socket, "job", &messages);
+    ProvenMessages messages = greeted(socket, "job");
     const std::string many("\0\1\1\0\0\0\0\0", 8);  // 65,792 texts
     for (const std::string& text :
          {std::string(kWelcome), std::string(kWelcome), many + std::string(65'792, '\0')})
@@ -380,8 +377,7 @@ TEST(Rendezvous, TakesNoMoreTextsThanThereAreRanks) {
 // Rank 0's message may contain anything, but no control character of it may reach the terminal.
 TEST(Rendezvous, ShowsNoControlCharacterOfRankZero) {
   const ProcessResult result = answered_by([&](const Socket& socket) {
-    ProvenMessages messages("", {}, RankSide::kFirst);
-    greeted(socket, "job", &messages);
+    ProvenMessages messages = greeted(socket, "job");
     socket.send(messages.packed(encode_failure({ErrorKind::kUsage, "\x1b[2J" + std::string(50000, 'x')})),
                 std::chrono::steady_clock::now() + 2s);
   });

@@ -48,7 +48,7 @@ TEST(ServerRanks, GiveTheCodeOfTheFirstThatFailed) {
   EXPECT_EQ(run_server_ranks({.count = 1}, "/no/such/program", {"x"}, stop), 74);
 }
 
-TEST(ServerRanks, EndThoseThatGoOnWithoutTheOthers) {
+TEST(ServerRanks, EndThoseThatContinueWithoutTheOthers) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 70; exec sleep 60"), 70);
   EXPECT_GT(seconds_since(begin), 9);  // the other rank gets ten seconds to end

@@ -100,7 +100,7 @@ TEST_F(PretrainThreads, KeepALogEach) {
   EXPECT_EQ(losses_of(file("logs/workerlog.1")), losses_of(result.out));
 }
 
-TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
+TEST_F(PretrainThreads, SaveAtASignalAndContinue) {
   const std::string options =
       "--nproc 2 --pipeline-model-parallel-size 2 --train-iters 100000 --save s --load s --log-json s.jsonl "
       "--eval-iters 0";
@@ -124,7 +124,7 @@ TEST_F(PretrainThreads, AreRefusedWithEveryComplaintAtOnce) {
     EXPECT_NE(result.all().find(part), std::string::npos) << part << "\n" << result.all();
 }
 
-TEST_F(PretrainThreads, GoOnFromACopiedFolderAndAnEarlierTracker) {
+TEST_F(PretrainThreads, ResumeFromACopiedFolderAndAnEarlierTracker) {
   ASSERT_EQ(train("--nproc 2 --save s --save-interval 5 --log-json whole.jsonl").code, 0);
   fs::create_directories(dir_ / "copy");
   fs::copy(dir_ / "s/iter_0000010", dir_ / "copy/iter_0000010", fs::copy_options::recursive);

@@ -250,12 +250,12 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
 
 /// The saved state may be days old, and its files may have been truncated or changed in the meantime: such a
 /// file must be refused.
-TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
+TEST_F(PreprocessCrash, RefusesToResumeFromWhatWasChanged) {
   config_.dedup = Dedup::kExact;
   const auto whole = expected();
   config_.resume = true;
-  for (Fault fault{.mode = Fault::kKill, .at = 140}; !file_exists(dir_ / "out/set.resume.json");
-       fault.at += 10)
+  // Killed by the first call after the journal has its name.
+  for (Fault fault{.mode = Fault::kKill, .at = 100}; !file_exists(dir_ / "out/set.resume.json"); ++fault.at)
     test::run_with_fault(fault, [&] { preprocess_now(); });
   const auto left = outputs();
   EXPECT_EQ(left.size(), 9U);  // the journal, three files for each of two keys, the hashes and the rejects
@@ -291,7 +291,7 @@ TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
   }
 }
 
-TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
+TEST_F(PreprocessCrash, RefusesToResumeWithOtherInputsOrOptions) {
   config_.resume = true;
   for (Fault fault{.mode = Fault::kKill, .at = 90}; !file_exists(dir_ / "out/set.resume.json");
        fault.at += 10)

@@ -391,24 +391,25 @@ TEST_F(GlooRanks, CallsThatCannotBeAreRefused) {
 
 // ---- ends
 
+[[noreturn]] void all_reduce_without_end(Communicator& world, Processes& processes) {
+  Rank rank;
+  Tensor tensor(DType::kF32, 500'000);
+  for (int round = 0;; ++round) {
+    world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
+    if (round == 3) processes.ready();
+  }
+}
+
 /// Sends a signal to the last rank while all ranks repeat all-reduces. Returns how the other ranks ended.
 std::vector<RankEnd> signal_in_all_reduces(int size, int signal, std::chrono::milliseconds timeout) {
   Processes processes(size, timeout);
   const int victim = size - 1;
-  auto ends = processes.run(
-      [&](Communicator& world) {
-        Rank rank;
-        Tensor tensor(DType::kF32, 500'000);
-        for (int round = 0;; ++round) {
-          world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
-          if (round == 3) processes.ready();
-        }
-      },
-      [&] {
-        processes.signal(victim, signal);
-        for (int rank = 0; rank < victim; ++rank) processes.await_end(rank);
-        processes.signal(victim, SIGKILL);
-      });
+  auto ends = processes.run([&](Communicator& world) { all_reduce_without_end(world, processes); },
+                            [&] {
+                              processes.signal(victim, signal);
+                              for (int rank = 0; rank < victim; ++rank) processes.await_end(rank);
+                              processes.signal(victim, SIGKILL);
+                            });
   EXPECT_TRUE(ends.back().is_signal(SIGKILL)) << ends.back().status;
   ends.pop_back();
   return ends;
@@ -429,22 +430,14 @@ TEST_P(GlooComm, AKilledRankIsNamedAtOnce) {
 // A rank that was not running when its peers died cannot know which of them died first.
 TEST_F(GlooRanks, AllRanksThatAreFoundDeadAreNamed) {
   Processes processes(4, 30s);
-  const auto ends = processes.run(
-      [&](Communicator& world) {
-        Rank rank;
-        Tensor tensor(DType::kF32, 500'000);
-        for (int round = 0;; ++round) {
-          world.all_reduce(rank.compute, tensor.view(), Reduce::kSum);
-          if (round == 3) processes.ready();
-        }
-      },
-      [&] {
-        for (int rank = 0; rank < 4; ++rank) processes.signal(rank, SIGSTOP);
-        for (const int rank : {3, 1}) processes.signal(rank, SIGKILL);
-        std::this_thread::sleep_for(200ms);
-        for (const int rank : {0, 2}) processes.signal(rank, SIGCONT);
-        for (const int rank : {0, 2}) processes.await_end(rank);
-      });
+  const auto ends = processes.run([&](Communicator& world) { all_reduce_without_end(world, processes); },
+                                  [&] {
+                                    for (int rank = 0; rank < 4; ++rank) processes.signal(rank, SIGSTOP);
+                                    for (const int rank : {3, 1}) processes.signal(rank, SIGKILL);
+                                    std::this_thread::sleep_for(200ms);
+                                    for (const int rank : {0, 2}) processes.signal(rank, SIGCONT);
+                                    for (const int rank : {0, 2}) processes.await_end(rank);
+                                  });
   for (const size_t rank : {size_t{0}, size_t{2}}) {
     EXPECT_TRUE(ends[rank].is_exit(75)) << ends[rank].status << ends[rank].error;
     for (const char* part : {"are lost: their processes ended", "rank 1 on host h1", "rank 3 on host h3"})

@@ -108,7 +108,7 @@ std::string report_of(const std::string& metrics) {
   return read_file(dir / "r.html");
 }
 
-TEST(Report, HoldsNothingOfARunThatItDidNotGoOnFrom) {
+TEST(Report, HoldsNothingOfARunThatItDidNotResume) {
   std::string fresh = run_lines(0, 60, 100, 5);
   fresh += run_lines(0, 10, 200, 5);
   const std::string html = report_of(fresh);

@@ -364,7 +364,7 @@ TEST_F(Loop, ReadsOtherValidationSamplesEachTime) {
   for (size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(asked[i], static_cast<int64_t>(i % 20));
 }
 
-TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyGoOn) {
+TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyContinue) {
   PretrainConfig c = config("run");
   c.train.eval_iters = 0;
   c.checkpoint.save_interval = 5;
