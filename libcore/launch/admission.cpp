@@ -255,7 +255,7 @@ class Admission {
                format_duration(static_cast<double>(options_.timeout.count()) / 1000),
                "; look at the log of each, or raise --distributed-timeout-minutes"));
     tell_all(error);
-    throw error;
+    throw Error(error);
   }
 
   void welcome(size_t rank) {
