@@ -68,29 +68,29 @@ TEST(ConvertApp, ReplacesAnOutputOnlyWhenToldTo) {
   struct Case {
     const char *options, *output;
   };
-  for (const auto& [options, output] : {Case{"--to hf", "hf"}, Case{"--to megatron", "megatron"},
-                                        Case{"--to megalith", "megalith"}, Case{"--to gguf", "x.gguf"}}) {
-    SCOPED_TRACE(options);
+  for (const Case& to : {Case{"--to hf", "hf"}, Case{"--to megatron", "megatron"},
+                         Case{"--to megalith", "megalith"}, Case{"--to gguf", "x.gguf"}}) {
+    SCOPED_TRACE(to.options);
     const test::TempDir dir;
     const auto convert = [&](const std::string& model, const std::string& more) {
-      return test::run_command(concat(test::app("convert"), " ", model, " ", options, " --output ",
-                                      dir / output, " --no-check ", more));
+      return test::run_command(concat(test::app("convert"), " ", model, " ", to.options, " --output ",
+                                      dir / to.output, " --no-check ", more));
     };
     const std::string old = convert_golden("gpt2"), other = convert_golden("llama");
     ASSERT_EQ(convert(old, "").code, 0);
-    const std::string before = bytes_below(dir / output);
+    const std::string before = bytes_below(dir / to.output);
     const auto refused = convert(other, "");
     EXPECT_EQ(refused.code, 64) << refused.err;
     EXPECT_NE(refused.err.find("exists already; give a new"), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
-    EXPECT_EQ(bytes_below(dir / output), before);
+    EXPECT_EQ(bytes_below(dir / to.output), before);
     const auto replaced = convert(other, "--overwrite");
     EXPECT_EQ(replaced.code, 0) << replaced.err;
-    EXPECT_NE(bytes_below(dir / output), before);
-    if (output == std::string("x.gguf")) continue;
-    write_file(dir / output + "/notes.txt", "mine");
+    EXPECT_NE(bytes_below(dir / to.output), before);
+    if (to.output == std::string("x.gguf")) continue;
+    write_file(dir / to.output + "/notes.txt", "mine");
     EXPECT_EQ(convert(other, "--overwrite").code, 64);
-    EXPECT_EQ(read_file(dir / output + "/notes.txt"), "mine");
+    EXPECT_EQ(read_file(dir / to.output + "/notes.txt"), "mine");
   }
 }
 
