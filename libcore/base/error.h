@@ -24,8 +24,8 @@ constexpr int exit_code(ErrorKind kind) {
   return static_cast<int>(kind);
 }
 
-/// The only exception type of the library. `what()` is a complete message: where the error is, what was
-/// found, what was expected, and what to do.
+/// The type of all errors that the library reports. `what()` is a complete message: where the error is, what
+/// was found, what was expected, and what to do. (A requested stop is not an error: it throws Stopped.)
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}

@@ -28,7 +28,7 @@ int64_t count_code_points(std::string_view utf8);
 /// Writes a code point as 1 to 4 bytes and returns the end of them. `out` must have room for 4.
 char* write_utf8(char* out, uint32_t code_point);
 void append_utf8(std::string& out, uint32_t code_point);
-/// Replaces invalid UTF-8 in `bytes` by U+FFFD. The beginning of a valid sequence that is cut short is
+/// Replaces invalid UTF-8 in `bytes` by U+FFFD. A valid sequence that ends too early is
 /// replaced as a whole, every other invalid byte by itself (the Unicode standard's "substitution of maximal
 /// subparts", as in Python's errors="replace").
 std::string replace_invalid_utf8(std::string_view bytes);

@@ -205,8 +205,8 @@ struct TrainConfig {
   int64_t batch_at(int64_t consumed) const;
   /// The number of samples in the next `steps` steps after `consumed` samples.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
-  /// Applies --num-epochs once the data are known: sets the number of steps of the run and, unless it was
-  /// given, of the decay. kUsage when an epoch has no full step or the schedule does not fit.
+  /// Applies --num-epochs once the data are known: sets the number of steps of the run, and that of the
+  /// decay if no option gave it. kUsage when an epoch has no full step or the schedule does not fit.
   void set_epoch_steps(int64_t steps_of_an_epoch);
 };
 

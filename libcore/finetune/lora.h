@@ -16,7 +16,8 @@ namespace megalith {
 inline constexpr const char* kAllLinear = "all-linear";
 inline constexpr int64_t kLoraRank = 8;  // default rank
 
-/// The settings of a LoRA adapter, named as in peft.
+/// The settings of a LoRA adapter. peft calls them r, lora_alpha, lora_dropout, use_rslora and
+/// target_modules.
 struct LoraSettings {
   int64_t rank = kLoraRank;
   double alpha = 16, dropout = 0;

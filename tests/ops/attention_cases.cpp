@@ -83,8 +83,8 @@ std::vector<Outcome> run_attention_grad(Bed& bed, const AttentionCase& c) {
   return {gradient(bed, "dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
 }
 
-/// Processes a prompt, then `step` tokens at a time. Each step's output must equal the last rows of full
-/// attention.
+/// Processes a prompt, then `step` tokens at a time. The rows of all steps together must equal full attention
+/// over the whole sequence.
 std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dtype, int64_t prompt,
                                           int64_t step) {
   Values qkv = random_values(h.qkv_size(), 1, 1.5);

@@ -434,7 +434,7 @@ NormGradArgs norm_grad_args(const auto& op) {
           .columns = op.dy.shape.back()};
 }
 
-/// The arguments for the sums of dw and db. They must be summed before dx is written, since dx may share dy's
+/// The arguments of the kernel that sums dw and db. It must run before dx is written: dx may share dy's
 /// memory.
 ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
   return {.plain = db.as<float>(),

@@ -7,8 +7,8 @@ namespace megalith {
 
 /// Numbers of the time and memory model that no data sheet gives, fitted to measured runs. Each has a unit,
 /// physical bounds, and a prior: the value and spread assumed before any fit (tools/plan_fit pulls each
-/// number towards its prior). The installed values are the fit to all published runs that docs/planner.md
-/// lists.
+/// number towards its prior). The installed values are the fit to the published runs of dense models that
+/// docs/planner.md lists. Those of experts are their priors.
 struct Coefficients {
   // matrix products
   double sustained_clock, clock_power_exponent, gemm_half_depth, wave_weight, misaligned_rate, narrow_rate,

@@ -123,8 +123,8 @@ TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   out.inside = bytes * tokens * copies * (here - 1) / s.expert;
   out.outside = bytes * tokens * copies * elsewhere;
   if (m.dispatcher == Dispatcher::kFlex && out.machines > 1) {
-    // The mean number of machines that hold some of a token's experts, if the router chooses evenly among the
-    // experts that it may choose.
+    // among: the machines with experts that the router may choose for a token. visited: how many of them hold
+    // a chosen expert, on average, if the router chooses evenly.
     const double among = machines_of_groups(m, out.machines);
     const double visited = among * (1 - std::pow(1 - 1 / among, m.router_topk));
     out.outside = bytes * tokens * visited * elsewhere;

@@ -148,8 +148,8 @@ class Search {
     }
   }
 
-  /// Whether the layers divide evenly over the stages, or so that stages idle little: 126 layers over 16
-  /// stages do, but 96 over 64 do not.
+  /// Whether to try this number of stages: if the layers divide evenly over them, if the user gave layers of
+  /// stages, or if stages would idle little. 126 layers over 16 stages are tried, 96 over 64 are not.
   bool worth_cutting(int pipeline) const {
     if (p_.model.layers % pipeline == 0 || !p_.stage_layers.empty() || fixed_.first_layers ||
         fixed_.last_layers)

@@ -46,8 +46,8 @@ struct Node {
     kOutput,    // exprs[0]
     kSet,       // names[0] = exprs[0], or names[0].names[1] = exprs[0]
     kSetBlock,  // names[0] = body
-    kIf,        // exprs[i] is the condition of bodies[i]; one more body is the else branch
-    kFor,       // names in exprs[0] (if exprs[1]): bodies[0]; else bodies[1]
+    kIf,        // exprs[i] is the condition of bodies[i]; one more body, if any, is the else branch
+    kFor,       // for names in exprs[0], filtered by exprs[1] if any: bodies[0]; else bodies[1]
     kBreak,
     kContinue,
     kGroup,  // bodies[0]

@@ -15,11 +15,8 @@ namespace megalith {
 /// The Metaspace pre-tokenizer: blanks become `mark`, and a mark is put before a text that does not begin
 /// with one.
 struct Metaspace {
-  enum class Prepend : uint8_t {
-    kNever,
-    kFirst,
-    kAlways
-  };  // kFirst: a mark only at the beginning of the whole text
+  /// Before which words a mark is put: none, the first of the whole text, or all.
+  enum class Prepend : uint8_t { kNever, kFirst, kAlways };
   std::string mark;
   Prepend prepend = Prepend::kAlways;
   bool split = true;  // whether a pretoken begins at each mark

@@ -17,7 +17,8 @@ void check_run(const PretrainConfig&, Problems&);
 /// Throws kUsage when the run would write a file that it reads, write two outputs to one file, or write to
 /// something that cannot be written. `files`: the files that the program has already listed.
 void check_files(const PretrainConfig&, RunFiles files);
-/// Adds the run's outputs to `files`: the folders of checkpoints, figures, report, trace and log.
+/// Adds the run's outputs to `files`: the files of figures, report, trace and log, and the checkpoints in
+/// --save. The checkpoints in --load are added as an input.
 void add_run_outputs(RunFiles& files, const PretrainConfig&);
 
 /// Reports a layout that needs another number of ranks than the run has.

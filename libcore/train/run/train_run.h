@@ -36,7 +36,7 @@ class TrainRun {
   void sample();
 
   const RankInput& in_;
-  PretrainConfig config_;  // changed by what a resumed run gets from its checkpoint
+  PretrainConfig config_;  // a resumed run takes some values from its checkpoint
   RunEnd end_;             // starts the clock of --exit-duration-in-mins
   const std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;

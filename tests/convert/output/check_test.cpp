@@ -139,7 +139,6 @@ TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
   const ModelSource sound(convert_golden("gpt2"));
   export_hf({.source = sound}, dir / "model");
   const SafetensorsFile file(dir / "model/model.safetensors");
-  // the last position, which the check's tokens do not reach
   const StoredTensor& wpe = file.at("transformer.wpe.weight");
   const int64_t elements = wpe.shape().elements();
   std::vector<float> values(static_cast<size_t>(elements));
@@ -150,6 +149,7 @@ TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
   ASSERT_NE(at, std::string::npos);
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinite = std::numeric_limits<float>::infinity();
+  // The last two values belong to the last position, which the check's tokens do not reach.
   std::memcpy(bytes.data() + at + whole.size() - 2 * sizeof nan, &nan, sizeof nan);
   std::memcpy(bytes.data() + at + whole.size() - sizeof nan, &infinite, sizeof nan);
   write_file(dir / "model/model.safetensors", bytes);

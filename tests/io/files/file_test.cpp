@@ -77,7 +77,8 @@ TEST(MappedFile, BringsInLittleOfAFileWhereItsPagesAreSmall) {
   const test::TempDir dir;
   constexpr size_t kMiB = size_t{1} << 20;
   write_file(dir / "x", std::string(64 * kMiB, 'a'));
-  read_file(dir / "x");  // now the page cache holds the file: touching a byte may map any number of pages
+  // Brings the file into the page cache: without kSmall, touching one byte can then map many pages around it.
+  read_file(dir / "x");
   const MappedFile file(dir / "x", MappedPages::kSmall);
   const auto mapped_pages = [] {  // how many pages of files the process has mapped
     std::ifstream numbers("/proc/self/statm");

@@ -81,7 +81,7 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   EXPECT_EQ(page, plan_html(report));
 }
 
-/// A page of the best plan with this pipeline size.
+/// The HTML page of a search for plans with this pipeline size. It lists the `top` best ones.
 std::string page_of(const PlanProblem& p, int pipeline, size_t top) {
   const SearchResult r = search_plans(p, {.pipeline = pipeline}, top);
   EXPECT_FALSE(r.plans.empty());
