@@ -23,7 +23,7 @@ class Inputs : public ProgramFolder {
       "megalith-preprocess --output-prefix out --tokenizer-type NullTokenizer --vocab-size 9 --input ";
 };
 
-TEST_F(Inputs, ThatAreCutWhileTheyAreMappedEndTheRunWithTheirName) {
+TEST_F(Inputs, ThatAreTruncatedWhileTheyAreMappedEndTheRunWithTheirName) {
   for (const char* const file : {"set.bin", "set.idx"}) {
     const CommandResult cut = run(concat(
         "cp ", file, " kept; ", kTrain, "--train-iters 1000000 > log 2>&1 & pid=$!\n",

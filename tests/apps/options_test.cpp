@@ -111,7 +111,7 @@ TEST_P(EveryApp, HasAManPageWithoutWarnings) {
   EXPECT_EQ(page.err, "");
 }
 
-TEST_P(EveryApp, StandsInTheOptionsPage) {
+TEST_P(EveryApp, IsInTheOptionsPage) {
   const std::string page = read_file(MEGALITH_SOURCE_DIR "/docs/options.md");
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }

@@ -23,7 +23,7 @@ TEST(AppendHex, WritesTheLastDigits) {
   EXPECT_EQ(text, "fffffffffffffffe");
 }
 
-TEST(Shortened, CutsNoCodePointInTwo) {
+TEST(Shortened, SplitsNoCodePoint) {
   EXPECT_EQ(shortened("", 0), "");
   EXPECT_EQ(shortened("abc", 3), "abc");
   EXPECT_EQ(shortened("abcd", 3), "abc\u2026");

@@ -47,7 +47,7 @@ TEST(Utf8, IsPythonsForAllTextsOfFourBytesAtTheEdges) {
   EXPECT_EQ(hash.hex(), "856a64dbe6a62a0436e6ae8f9278ea78d0ccde38e1f833f14f3ff03798288837");
 }
 
-TEST(ValidUtf8Prefix, EndsBeforeTheFirstBadByteWhereverItStands) {
+TEST(ValidUtf8Prefix, EndsBeforeTheFirstBadByteWhereverItIs) {
   const std::string good = "a\u00e9\u65e5\U0001F600";
   for (size_t before = 0; before < 100; ++before) {
     std::string text(before, 'x');

@@ -346,7 +346,7 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
 
 // Each context rank has two spans of a sequence, and every sequence-parallel rank must get whole rows of each
 // span.
-TEST(PretrainConfig, CutsTheSequenceEvenlyOverContextRanks) {
+TEST(PretrainConfig, SplitsTheSequenceEvenlyOverContextRanks) {
   EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
   EXPECT_EQ(
       complaint(small() + "--context-parallel-size 3 --nproc 3 --global-batch-size 2"),

@@ -187,7 +187,7 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
       }
 }
 
-TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
+TEST(Convert, WritesZerosForTheBiasesThatAModelDoesNotHave) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
   ModelConfig config = source.config();

@@ -30,7 +30,7 @@ std::string flags(const Examples::Example& example) {
 }
 
 // The tokenizers put <s> before a text. PlainTokenizer::encode() leaves it out, and before() returns it.
-TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
+TEST(PlainTokenizer, KnowsWhatSurroundsATextAndLeavesItOut) {
   for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
     TokenizerFiles files{.type = "HuggingFaceTokenizer",
                          .vocab = {},
@@ -62,7 +62,7 @@ TEST(Examples, EndAnAnswerAndCountItAlone) {
   EXPECT_EQ(examples[0].counted(), 3);
 }
 
-TEST(Examples, CutTheBeginningOfAPromptAndTheEndOfAnAnswer) {
+TEST(Examples, DropTheBeginningOfAPromptAndTheEndOfAnAnswer) {
   Examples examples;
   examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()),
@@ -83,7 +83,7 @@ TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
             "left out: no token of the answer fits");
 }
 
-TEST(Examples, ARenderedConversationStandsAsItIs) {
+TEST(Examples, ARenderedConversationIsUsedAsItIs) {
   Examples examples;
   Record chat = record("1", "2");
   chat.segments.push_back({"3", false});
@@ -94,7 +94,7 @@ TEST(Examples, ARenderedConversationStandsAsItIs) {
   EXPECT_EQ(flags(examples[0]), "0101");
 }
 
-TEST(Examples, OfAPairStandTogetherOrNotAtAll) {
+TEST(Examples, OfAPairAreTakenTogetherOrNotAtAll) {
   Examples examples;
   examples.add(RecordPair{record("1", "2"), record("1", "3 4")}, numbers(), {.whole = 3});
   examples.add(RecordPair{record("1 2 3", "4"), record("1", "5")}, numbers(), {.whole = 3});

@@ -26,7 +26,7 @@ TEST(Lora, KnowsTheLinearLayersByTheirHuggingFaceNames) {
   EXPECT_EQ(linear_modules(config_of("gpt2")), (Names{"c_attn", "attn.c_proj", "c_fc", "mlp.c_proj"}));
 }
 
-TEST(Lora, AModuleThatTheModelLacksIsNamed) {
+TEST(Lora, AModuleThatIsNotInTheModelIsNamed) {
   try {
     lora_plan(config_of("llama"), {.modules = {"q_proj", "c_attn"}});
     FAIL();

@@ -62,7 +62,7 @@ TEST(Records, AreReadNoFurtherThanIsAskedFor) {
   EXPECT_THROW(read(0), Error);
 }
 
-TEST(Records, OfSourceAndTargetStandAsTheyAre) {
+TEST(Records, OfSourceAndTargetAreUsedAsTheyAre) {
   const Record record = read_one(R"({"src": "2+2=", "tgt": "4", "id": 7})");
   EXPECT_EQ(text_of(record), "2+2=[4]");
   EXPECT_FALSE(record.rendered);
@@ -194,7 +194,7 @@ std::vector<std::string> read_file_of(const std::string& name, const std::string
   return out;
 }
 
-TEST(Records, StandOneALineOrInAnArray) {
+TEST(Records, AreOneALineOrInAnArray) {
   const std::vector<std::string> wanted{"train.json:1 a[b]", "train.json:3 c[d]"};
   EXPECT_EQ(
       read_file_of("train.json", "{\"src\": \"a\", \"tgt\": \"b\"}\n\n{\"src\": \"c\", \"tgt\": \"d\"}\n"),

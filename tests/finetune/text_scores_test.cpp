@@ -48,7 +48,7 @@ TEST(TextScorer, ScoresAThousandPairsAsSacrebleuAndRougeScore) {
   EXPECT_NEAR(all.scores().exact_match, golden()["exact_match"].as_double(), kRounding);
 }
 
-TEST(TextScorer, CutsWordsAsSacrebleu) {
+TEST(TextScorer, SplitsWordsAsSacrebleu) {
   const auto& words = golden()["words"].as_array();
   ASSERT_EQ(words.size(), 200U);
   for (size_t i = 0; i < words.size(); ++i)

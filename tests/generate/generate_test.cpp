@@ -162,7 +162,7 @@ TEST(Generator, SeesNoFurtherThanAWindow) {
 
 // A device without windows (here the CPU in bf16) must end generation where the window would hide something,
 // whether or not the model has a last position.
-TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
+TEST(Generator, EndsWhereAWindowThatTheDeviceDoesNotSupportWouldHideSomething) {
   for (const PositionEmbedding position : {PositionEmbedding::kNone, PositionEmbedding::kRope}) {
     ModelConfig config = test::tiny_llama();
     config.position = position;

@@ -106,7 +106,7 @@ TEST_P(WeightStoreTest, ComputesWithStoredWeightsAsWithWidenedOnes) {
   }
 }
 
-TEST_P(WeightStoreTest, UsesMatricesWhereTheyStand) {
+TEST_P(WeightStoreTest, UsesMatricesWhereTheyAre) {
   const Logits copied = logits(model_, ModelFile(model_, DType::kBf16, false)),
                in_place = logits(model_, ModelFile(model_, DType::kBf16, true));
   EXPECT_EQ(copied.values, in_place.values);

@@ -152,7 +152,7 @@ TEST(DocumentParser, AcceptsTheGreatestDepthAndNoMore) {
 
 // Parses every prefix of a line that has all kinds of tokens. Each prefix is in memory of exactly its size,
 // so that a sanitizer detects reads beyond it.
-TEST(DocumentParser, RefusesEveryCutLine) {
+TEST(DocumentParser, RefusesEveryTruncatedLine) {
   const std::string whole =
       R"( {"text":["a\u00e9\ud83d\ude00","b"],"n":[-1.5e+3,true,false,null,NaN,{"x":{}}],"é":"ü"})";
   for (size_t n = 0; n < whole.size(); ++n) EXPECT_TRUE(problem_of(whole.substr(0, n))) << n;

@@ -95,7 +95,7 @@ TEST(Hostfile, ReadsAMillionLinesAtOnce) {
 }
 
 // A binary file may be one long line, with control characters.
-TEST(Hostfile, CutsTheLineThatItShows) {
+TEST(Hostfile, TruncatesTheLineThatItShows) {
   const TempDir dir;
   write_file(dir / "hosts", "node1\nnode2 \x1b[2J" + std::string(10'000'000, 'x'));
   try {

@@ -210,7 +210,7 @@ void limit_files(rlim_t files) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-TEST(Rendezvous, MeetsInACrowdOfAThousandStrangers) {
+TEST(Rendezvous, ConnectsInACrowdOfAThousandStrangers) {
   for (const rlim_t files : {rlim_t{4096}, rlim_t{256}}) {
     const int port = free_port();
     ForkedProcess first([&] {

@@ -107,7 +107,7 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
 }
 
 // Shell commands must be in ```sh blocks, since the tests look at no others.
-TEST(DocCommands, StandInBlocksThatSaySo) {
+TEST(DocCommands, AreInBlocksThatSaySo) {
   static const std::set<std::string> kOthers = {"json", "text", "yaml", "python"};
   for (const std::string& page : doc_pages()) {
     std::istringstream text(text_of_page(page));

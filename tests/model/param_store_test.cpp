@@ -64,7 +64,7 @@ TEST(ParamStore, ATiedHeadIsTheEmbedding) {
 }
 
 // Buckets hold whole layers, so there may be fewer buckets than --ddp-num-buckets, but never more.
-TEST(ParamStore, CutsAtMostAsManyBucketsAsAsked) {
+TEST(ParamStore, MakesAtMostAsManyBucketsAsAsked) {
   TinyModel model(test::tiny_gpt2());
   const auto buckets = [&](int count) {
     return ParamStore(model.table, model.stream, {.buckets = count}).buckets().size();
@@ -135,7 +135,7 @@ void expect_part_of(const TinyModel& model, const Param& whole, const Param& par
       }
 }
 
-TEST(Initialize, IsTheSameUnderEveryCut) {
+TEST(Initialize, IsTheSameUnderEveryLayout) {
   ModelConfig config = test::tiny_llama();
   config.vocab_divisor = 8;  // pads 23 ids to 32: the second rank has 7 real rows and 9 of padding
   TinyModel model(config);

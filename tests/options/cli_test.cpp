@@ -466,7 +466,7 @@ std::string fate_of(std::span<const OptionFate> fates, const std::string& name, 
 
 // Regression: an ignored name may match a refused pattern. Such a name was ignored on the command line, but
 // refused in a file.
-TEST(Options, OfOtherToolsHaveOneFateWhereverTheyStand) {
+TEST(Options, OfOtherToolsHaveOneFateWhereverTheyAreGiven) {
   constexpr OptionFate kFates[] = {
       {.name = "frame-*", .remedy = "leave it out"},
       {.name = "frame-width", .values = OptionFate::kOne},

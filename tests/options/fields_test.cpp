@@ -127,7 +127,7 @@ TEST(Fields, DifferencesNameBothValues) {
   EXPECT_EQ(list[2].theirs, "0.3 a b 0.7 ü");
 }
 
-TEST(Fields, DifferencesLeaveOutWhatTheOtherLacks) {
+TEST(Fields, DifferencesLeaveOutWhatTheOtherDoesNotHave) {
   PretrainConfig ours = unusual();
   EXPECT_TRUE(differences(fields_of(ours), Json::parse(R"({"lr": 0.1, "train_iters": 4e9, "gone": 1})", "a"))
                   .empty());

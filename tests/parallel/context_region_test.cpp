@@ -29,7 +29,7 @@ TEST(ContextRows, AreTwoChunksOfTheSequence) {
 }
 
 // A sequence-parallel rank has only some of its context rank's rows, and these may lie in both chunks.
-TEST(ContextRows, CanBeCutAgain) {
+TEST(ContextRows, CanBeSplitAgain) {
   const RowPositions rows = context_rows(0, 2, 6);
   EXPECT_EQ(positions(rows, 6), (std::vector<int64_t>{0, 1, 2, 9, 10, 11}));
   EXPECT_EQ(positions(rows.from(2), 4), (std::vector<int64_t>{2, 9, 10, 11}));

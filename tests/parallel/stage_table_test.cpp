@@ -33,7 +33,7 @@ std::string refusal(int layers, const ParallelConfig& config) {
   return {};
 }
 
-TEST(StageTable, CutsEvenlyWithoutAList) {
+TEST(StageTable, SplitsEvenlyWithoutAList) {
   EXPECT_EQ(depth_of(StageTable(12, pipeline_of(1))), (std::vector<LayerRange>{{0, 12}}));
   EXPECT_EQ(depth_of(StageTable(12, pipeline_of(3))), (std::vector<LayerRange>{{0, 4}, {4, 4}, {8, 4}}));
 }
@@ -94,7 +94,7 @@ TEST(StageTable, TakesAList) {
   EXPECT_EQ(table.range(1, 1), (LayerRange{6, 1}));
 }
 
-TEST(StageTable, RefusesWhatCannotBeCut) {
+TEST(StageTable, RefusesWhatCannotBeSplit) {
   EXPECT_EQ(
       refusal(10, pipeline_of(4)),
       "--num-layers 10 is not a multiple of --pipeline-model-parallel-size 4; nearest that work: 8, 12; "

@@ -28,7 +28,7 @@ TEST(ParameterCount, EqualsThePublishedModels) {
   EXPECT_EQ(total_parameters(llama(32, 4096, 32, 8, 14336, 128256)), 8030261248.0);
 }
 
-TEST(ParameterCount, OfARankIsTheCutPartAndTheRepeatedPart) {
+TEST(ParameterCount, OfARankIsTheShardedPartAndTheRepeatedPart) {
   const ModelConfig m = gpt(2, 64, 4, 32, 512);
   // qkv 64*192/2 + 96, proj 64*64/2 + 64, fc1 64*256/2 + 128, fc2 256*64/2 + 64, two LayerNorms of 2*64
   EXPECT_EQ(count_parameters(m, 2).block, 6144.0 + 96 + 2048 + 64 + 8192 + 128 + 8192 + 64 + 256);
@@ -182,7 +182,7 @@ TEST(Search, KeepsWhatTheUserFixed) {
   }
 }
 
-TEST(Search, SaysWhatLacksWhenNothingFits) {
+TEST(Search, SaysWhatIsMissingWhenNothingFits) {
   PlanProblem p = gpt_22b(8);
   p.machine.device.memory = 8e9;
   const SearchResult r = search_plans(p, {});

@@ -23,7 +23,7 @@ TEST(Shape, ComparesRankAndExtents) {
   EXPECT_NE((Shape{2, 1}), Shape{2});
 }
 
-TEST(View, CutsRowsOfTheOutermostAxis) {
+TEST(View, TakesRowsOfTheOutermostAxis) {
   uint16_t data[24] = {};
   const View view{data, DType::kBf16, {4, 2, 3}};
   EXPECT_EQ(view.bytes(), 48u);

@@ -99,7 +99,7 @@ TEST(Gguf, ReadsATensorWithoutRowsWhateverItsColumns) {
   EXPECT_EQ(nothing, 1);
 }
 
-TEST(Gguf, RefusesEveryCut) {
+TEST(Gguf, RefusesEveryTruncation) {
   const TempDir dir;
   const std::string whole = read_file(golden());
   for (size_t bytes = 0; bytes < whole.size(); bytes += bytes < 600 ? 1 : 97) {

@@ -170,7 +170,7 @@ TEST(NameMap, SplitsGateFromUp) {
   EXPECT_EQ(up.values, Tensor({20, 12}, 240).values);
 }
 
-TEST(NameMap, MarksTheBiasesThatGpt2HasAndTheModelLacks) {
+TEST(NameMap, MarksTheBiasesThatGpt2HasAndTheModelDoesNot) {
   ModelConfig config = small(false);
   config.qkv_bias = false;
   const auto all = renamed_tensors(gpt2_names(), config);

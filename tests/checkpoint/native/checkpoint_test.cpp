@@ -196,7 +196,7 @@ TEST(Checkpoint, NoticesEveryFlippedByte) {
   }
 }
 
-TEST(Checkpoint, NoticesCutAndMissingFiles) {
+TEST(Checkpoint, NoticesTruncatedAndMissingFiles) {
   const TempDir dir;
   write_sample(dir / "save", 7);
   const std::string folder = dir / "save/iter_0000007";

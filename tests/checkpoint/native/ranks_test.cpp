@@ -109,7 +109,7 @@ void save_cut(const std::string& root, int ranks) {
 
 // A run of any tensor-parallel size must be able to read the checkpoint of a run of any other size, a single
 // rank included.
-TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
+TEST(Ranks, AnyLayoutReadsWhatAnyOtherWrote) {
   for (const int writers : {1, 2, 3, 4, 6}) {
     const TempDir dir;
     save_cut(dir / "save", writers);

@@ -151,7 +151,7 @@ TEST_F(TorchFileTest, RefusesNamesThatDifferByCaseAlone) {
 
 // Cuts the file at each byte and changes each byte. The file must then be refused or give its own values,
 // never others.
-TEST_F(TorchFileTest, SurvivesEveryCutAndFlip) {
+TEST_F(TorchFileTest, SurvivesEveryTruncationAndFlip) {
   const std::string whole = torch_zip(with_tensor(kSquare));
   const std::vector<float> values = read(whole);
   for (size_t n = 0; n < whole.size(); n += 3) EXPECT_NE(refusal(whole.substr(0, n)), "nothing") << n;

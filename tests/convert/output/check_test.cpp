@@ -134,7 +134,7 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
 }
 
 // Damaged weights must be reported even if the check's few tokens do not use them, and even without a check.
-TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
+TEST(Check, TellsOfWeightsThatItsTokensDoNotReach) {
   const TempDir dir;
   const ModelSource sound(convert_golden("gpt2"));
   export_hf({.source = sound}, dir / "model");

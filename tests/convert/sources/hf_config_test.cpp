@@ -172,7 +172,7 @@ TEST(HfConfig, ReadsSlidingWindows) {
   EXPECT_NE(refusal(qwen2).find("some layers only"), std::string::npos);
 }
 
-TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
+TEST(HfConfig, SaysWhatRulesOutEachFamily) {
   ModelConfig c = parse_hf_config(golden("gpt2"), "x").config;
   c.norm = Normalization::kRmsNorm;
   c.qkv_bias = false;

@@ -132,7 +132,7 @@ TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
   }
 }
 
-TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
+TEST(MegatronTarget, RefusesALayoutThatDoesNotDivideTheModel) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
   for (const MegatronLayout& layout : {MegatronLayout{.tensor = 2}, MegatronLayout{.pipeline = 3}}) {

@@ -29,7 +29,7 @@ std::string refusal(const std::string& text, const std::vector<ContentPart>& par
   return {};
 }
 
-TEST(Content, ComparesEachPartWhereverThePiecesAreCut) {
+TEST(Content, ComparesEachPartWhereverThePiecesEnd) {
   const std::vector<ContentPart> parts = {kEmpty, kAbc, kEmpty, kEmpty, kAbc, kAbc, kEmpty};
   for (size_t piece = 1; piece < 11; ++piece) {
     EXPECT_EQ(refusal("abcabcabc", parts, piece), "");

@@ -155,7 +155,7 @@ TEST(IndexedDataset, RefusesEveryDamageByName) {
   }
 }
 
-TEST(IndexedDataset, RefusesAnIndexCutAtAnyByte) {
+TEST(IndexedDataset, RefusesAnIndexTruncatedAtAnyByte) {
   const TempDir dir;
   HandMade().write(dir / "c");
   const std::string whole = HandMade().idx();

@@ -198,7 +198,7 @@ tokens a document: min 0,
 )");
 }
 
-TEST(DatasetTool, CutsBeginningsAtTheEdgeOfTheTerminal) {
+TEST(DatasetTool, TruncatesBeginningsAtTheEdgeOfTheTerminal) {
   const TempDir dir;
   IndexedDatasetWriter writer(dir / "c", IndexedDType::kU16);
   const std::vector<int32_t> ids(1000, 7);

@@ -296,7 +296,7 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
 
 /// Cuts an .idx at each byte and flips each of its bits. The merge must refuse it, name the file and leave no
 /// output, unless the damaged .idx is again a valid one.
-TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
+TEST(Merge, RefusesAnIndexTruncatedOrFlippedAnywhere) {
   const TempDir dir;
   write_hashed(dir / "a", 5);
   const std::string whole = read_file(dir / "a.idx");

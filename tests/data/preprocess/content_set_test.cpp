@@ -14,7 +14,7 @@ ContentHash hash_of(std::vector<std::string_view> texts) {
   return content_hash(texts);
 }
 
-TEST(ContentHash, TellsHowTextsAreCut) {
+TEST(ContentHash, TellsHowTextsAreSplit) {
   const std::vector<ContentHash> hashes = {hash_of({}),         hash_of({""}),       hash_of({"", ""}),
                                            hash_of({"ab"}),     hash_of({"a", "b"}), hash_of({"b", "a"}),
                                            hash_of({"ab", ""}), hash_of({"", "ab"})};

@@ -66,7 +66,7 @@ TEST(Split, RefusesWhatIsNoSplit) {
 
 // Computed by hand: a document of the ids 0 to 10, cut every 4 ids with an overlap of one id, gives the
 // samples 0-4 and 4-8; the rest, 8-10, is too short.
-TEST(GptDataset, CutsOneDocumentWithOneIdOfOverlap) {
+TEST(GptDataset, SplitsOneDocumentWithOneIdOfOverlap) {
   const TempDir dir;
   const GptDataset d(counting(dir / "c", {11}), {.range = {0, 1}, .samples = {}, .seq_length = 4});
   ASSERT_EQ(d.size(), 2);

@@ -462,7 +462,7 @@ TEST(MindFormers, NamesWhatItCannotDoWithFileAndLine) {
   EXPECT_NE(error("run_mode: predict\n").find("megalith-generate"), std::string::npos);
 }
 
-TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
+TEST(MindFormers, ShardsNothingWhereUseParallelIsFalse) {
   const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.parallel.world, 1);

@@ -21,7 +21,7 @@ void read_cut_file(const std::string& path, size_t place) {
   static_cast<void>(byte);
 }
 
-TEST(MappedRangesDeathTest, SayWhichFileWasCutWhereItIsRead) {
+TEST(MappedRangesDeathTest, SayWhichFileWasTruncatedWhereItIsRead) {
   const test::TempDir dir;
   const std::string path = dir / "cut";
   for (const size_t place : {0, 5000, 99'999}) {

@@ -94,7 +94,7 @@ TEST_F(InputStreamTest, ReadsAllMembersAndFrames) {
   }
 }
 
-TEST_F(InputStreamTest, RefusesEveryCutAndReportsFlippedBytes) {
+TEST_F(InputStreamTest, RefusesEveryTruncationAndReportsFlippedBytes) {
   for (const char* command : {"gzip", "zstd -q", "bzip2", "xz"}) {
     const std::string whole = read_file(compress(sample(2000), command));
     for (size_t n = 7; n < whole.size(); n += 11) {

@@ -22,7 +22,7 @@ bool has(const std::string& text, const std::string& what) {
   return text.find(what) != std::string::npos;
 }
 
-TEST(Launch, NamesTheCutInMegatronsOptions) {
+TEST(Launch, NamesTheLayoutInMegatronsOptions) {
   PlanProblem p = gpt_22b(64);
   Candidate c{.tensor = 8, .pipeline = 4, .chunks = 3, .sequence = true, .sharding = Sharding::kOptimizer};
   ASSERT_FALSE(complete(p, c));
@@ -119,7 +119,7 @@ TEST(Launch, NamesLatentAttention) {
   EXPECT_TRUE(has(model_options(p.model), "--mtp-num-layers 1"));
 }
 
-TEST(Launch, NamesUnevenCuts) {
+TEST(Launch, NamesUnevenLayouts) {
   PlanProblem p = gpt_22b(64);
   Candidate c{.tensor = 8, .pipeline = 4, .first_layers = 11, .last_layers = 9};
   ASSERT_FALSE(complete(p, c));

@@ -69,7 +69,7 @@ TEST(LinkLog, RefusesARateThatTheDeviceCannotHave) {
   }
 }
 
-TEST(LinkLog, RefusesWhatWasCut) {
+TEST(LinkLog, RefusesWhatWasTruncated) {
   const std::string whole = output(1, 8, "231.0");
   const size_t table = whole.find("           8 "), row = whole.find("   sum      -1  32391");
   for (const std::string& text : {whole.substr(0, table), whole.substr(0, row), whole.substr(table)})

@@ -39,7 +39,7 @@ std::string megatron_log(const std::string& milliseconds) {
   return text;
 }
 
-TEST(MegatronLog, ReadsTheCutTheTimeAndTheMemory) {
+TEST(MegatronLog, ReadsTheLayoutTheTimeAndTheMemory) {
   const test::TempDir folder;
   const std::string path = folder / "run.log";
   write_file(path, megatron_log("2500.0"));
@@ -90,7 +90,7 @@ MegatronLog log_with(const std::string& arguments, const std::string& devices = 
   return parse_run_log(text, "run.log");
 }
 
-TEST(MegatronLog, ReadsTheWholeCutAndShape) {
+TEST(MegatronLog, ReadsTheWholeLayoutAndShape) {
   const auto run = [](const std::string& arguments) {
     PlanProblem base = gpt_22b(64);
     base.machine.device = find_accelerator("H100");  // a device that supports 8 bits

@@ -161,7 +161,7 @@ TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
 
 // With eight expert ranks each expert is on one rank of eight data ranks. A parameter takes 18 bytes; with
 // ZeRO-1, 6 bytes plus 12 divided by the ranks that hold the same parameter; with ZeRO-3 all 18 are divided.
-TEST(MemoryEstimate, OfExpertsIsCutByTheirRanks) {
+TEST(MemoryEstimate, OfExpertsIsShardedOverTheirRanks) {
   const PlanProblem p = mixtral(64);
   const auto state = [&](Sharding sharding, int expert) {
     Candidate c{.expert = expert, .sharding = sharding};

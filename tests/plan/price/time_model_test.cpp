@@ -84,7 +84,7 @@ std::string words(const PlanProblem& p, const Candidate& c) {
 
 // A device that is faster in one respect never makes a step slower: not if layers wait for the host, not if
 // products no longer hide an exchange, and not if another stage becomes the slowest.
-TEST(StepTime, FallsWithEachRateOfAnyCut) {
+TEST(StepTime, FallsWithEachRateOfAnyLayout) {
   Draw draw(23);
   for (int looked_at = 0; looked_at < 20000;) {
     const PlanProblem p = draw.problem();

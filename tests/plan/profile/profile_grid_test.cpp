@@ -89,7 +89,7 @@ TEST(MeasureGrid, FindsTheMedianOfDisturbedSamplesAndEndsWhenItIsSteady) {
   EXPECT_LT(device.now, 30);
 }
 
-TEST(MeasureGrid, CutsOffWithACoarserGridOfWholePoints) {
+TEST(MeasureGrid, EndsEarlyWithACoarserGridOfWholePoints) {
   Device device;
   std::vector<ProfilePoint> grid = products(200, 1e6);  // calls of 1 to 200 ms: four of each point take 80 s
   const std::vector<ProfilePoint> points = measure_grid(grid, 41, device.probing());

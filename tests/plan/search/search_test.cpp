@@ -135,7 +135,7 @@ TEST(Search, KeepsTheExpertRanksThatAreGiven) {
 }
 
 // With one data rank a dense model has nothing to shard, but its tensor ranks hold the same experts.
-TEST(Search, CutsExpertsOfOneDataRankToo) {
+TEST(Search, ShardsExpertsOfOneDataRankToo) {
   PlanProblem p = mixtral(8);
   p.model.layers = 16;
   p.global_batch = 64;
@@ -256,7 +256,7 @@ TEST(Search, TimeOfAMixtureFallsWithEachRateAndRisesWithItsImbalance) {
   }
 }
 
-TEST(Search, MoreReplicasOfOneCutAreNeverSlowerInAll) {
+TEST(Search, MoreReplicasOfOneLayoutAreNeverSlowerInAll) {
   double before = 0;
   for (int world : {8, 16, 32, 64, 128}) {
     PlanProblem p = gpt_22b(world);

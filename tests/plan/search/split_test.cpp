@@ -33,7 +33,7 @@ double brute(int layers, const std::vector<StageLimit>& stages, std::vector<int>
   return best;
 }
 
-TEST(Split, IsAsFastAsTheBestOfAllCuts) {
+TEST(Split, IsAsFastAsTheBestOfAllSplits) {
   uint32_t state = 12345;
   const auto random = [&](uint32_t below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
   for (int trial = 0; trial < 200; ++trial) {

@@ -27,7 +27,7 @@ TEST(AddedTokens, FindsThoseThatBeginDifferently) {
   EXPECT_EQ(parts(added, "<X>\u00e9[X]\u00e8"), "2|3|1|\u00e8|");
 }
 
-TEST(AddedTokens, FindsSomeOnlyWhereTheyStandAlone) {
+TEST(AddedTokens, FindsSomeOnlyWhereTheyAreAlone) {
   const AddedTokens added({{.text = "ab", .id = 1, .only_alone = true}, {.text = "b", .id = 2}});
   EXPECT_EQ(parts(added, "ab ab,ab"), "1| |1|,|1|");
   EXPECT_EQ(parts(added, "xab abx \u00e9ab ab\u0301 ab_ 1ab"), "xab abx \u00e9ab ab\u0301 ab_ 1ab|");

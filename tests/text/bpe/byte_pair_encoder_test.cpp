@@ -61,7 +61,7 @@ TEST(BytePairEncoder, JoinsTheLeftmostOfOneRank) {
   EXPECT_EQ(encode(encoder, std::string(101, 'a')).back(), 'a');
 }
 
-TEST(BytePairEncoder, TakesTheLaterRankOfAPairThatStandsTwice) {
+TEST(BytePairEncoder, TakesTheLaterRankOfAPairThatIsListedTwice) {
   const BytePairEncoder encoder(identity(),
                                 std::vector<Merge>{{'a', 'b', 256}, {'b', 'c', 257}, {'a', 'b', 256}});
   EXPECT_EQ(encode(encoder, "abc"), (std::vector<int32_t>{'a', 257}));

@@ -181,7 +181,7 @@ std::vector<Merge> powers(int count) {
   return merges;
 }
 
-TEST(LongMerge, CutsARunOfOneLetterAsALoopCountsIt) {
+TEST(LongMerge, SplitsARunOfOneLetterAsALoopCountsIt) {
   const BytePairEncoder encoder(identity(), powers(6));
   for (size_t n = 1; n < 700; ++n) {
     std::vector<int32_t> wanted(n / 64, 261);

@@ -51,7 +51,7 @@ TEST_F(Gpt2Files, MayHaveWindowsLineEndsAndBlankLinesAtTheEnd) {
   EXPECT_EQ(read().merges.size(), merges);
 }
 
-TEST_F(Gpt2Files, MayLackTheVersionLineAndTheLastLineEnd) {
+TEST_F(Gpt2Files, MayLeaveOutTheVersionLineAndTheLastLineEnd) {
   const size_t merges = read().merges.size();
   replace(merges_, "#version: 0.2\n", "");
   merges_.pop_back();

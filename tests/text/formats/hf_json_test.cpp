@@ -226,7 +226,7 @@ TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
 }
 
 // Hugging Face tokenizers 0.23 also refuses these, and ignores unknown members.
-TEST_F(HfJson, RefusesAddedTokensThatLackAMember) {
+TEST_F(HfJson, RefusesAddedTokensWithoutAMember) {
   added().push_back(token("<|user|>", 700));
   added().as_array()[1].set("comment", "x");
   read();

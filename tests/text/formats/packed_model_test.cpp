@@ -85,7 +85,7 @@ TEST(PackedModel, ArraysLieAtMultiplesOfALine) {
   }
 }
 
-TEST(PackedModel, RefusesWhatIsCutAndIdsBeyondTheTokens) {
+TEST(PackedModel, RefusesWhatIsTruncatedAndIdsBeyondTheTokens) {
   const ByteLevelModel good = small_model();
   const std::string bytes = packed(good);
   for (size_t size = 0; size < bytes.size(); size += 1 + size / 50)
@@ -442,7 +442,7 @@ TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   EXPECT_EQ(kept(mine), kept(mine));
 }
 
-TEST(KeptHf, KnowsTheEndOfADocumentAndWhatStandsAroundATextApart) {
+TEST(KeptHf, KnowsTheEndOfADocumentAndWhatSurroundsATextApart) {
   const test::TempDir dir;
   write_hf(dir);
   const test::Variable folder("MEGALITH_CACHE_DIR", dir / "cache");

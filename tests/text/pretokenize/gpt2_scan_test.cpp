@@ -34,7 +34,7 @@ void expect_all_equal(std::string_view text, size_t room = 4096) {
     ASSERT_EQ(found(kernel.find, text, room), right) << kernel.name << " " << quote(text);
 }
 
-TEST(Gpt2Scan, CutsAtEveryCodePointAsTheDefinitionDoes) {
+TEST(Gpt2Scan, SplitsAtEveryCodePointAsTheDefinitionDoes) {
   std::string text;
   for (uint32_t code = 0; code < 0x110000; ++code) {
     if (code >= 0xD800 && code < 0xE000) continue;
@@ -49,7 +49,7 @@ TEST(Gpt2Scan, CutsAtEveryCodePointAsTheDefinitionDoes) {
   expect_all_equal(text);
 }
 
-TEST(Gpt2Scan, CutsContractionsAndSpacesAtEveryPlaceOfABlock) {
+TEST(Gpt2Scan, SplitsContractionsAndSpacesAtEveryPlaceOfABlock) {
   for (const char* piece : {"'s",
                             "'t",
                             "'re",
@@ -86,7 +86,7 @@ TEST(Gpt2Scan, CutsContractionsAndSpacesAtEveryPlaceOfABlock) {
           expect_all_equal(std::string(before, fill) + piece + after);
 }
 
-TEST(Gpt2Scan, CutsRandomTextsAsTheDefinitionDoes) {
+TEST(Gpt2Scan, SplitsRandomTextsAsTheDefinitionDoes) {
   std::mt19937 random(3);
   const auto pick = [&](uint32_t first, uint32_t last) {
     return static_cast<uint32_t>(first + random() % (last - first));

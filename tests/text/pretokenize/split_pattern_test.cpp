@@ -29,7 +29,7 @@ TEST(SplitPattern, KnowsOnlyWhatItCanFind) {
     EXPECT_FALSE(split_pattern(regex)) << regex;
 }
 
-TEST(SplitPattern, CutsBySetsOfCharacters) {
+TEST(SplitPattern, SplitsBySetsOfCharacters) {
   EXPECT_EQ(cut({"\\p{N}{1,3}"}, "a1234567b"), "a|123|456|7|b");
   EXPECT_EQ(cut({"[\\r\\n]"}, "a\n\n\rb"), "a|\n|\n|\r|b");
   EXPECT_EQ(cut({"[\r\n]"}, "a\n\n\rb"), "a|\n|\n|\r|b");
@@ -40,7 +40,7 @@ TEST(SplitPattern, CutsBySetsOfCharacters) {
   EXPECT_EQ(cut({"\\s+$"}, "a \n b  "), "a| |\n b|  ");
 }
 
-TEST(SplitPattern, CutsPiecesOfPieces) {
+TEST(SplitPattern, SplitsPiecesOfPieces) {
   EXPECT_EQ(cut({digits_pattern(true), gpt2_split_pattern()}, "it's 12 ab"), "it|'s| |1|2| ab");
   EXPECT_EQ(cut({digits_pattern(false), gpt2_split_pattern()}, "x 12 ab"), "x| |12| ab");
   EXPECT_EQ(cut(std::vector<SplitPattern>{}, "a b"), "a b");
@@ -65,7 +65,7 @@ TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
 
 // With another name, the first pattern is not recognized as DeepSeek-V3's, so the three are applied one after
 // the other.
-TEST(SplitPattern, CutsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
+TEST(SplitPattern, SplitsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
   const std::vector<SplitPattern> together = {
       *split_pattern("\\p{N}{1,3}"), *split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
       *split_pattern(

@@ -66,7 +66,7 @@ void expect_all_equal(std::string_view text, size_t room = 4096) {
   }
 }
 
-TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
+TEST(WordScan, SplitsAtEveryCodePointAsTheDefinitionDoes) {
   std::string text;
   // Tests one in 61 code points of the planes that are unassigned or for private use.
   const auto is_empty = [](uint32_t code) { return code >= 0x32400 && (code < 0xE0000 || code >= 0xE0200); };
@@ -86,7 +86,7 @@ TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
   expect_all_equal(text);
 }
 
-TEST(WordScan, CutsAtEveryPlaceOfABlock) {
+TEST(WordScan, SplitsAtEveryPlaceOfABlock) {
   for (const char* piece : {"'s",
                             "'T",
                             "'re",
@@ -167,7 +167,7 @@ TEST(WordScan, CutsAtEveryPlaceOfABlock) {
           expect_all_equal(std::string(before, fill) + piece + after);
 }
 
-TEST(WordScan, CutsRandomTextsAsTheDefinitionDoes) {
+TEST(WordScan, SplitsRandomTextsAsTheDefinitionDoes) {
   std::mt19937 random(3);
   const auto pick = [&](uint32_t first, uint32_t last) {
     return static_cast<uint32_t>(first + random() % (last - first));

@@ -26,7 +26,7 @@ Sentences split(const SentenceSplitter& splitter, std::string_view text) {
 }
 
 // The golden is made by tools/golden/make_sentences.py.
-TEST(SentenceSplitter, CutsAsNltkDoes) {
+TEST(SentenceSplitter, SplitsAsNltkDoes) {
   const SentenceSplitter drop = splitter(Blanks::kDrop), keep = splitter(Blanks::kKeep);
   const Json golden = Json::load(test::test_data("text/goldens/punkt/sentences.json"));
   const auto sentences = [](const Json& list) {
@@ -50,7 +50,7 @@ TEST(SentenceSplitter, KeepsAbbreviationsAndTakesQuotesAlong) {
             (Sentences{"It rained.\n\n ", "There was a bridge."}));
 }
 
-TEST(SentenceSplitter, CutsEachMillionCharactersAlone) {
+TEST(SentenceSplitter, SplitsEachMillionCharactersAlone) {
   const SentenceSplitter drop = splitter(Blanks::kDrop);
   std::string text;
   for (int i = 0; i < 999'997; ++i) text += "é";

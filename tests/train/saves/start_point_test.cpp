@@ -74,7 +74,7 @@ class Start : public testing::Test {
 
 // The options that a user must add to the command after a stop. None are needed if --load reads what --save
 // wrote.
-TEST(OptionsToResume, AreThoseThatTheCommandLacks) {
+TEST(OptionsToResume, AreThoseThatTheCommandNeeds) {
   const TempDir dir;
   const std::string st = dir / "st";
   fs::create_directory(st);

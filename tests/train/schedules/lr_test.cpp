@@ -96,7 +96,7 @@ TEST(LrSchedule, WarmsUpFromItsFirstRate) {
   EXPECT_EQ(LrSchedule::from_json(schedule.to_json(), "x").first, 3e-5);
 }
 
-TEST(LrSchedule, NamesTheFileAndWhatItLacks) {
+TEST(LrSchedule, NamesTheFileAndWhatIsMissing) {
   const Json whole = LrSchedule{.max = 6e-4, .decay_end = 100}.to_json();
   for (const auto& [key, kept] : whole.as_object()) {
     Json lacks = Json::object(), other = whole;

@@ -142,7 +142,7 @@ TEST(DeviceMemory, IsALimit) {
 }
 
 // The choice comes with the memory of a run with that choice.
-TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
+TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
   PretrainConfig config = tiny_config();
   config.checkpoint.save = "checkpoints";
   const size_t without = run_memory(shape(config)).total();
