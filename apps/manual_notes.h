@@ -11,9 +11,7 @@ namespace megalith {
 inline std::vector<NoteDoc> tokenizer_variables() {
   return {
       {"MEGALITH_CACHE_DIR",
-       "Where what was worked out of a large tokenizer is kept for later runs; else "
-       "$XDG_CACHE_HOME/megalith, "
-       "else ~/.cache/megalith."},
+       "Cache of the tables of large tokenizers; else $XDG_CACHE_HOME/megalith, else ~/.cache/megalith."},
       {"HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME",
        "Where a model's id on the Hugging Face hub is looked for; else $XDG_CACHE_HOME/huggingface/hub, else "
        "~/.cache/huggingface/hub. Nothing is downloaded."}};

@@ -129,7 +129,7 @@ std::string man(const fs::path& folder) {
       "a manual page of its own.\n"
       ".SH EXAMPLES\n.nf\nmegalith tokenizer train \\-\\-input corpus.jsonl \\-\\-output tokenizer\n"
       "megalith help pretrain\n.fi\n"
-      ".SH EXIT STATUS\nThat of the program; 64 where there is none of this name.\n"
+      ".SH EXIT STATUS\nThe exit status of the program; 64 if no program has this name.\n"
       ".SH SEE ALSO\n";
   for (const std::string& app : find_apps(folder)) out += ".BR megalith\\-" + app + " (1)\n";
   return out;

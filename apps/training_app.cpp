@@ -51,9 +51,9 @@ void measure_machine(TrainConfig& train) {
 
 std::string after_stop(const PretrainResult& result, const TrainingApp::Run& run) {
   if (result.saved) {
-    const std::string lacks = run.lacks(result.iteration);
-    if (lacks.empty()) return "saved; run the same command to resume";
-    return concat("saved; to resume, give ", lacks,
+    const std::string options = run.options_to_resume(result.iteration);
+    if (options.empty()) return "saved; run the same command to resume";
+    return concat("saved; to resume, give ", options,
                   ": the same command would begin again where this run did");
   }
   return run.saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";

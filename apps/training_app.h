@@ -40,7 +40,7 @@ class TrainingApp {
     bool saves;          // whether the run saves anywhere
     /// Returns the option that must be added to the command to resume from what was saved at an iteration;
     /// empty if none is needed.
-    std::function<std::string(int64_t iteration)> lacks;
+    std::function<std::string(int64_t iteration)> options_to_resume;
     Train body;
   };
   /// Starts this server's ranks and waits for them, or trains as one rank. In a run of one process, trains as

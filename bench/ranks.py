@@ -4,7 +4,7 @@ rank and step, layouts in turns with the one-rank run beside them. A figure is t
 of tokens per second to that of the run just before it; the first steps of a run are left out. Processor time counts
 the whole run, its start too: on a busy machine it tells more than the clock. Markdown, ready for
 docs/benchmarks.md. Ranks are threads of one process, but where a layout says that they are processes: these are started
-with a plain environment (RANK, WORLD_SIZE, ...) and meet on the loopback interface, over Gloo.
+with a plain environment (RANK, WORLD_SIZE, ...) and connect over the loopback interface with Gloo.
 
   bench/ranks.py [--bin build/release/bin] [--turns 5] [--steps 4] [--only "NAME;NAME"]"""
 import argparse

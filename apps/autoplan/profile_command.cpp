@@ -40,7 +40,7 @@ void check_processor(const PlanCommand& plan, const Options& options) {
 void check_gpu(const PlanCommand& plan, const Options& options) {
   if (plan.train.device != "cuda")
     fail(ErrorKind::kUsage, "--device ", plan.train.device,
-         ": a profile is of one device; give cpu, or cuda with --gpu NAME");
+         ": a profile describes one device; give cpu, or cuda with --gpu NAME");
   if (!options.given("gpu") || plan.plan.gpu == "local")
     fail(ErrorKind::kUsage,
          "--device cuda needs --gpu NAME, the kind of device, by which plans recognize it");

@@ -37,7 +37,7 @@ void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config)
 
 /// The option that must be added to the command to resume from the checkpoints of its earlier run; empty if
 /// the command resumes from them without an addition.
-std::string lacks(const FinetuneConfig& config) {
+std::string options_to_resume(const FinetuneConfig& config) {
   if (config.run.checkpoint.overwrite) return "--no-overwrite-output-dir";
   const std::string& output = config.run.checkpoint.save;
   return config.resume().folder == output ? "" : "--resume-from-checkpoint " + output;
@@ -58,7 +58,7 @@ int run_tuning(int argc, char** argv) {
   check_files(config, app.files(options));
   return app.run(options,
                  {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
-                  [&](int64_t) { return lacks(config); },
+                  [&](int64_t) { return options_to_resume(config); },
                   [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                       const ThreadLog& thread_log) { return finetune(config, stop, rank, thread_log); }});
 }

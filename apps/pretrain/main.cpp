@@ -135,10 +135,10 @@ class Training {
     if (task_ == Task::kLayout) return describe();
     const Settle settle = planned() ? [this](Communicator* world) { return settle_plan(world); } : Settle();
     const bool by_itself = resumes_by_itself(paddle_, config_, options_);
-    const auto lacks = [&](int64_t iteration) {
+    const auto to_resume = [&](int64_t iteration) {
       return by_itself ? std::string() : options_to_resume(config_.checkpoint, iteration);
     };
-    return app_.run(options_, {"pretrain", config_.train, !config_.checkpoint.save.empty(), lacks,
+    return app_.run(options_, {"pretrain", config_.train, !config_.checkpoint.save.empty(), to_resume,
                                [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                                    const ThreadLog& thread_log) {
                                  return pretrain(config_, stop, rank, settle, thread_log);

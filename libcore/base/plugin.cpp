@@ -74,7 +74,7 @@ Plugin::Plugin(std::string file, const Search& search) : file_(std::move(file)) 
   handle_ = open_library(path, search);
   const std::string version = function<const char*()>("megalith_plugin_version")();
   if (version != MEGALITH_VERSION)
-    fail(ErrorKind::kDevice, path, " is of Megalith ", version, ", this is ", MEGALITH_VERSION,
+    fail(ErrorKind::kDevice, path, " belongs to Megalith ", version, ", this is ", MEGALITH_VERSION,
          "; build and install both together");
 }
 

@@ -10,7 +10,7 @@ namespace megalith {
 /// $COLUMNS; if that is not set, 80.
 size_t columns_of(int descriptor);
 
-/// The longest beginning of `text` that fits in `columns`. It is not cut inside a UTF-8 character; each
+/// The longest beginning of `text` that fits in `columns`. It does not end inside a UTF-8 character; each
 /// character counts as one column.
 std::string_view fitting(std::string_view text, size_t columns);
 
@@ -28,8 +28,8 @@ std::string printable(std::string_view text, size_t max);
 /// Makes each line of a message printable(), with at most `max` bytes per line. Line ends and tabs are kept.
 std::string printable_lines(std::string_view text, size_t max);
 
-/// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and cut after 200
-/// bytes.
+/// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and truncated
+/// after 200 bytes.
 std::string quote_name(std::string_view name);
 
 }  // namespace megalith

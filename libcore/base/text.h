@@ -20,7 +20,7 @@ std::string escape_markup(std::string_view text);  // for text and quoted attrib
 std::string quote(
     std::string_view text);  // "text" for messages, with control characters and bad UTF-8 escaped
 /// The beginning of `text`, for a message: at most `max` bytes, followed by "…" if there were more. UTF-8
-/// text is not cut inside a code point.
+/// text does not end inside a code point.
 std::string shortened(std::string_view text, size_t max);
 
 /// Parses the whole of `text` as a decimal number. Returns nothing if it contains blanks or other characters,

@@ -14,7 +14,7 @@ struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // steps between two saves; unset: saves only at the end
   std::optional<int> keep_last;          // number of checkpoints kept in --save; unset: all
-  /// Whether to write while training goes on. Unset: if memory can hold the copy.
+  /// Whether to write while training continues. Unset: if memory can hold the copy.
   std::optional<bool> async_save;
   bool overwrite = false;  // whether this run may replace checkpoints that --save already holds
   bool finetune = false;   // load only the parameters and begin at step 0

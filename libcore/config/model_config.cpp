@@ -57,7 +57,7 @@ void check_widths(const ModelConfig& m, Problems& problems) {
                  ' ', m.query_groups, nearest_multiples(m.heads, m.query_groups));
   if (m.swiglu && m.hidden > 0 && m.ffn_hidden == 0)
     problems.add(Opt{"swiglu"}, " with ", Opt{"hidden-size"}, ' ', m.hidden,
-                 " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give ",
+                 " gives a feed-forward width of 0: 8/3 of it, rounded down to a multiple of 64; give ",
                  Opt{"ffn-hidden-size"});
 }
 

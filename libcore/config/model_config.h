@@ -69,7 +69,7 @@ struct ModelConfig {
     v("num-layers", layers, "Transformer layers.", at_least(1));
     v("hidden-size", hidden, "Width of the residual stream.", between(1, 1 << 20));
     v("ffn-hidden-size", ffn_hidden, "Inner width of the feed-forward block.", between(0, 1 << 24),
-      default_text("4 * hidden-size; with --swiglu 8/3 of it, cut to a multiple of 64"));
+      default_text("4 * hidden-size; with --swiglu 8/3 of it, rounded down to a multiple of 64"));
     v("num-attention-heads", heads, "Attention heads.", between(1, 1 << 16));
     v("kv-channels", kv_channels, "Size of one head.", between(0, 1 << 16),
       default_text("hidden-size / num-attention-heads"));

@@ -166,12 +166,12 @@ void ParallelConfig::validate(Problems& problems) const {
                  *bucket_count, " contradict each other; give one of them");
   if (sharding == Sharding::kGradients && pipeline > 1)
     problems.add(Opt{"sharding"}, " stage2 needs ", kPipeline, " 1, not ", pipeline,
-                 ": each micro-batch's gradients are cut as soon as it is done; give ", Opt{"sharding"},
+                 ": each micro-batch's gradients are sharded as soon as it is done; give ", Opt{"sharding"},
                  " stage1");
   if (sharding == Sharding::kParameters)
     problems.add(Opt{"sharding"},
-                 " stage3 is not supported: parameters are not cut over the data-parallel ranks; give ",
-                 Opt{"sharding"}, " stage2 or stage1, or cut them with ", kTensor);
+                 " stage3 is not supported: parameters are not sharded over the data-parallel ranks; give ",
+                 Opt{"sharding"}, " stage2 or stage1, or shard them with ", kTensor);
 }
 
 void ParallelConfig::validate(const ModelConfig& model, Problems& problems) const {

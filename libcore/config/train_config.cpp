@@ -157,7 +157,7 @@ void validate_length(const TrainConfig& t, Problems& problems) {
   const Opt length{t.samples ? "train-samples" : "train-iters"};
   const auto refuse = [&](bool given, const Opt& option, const Opt& other) {
     if (given)
-      problems.add(option, " does not go with ", length, "; give ", other,
+      problems.add(option, " cannot be combined with ", length, "; give ", other,
                    ": a run is counted in steps or in samples");
   };
   refuse(t.samples && t.decay_iters, {"lr-decay-iters"}, {"lr-decay-samples"});
@@ -201,8 +201,8 @@ void validate_loss_scale(const TrainConfig& t, Problems& problems) {
       problems.add(option, ' ', value, " needs ", Opt{"fp16"},
                    ": other precisions have no dynamic loss scale; leave it out");
     else if (t.fixed_loss_scale())
-      problems.add(option, ' ', value, " is of a dynamic loss scale, ", Opt{"loss-scale"}, ' ', *t.loss_scale,
-                   " of a fixed one; give one of them");
+      problems.add(option, ' ', value, " is for a dynamic loss scale, ", Opt{"loss-scale"}, ' ',
+                   *t.loss_scale, " sets a fixed one; give one of them");
   };
   check({"initial-loss-scale"}, t.initial_loss_scale, plain.initial_loss_scale);
   check({"min-loss-scale"}, t.min_loss_scale, plain.min_loss_scale);
@@ -234,7 +234,7 @@ void TrainConfig::validate(Problems& problems) const {
                  trace_begin, ", so that ", Opt{"trace"}, ' ', trace, " would hold no step");
   if (!exit_at_signal)
     problems.add(Opt{"no-exit-signal-handler"},
-                 ": a signal always ends a run after its step, with what was done saved; leave it out");
+                 ": at a signal a run always finishes its step, saves and ends; leave it out");
 }
 
 namespace {

@@ -41,7 +41,7 @@ void ConvertConfig::validate(Problems& problems) const {
                  Opt{vocab_file.empty() ? "vocab-file" : "merge-file"});
   if (!tokenizer.empty() + !tokenizer_model.empty() + !vocab_file.empty() > 1)
     problems.add(Opt{"tokenizer"}, ", ", Opt{"tokenizer-model"}, " and ", Opt{"vocab-file"},
-                 " name a tokenizer each; give one");
+                 " each name a tokenizer; give one of them");
   if (dtype == "q8_0" && to != "gguf") problems.add(Opt{"dtype"}, " q8_0 needs ", Opt{"to"}, " gguf");
   if (to != "megatron" && (tensor > 1 || pipeline > 1))
     problems.add(Opt{"tp"}, " and ", Opt{"pp"}, " need ", Opt{"to"},

@@ -18,7 +18,7 @@ bool drop_beginning(std::vector<int32_t>& ids, int64_t most) {
   return size > most;
 }
 
-/// Cuts the beginning of a prompt, or the end of an answer; returns whether the segment was too long.
+/// Drops the beginning of a prompt, or the end of an answer; returns whether the segment was too long.
 bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
   const int64_t most = answer ? limits.target : limits.source;
   if (most == 0) return false;
@@ -46,7 +46,7 @@ int64_t Examples::Example::counted() const {
   return counts.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
 }
 
-/// The ids of one record, and whether a part of it was cut.
+/// The ids of one record, and whether a part of it was truncated.
 struct Examples::Tokens {
   Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits);
 
@@ -78,8 +78,8 @@ Examples::Tokens::Tokens(const Record& record, const PlainTokenizer& tokenizer, 
 }
 
 void Examples::note_cuts(const Tokens& made) {
-  report_.cut_sources += made.cut_source ? 1 : 0;
-  report_.cut_answers += made.cut_answer ? 1 : 0;
+  report_.truncated_prompts += made.cut_source ? 1 : 0;
+  report_.truncated_answers += made.cut_answer ? 1 : 0;
 }
 
 void Examples::append(const Tokens& made) {
@@ -148,11 +148,11 @@ uint64_t Examples::hash() const {
 std::string report_line(const std::string& name, const ExampleReport& report) {
   const auto records = static_cast<double>(std::max<int64_t>(1, report.records));
   const auto tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
-  std::string line =
-      concat(name, ": ", format_count(report.records), " records", ", ", report.shortest, " to ",
-             report.longest, " tokens (mean ", format_fixed(static_cast<double>(report.tokens) / records, 1),
-             "), ", format_fixed(100.0 * static_cast<double>(report.counted) / tokens, 1),
-             " % of them learned; ", report.cut_answers, " answers and ", report.cut_sources, " prompts cut");
+  std::string line = concat(
+      name, ": ", format_count(report.records), " records", ", ", report.shortest, " to ", report.longest,
+      " tokens (mean ", format_fixed(static_cast<double>(report.tokens) / records, 1), "), ",
+      format_fixed(100.0 * static_cast<double>(report.counted) / tokens, 1), " % of them learned; ",
+      report.truncated_answers, " answers and ", report.truncated_prompts, " prompts truncated");
   if (report.without_answer > 0)
     line += concat("; ", report.without_answer, " left out: no token of the answer fits");
   return line;

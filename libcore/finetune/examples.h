@@ -14,9 +14,9 @@ namespace megalith {
 
 /// The maximum lengths of an example, in tokens.
 struct LengthLimits {
-  int64_t source = 0;  // maximum for a prompt, whose beginning is cut; 0: no limit
-  int64_t target = 0;  // maximum for an answer, whose end is cut; 0: no limit
-  int64_t whole = 0;   // maximum for a record, whose end is cut; 0: no limit
+  int64_t source = 0;  // maximum for a prompt; a longer one loses its beginning; 0: no limit
+  int64_t target = 0;  // maximum for an answer; a longer one loses its end; 0: no limit
+  int64_t whole = 0;   // maximum for a record; a longer one loses its end; 0: no limit
 };
 
 /// A tokenizer that encodes texts without special tokens, and returns the special tokens separately.
@@ -36,11 +36,11 @@ class PlainTokenizer {
   int32_t eos_;
 };
 
-/// Counts of the records that were read and of what was cut, for a report.
+/// Counts of the records that were read and of those that were truncated, for a report.
 struct ExampleReport {
-  int64_t records = 0, tokens = 0, counted = 0;  // counted: number of tokens that are learned
-  int64_t shortest = 0, longest = 0;             // tokens of the shortest and of the longest record
-  int64_t cut_sources = 0, cut_answers = 0;  // number of examples with a cut prompt, and with a cut answer
+  int64_t records = 0, tokens = 0, counted = 0;          // counted: number of tokens that are learned
+  int64_t shortest = 0, longest = 0;                     // tokens of the shortest and of the longest record
+  int64_t truncated_prompts = 0, truncated_answers = 0;  // examples with a truncated prompt, answer
   int64_t without_answer = 0;  // number of records left out because nothing of the answer remained
 };
 
@@ -58,7 +58,7 @@ class Examples {
 
   /// Tokenizes prompt and answer of a record separately, and adds them as one example. The beginning of the
   /// text is marked as the tokenizer does it; the end of an answer is marked with the end token, unless the
-  /// answer was cut. If nothing remains of a record's answer, the record is only counted in the report.
+  /// answer was truncated. If nothing remains of a record's answer, the record is only counted in the report.
   void add(const Record&, const PlainTokenizer&, const LengthLimits&);
   /// Adds two examples, the chosen one first. Adds neither if nothing remains of one of the answers.
   void add(const RecordPair&, const PlainTokenizer&, const LengthLimits&);
@@ -86,11 +86,12 @@ struct Question {
   std::vector<int32_t> ids;    // ids of the prompt
   bool cut = false;            // whether the prompt was longer than LengthLimits::whole
 };
-/// Splits a record into prompt and answer. The prompt is tokenized and cut as in an example. If it is still
-/// longer than limits.whole, its beginning is cut further.
+/// Splits a record into prompt and answer. The prompt is tokenized and truncated as in an example. If it is
+/// still longer than limits.whole, more of its beginning is dropped.
 Question question_of(const Record&, const PlainTokenizer&, const LengthLimits&);
 
-/// "train.json: 52,002 records, 12 to 512 tokens (mean 98.4), 35.2 % of them learned; 3 answers cut …".
+/// "train.json: 52,002 records, 12 to 512 tokens (mean 98.4), 35.2 % of them learned; 3 answers and 0 prompts
+/// truncated".
 std::string report_line(const std::string& name, const ExampleReport&);
 
 }  // namespace megalith

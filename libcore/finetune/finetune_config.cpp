@@ -107,10 +107,10 @@ void MethodOptions::check_adapter(Problems& problems) const {
                  Opt{"merge-adapter"}, ' ', adapter);
   if (begin_.name == kPeftLora && is_prefix())
     problems.add(Opt{"adapter"}, ' ', adapter,
-                 " is one of LoRA, and a prefix is to be trained; leave out one of them");
+                 " is a LoRA adapter, but the options train a prefix; leave out one of them");
   if (begin_.name == kPeftPrefix && is_lora())
     problems.add(Opt{"adapter"}, ' ', adapter,
-                 " is a prefix, and LoRA is to be trained; leave out one of them");
+                 " is a prefix, but the options train LoRA; leave out one of them");
   if (is_prefix() && begin_.positions > 0 && prefix_positions != begin_.positions)
     problems.add(Opt{"num-prefix-tokens"}, ' ', *prefix_positions, ": ", Opt{"adapter"}, ' ', adapter,
                  " has ", begin_.positions, "; leave it out");
@@ -218,8 +218,8 @@ void FinetuneConfig::check_replaced(Problems& problems) const {
 
 void FinetuneConfig::check_combinations(Problems& problems) const {
   if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
-    problems.add(Opt{"context-parallel-size"}, ' ', run.parallel.context, " goes with neither ",
-                 Opt{"prefix-tuning"}, " nor ", Opt{"packing"}, "; leave it at 1");
+    problems.add(Opt{"context-parallel-size"}, ' ', run.parallel.context, " cannot be combined with ",
+                 Opt{"prefix-tuning"}, " or ", Opt{"packing"}, "; leave it at 1");
   if (method.is_prefix() && data.packing)
     problems.add(Opt{"packing"}, " and ", Opt{"prefix-tuning"},
                  " contradict each other: a prefix precedes a single record; leave out ", Opt{"packing"});
@@ -230,7 +230,7 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
 
 void FinetuneConfig::check_preferences(Problems& problems) const {
   if (method.is_prefix())
-    problems.add(Opt{"dpo"}, " goes with all parameters or ", Opt{"lora"},
+    problems.add(Opt{"dpo"}, " trains all parameters or ", Opt{"lora"},
                  ": a prefix cannot be left out of the reference");
   if (data.packing)
     problems.add(Opt{"packing"}, " and ", Opt{"dpo"},
@@ -238,7 +238,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
   if (method.dropout.value_or(0) > 0 || method.attention_dropout.value_or(0) > 0 ||
       method.hidden_dropout.value_or(0) > 0)
     problems.add(Opt{"dpo"},
-                 " is without dropout, which would blur what an answer's probability is; leave it at 0");
+                 " needs dropout 0: dropout would make the probabilities of answers random; leave it out");
 }
 
 void check_files(const FinetuneConfig& config, RunFiles files) {

@@ -52,12 +52,13 @@ struct TuningDataOptions {
       "unchanged. With chat, src and prompt of a record are a user's message, too.");
     v("chat-template", chat_template, "A chat template to use in place of the model's own.", metavar("FILE"));
     v("src-length", source_length,
-      "Maximum number of tokens of a prompt, whose beginning is cut; 0: no limit.", at_least(0),
+      "Maximum number of tokens of a prompt; a longer one loses its beginning; 0: no limit.", at_least(0),
       alias({"max-source-length"}), default_text("128 with --instruction-generation, else 0"));
-    v("tgt-length", target_length, "Maximum number of tokens of an answer, whose end is cut; 0: no limit.",
-      at_least(0), alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
-    v("max-length", max_length, "Maximum number of tokens of a record, whose end is cut.", at_least(0),
-      alias({"max-seq-length", "cutoff-len", "sequence-len"}),
+    v("tgt-length", target_length,
+      "Maximum number of tokens of an answer; a longer one loses its end; 0: no limit.", at_least(0),
+      alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
+    v("max-length", max_length, "Maximum number of tokens of a record; a longer one loses its end.",
+      at_least(0), alias({"max-seq-length", "cutoff-len", "sequence-len"}),
       default_text("what the model's positions allow"));
     v("packing", packing,
       "Put several records in a sequence; none attends to another, and the positions of each start at 0.",

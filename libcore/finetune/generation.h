@@ -17,9 +17,9 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions);
 /// tokens each. Runs on the CPU, in this process alone. Writes the answers to
 /// OUTPUT/generated_predictions.jsonl ("prompt", "predict", "label"), and their scores to
 /// OUTPUT/predict_results.json and to the log. Both files appear after the last prompt is answered, the
-/// scores last; neither appears if `stop` ends the run earlier. The beginning of a long prompt is cut, with a
-/// warning, to leave room for an answer. An answer ends at the tokens of RecordFiles::ends(). Throws what
-/// read_records() and LoadedModel throw.
+/// scores last; neither appears if `stop` ends the run earlier. The beginning of a long prompt is dropped,
+/// with a warning, to leave room for an answer. An answer ends at the tokens of RecordFiles::ends(). Throws
+/// what read_records() and LoadedModel throw.
 void generate_answers(const FinetuneConfig& config, const TuningSets& sets, const TunedModel& tuned,
                       const StopSignal& stop);
 

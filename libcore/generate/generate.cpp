@@ -87,8 +87,8 @@ std::optional<Generator::End> Generator::end() const {
   const bool windows = stage_.dtype() == DType::kF32 && std::string_view(stream_.backend().name()) == "cpu";
   const int window = config.sliding_window;
   if (window > 0 && !windows && (!has_last || window < config.max_positions))
-    return End{window, concat("the model a window of ", window,
-                              " positions, beyond which only fp32 on the CPU goes")};
+    return End{window,
+               concat("the model a window of ", window, " positions, which only fp32 on the CPU can exceed")};
   if (!has_last) return std::nullopt;
   return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
 }

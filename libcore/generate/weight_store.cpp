@@ -55,7 +55,7 @@ WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& par
                                         bool passing) {
   const ParamShare share = share_of(param);
   if (share.extent != param.local)
-    fail(ErrorKind::kInternal, "weights for inference are not cut: ", param.name);
+    fail(ErrorKind::kInternal, "weights for inference are not sharded: ", param.name);
   const DType dtype = kept_type(file, param);
   if (const ConstView there = file.mapped(share.box); there && there.dtype == dtype) {
     if (!passing) {

@@ -141,7 +141,7 @@ class Admission {
       return c.messages.has_value() == greeted;
     });
     if (oldest == candidates_.end()) return false;
-    refuse(oldest->from, "too many connections say nothing, and it is the oldest");
+    refuse(oldest->from, "too many connections are silent, and this is the oldest");
     candidates_.erase(oldest);
     return true;
   }
@@ -160,7 +160,7 @@ class Admission {
   bool is_settled(Candidate& candidate) {
     try {
       const auto some = candidate.socket.receive_some(size_t{1} << 16);
-      if (!some) fail(ErrorKind::kData, "it disconnected before it had said who it is");
+      if (!some) fail(ErrorKind::kData, "it disconnected before it identified itself");
       candidate.bytes += *some;
       if (!candidate.messages) greet(candidate);
       const auto hello =

@@ -150,7 +150,7 @@ ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch&
 void refuse_orphans(const LaunchConfig& config) {
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::kUsage, option,
-         " without a launcher: the ranks of one process need none; give --nnodes too, or leave it out");
+         " without a launcher has no effect on the ranks of one process; give --nnodes too, or leave it out");
   };
   if (config.server) refuse(concat("--node-rank ", *config.server));
   if (!config.address.empty()) refuse("--master-addr " + config.address);

@@ -95,7 +95,7 @@ void fail_as(std::string_view answer, const std::string& where) {
     usage = error["exit_code"].as_int() != exit_code(ErrorKind::kComm);
     message = error["message"].as_string();
   } catch (const Error&) {
-    message = "its answer is none of this program";
+    message = "its answer does not come from this program";
   }
   fail(usage ? ErrorKind::kUsage : ErrorKind::kComm, where, ' ', printable(message, kMaxFailure));
 }

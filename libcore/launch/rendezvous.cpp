@@ -40,7 +40,8 @@ void with_rank(size_t rank, const Call& call) {
   try {
     call();
   } catch (const Unproven&) {
-    fail(ErrorKind::kComm, "rendezvous: rank ", rank, ": a message came that it did not prove to be its own");
+    fail(ErrorKind::kComm, "rendezvous: rank ", rank,
+         ": a message does not carry its proof of the job token");
   } catch (const Error& error) {
     fail(ErrorKind::kComm, "rendezvous: rank ", rank, ": ", error.what());
   }

@@ -9,15 +9,15 @@ namespace megalith {
 /// The name of the table of word embeddings, which a tied head shares.
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
-/// Declares the vocabulary table `name` [V, h], cut by rows. Without tensor parallelism a rank holds exactly
-/// V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). The global shape has
-/// no padding, so checkpoints and initial weights are the same for every number of ranks.
+/// Declares the vocabulary table `name` [V, h], sharded by rows. Without tensor parallelism a rank holds
+/// exactly V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). The global
+/// shape has no padding, so checkpoints and initial weights are the same for every number of ranks.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
 /// The number of rows of a vocabulary table's local part that belong to real ids; the rows after them are
 /// padding.
 int64_t true_rows(const Param&);
 
-/// Word embeddings cut over the vocabulary, learned positions if the model has them, dropout.
+/// Word embeddings sharded over the vocabulary, learned positions if the model has them, dropout.
 class TokenEmbedding {
  public:
   TokenEmbedding(ParamTable&, const TensorSplit&, const ModelConfig&);

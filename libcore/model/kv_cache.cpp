@@ -66,7 +66,7 @@ void KvCache::copy(Stream& stream, const KvCache& from, int64_t tokens) {
 
 void KvCache::truncate(int64_t past) {
   if (past < 0 || past > past_)
-    fail(ErrorKind::kInternal, "key/value cache: cannot cut ", past_, " tokens to ", past);
+    fail(ErrorKind::kInternal, "key/value cache: cannot truncate ", past_, " tokens to ", past);
   past_ = past;
 }
 

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// How a linear layer's weight is declared. Fused parts are leading axes, so that a cut never mixes them:
+/// How a linear layer's weight is declared. Fused parts are leading axes, so that sharding never mixes them:
 /// {groups, q + 2, head, in}.
 struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"

@@ -22,7 +22,7 @@ struct Init {
   static Init constant(double value) { return {kConstant, static_cast<float>(value)}; }
 };
 
-/// This rank's place in the tensor group. sequence: the residual stream is also cut along the sequence.
+/// This rank's place in the tensor group. sequence: the residual stream is also sharded along the sequence.
 struct TensorSplit {
   int rank = 0, size = 1;
   bool sequence = false;
@@ -57,9 +57,9 @@ constexpr int kWhole = -1;  // cut_axis if each tensor rank has the whole parame
 /// and autoplan agree.
 struct Param {
   std::string name;  // Megatron's global name, without "model.": "decoder.layers.7.mlp.linear_fc1.weight"
-  Shape global;      // before any cut
-  /// The axis that the tensor group divides. Fused parts have a separate axis, so that a cut never mixes
-  /// them: fc1 of SwiGLU is {2, f, h} cut on 1; qkv is {groups, q + 2, head, h} cut on 0.
+  Shape global;      // before sharding
+  /// The axis that the tensor group divides. Fused parts have a separate axis, so that sharding never mixes
+  /// them: fc1 of SwiGLU is {2, f, h} sharded on 1; qkv is {groups, q + 2, head, h} sharded on 0.
   int cut_axis = kWhole;
   /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. The last part may reach beyond
   /// global (a padded vocabulary), so that all ranks' parts are equal; the rows beyond global are zero, are
@@ -82,7 +82,7 @@ struct Param {
   View grad = {};    // f32; empty if it is not trained (inference, frozen)
 };
 
-/// Cuts `param` along `axis` over the tensor group. Each rank gets `share` entries or, if `share` is 0, an
+/// Shards `param` along `axis` over the tensor group. Each rank gets `share` entries or, if `share` is 0, an
 /// equal part; kInternal if equal parts are not possible.
 Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
 
@@ -117,7 +117,7 @@ class ParamTable {
   std::deque<Constant>& constants() { return constants_; }
   std::deque<Param>& all() { return params_; }
   const std::deque<Param>& all() const { return params_; }
-  /// Elements of all parameters before any cut; tied ones count once.
+  /// Elements of all parameters before sharding; tied ones count once.
   int64_t elements() const;
 
  private:

@@ -118,7 +118,7 @@ Options::Options(std::string app, std::string purpose) : state_(std::make_unique
   environment(
       {{"COLUMNS",
         "Width of --help, and of megalith-data's tables, if the output is not a terminal; 80 when unset. "
-        "Other tables have whole lines there."},
+        "Other tables are never wrapped then."},
        {"MEGALITH_ISA",
         "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
   add(kGeneralGroup, state_->general);
@@ -379,7 +379,7 @@ void Options::tell_ignored() {
   std::vector<std::string> names;
   for (size_t& told = state_->told; told < state_->fated.ignored.size(); ++told)
     names.push_back(state_->fated.ignored[told].name);
-  if (!names.empty()) log("ignored, no meaning here: ", join(names, " "));
+  if (!names.empty()) log("ignored, no effect here: ", join(names, " "));
 }
 
 void Options::note_ignored(std::string words) {

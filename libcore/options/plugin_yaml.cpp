@@ -85,7 +85,7 @@ class Reader {
     if (!map.IsMap())
       fail(ErrorKind::kData, place(map.Mark()), ": wanted a map of options, such as \"num-layers: 12\"");
     if (depth > kDeepest)
-      fail(ErrorKind::kData, place(map.Mark()), ": more than ", kDeepest, " maps within each other");
+      fail(ErrorKind::kData, place(map.Mark()), ": maps are nested more than ", kDeepest, " deep");
     for (const auto& entry : map) {
       if (!entry.first.IsScalar())
         fail(ErrorKind::kData, place(entry.first.Mark()), ": wanted the name of an option before the \":\"");

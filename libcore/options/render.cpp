@@ -218,15 +218,15 @@ const std::vector<NoteDoc> kExitCodes = {
     {"64", "An option is unknown or missing, or options contradict each other or the input."},
     {"65", "An input file holds invalid data."},
     {"66", "An input file does not exist."},
-    {"69", "A device or its library does not answer."},
+    {"69", "A device or its library is missing or does not respond."},
     {"70", "A bug in the program."},
     {"74", "Reading or writing failed."},
     {"75",
      "Try again: a signal stopped training, whose state is saved first where --save is given, a peer failed, "
      "or another process holds the output."},
     {"130",
-     "Ctrl-C ended other work, or training a second time, at once; 128 plus the number of another signal, "
-     "likewise."}};
+     "Ctrl-C stopped the program at once; in training, the second Ctrl-C did. Another signal: 128 plus its "
+     "number."}};
 
 std::string notes(const char* title, const std::vector<NoteDoc>& list) {
   if (list.empty()) return {};

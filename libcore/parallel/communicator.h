@@ -53,10 +53,10 @@ class Communicator {
   virtual void all_reduce(Stream&, View, Reduce) = 0;
   /// Concatenates the tensors `mine` of all ranks in `out`; `mine` may be this rank's part of `out`.
   virtual void all_gather(Stream&, View out, ConstView mine) = 0;
-  /// Reduces `in` over the ranks and cuts the result into size() equal parts. This rank gets part rank() in
+  /// Reduces `in` over the ranks and splits the result into size() equal parts. This rank gets part rank() in
   /// `mine`, which may be that part of `in`.
   virtual void reduce_scatter(Stream&, View mine, ConstView in, Reduce) = 0;
-  /// Cuts `in` into size() equal parts and sends part i to rank i. What rank i sends here becomes part i of
+  /// Splits `in` into size() equal parts and sends part i to rank i. What rank i sends here becomes part i of
   /// `out`.
   virtual void all_to_all(Stream&, View out, ConstView in) = 0;
   virtual void broadcast(Stream&, View, int root) = 0;

@@ -34,7 +34,7 @@ void ContextRegion::each_half(View whole, const Visit& visit) const {
   if (size() == 1) return;
   const int64_t rows = whole.shape[0], half = rows / 2;
   if (rows % (2 * int64_t{size()}) != 0)
-    fail(ErrorKind::kInternal, "a sequence of ", rows, " cannot be cut into 2 * ", size(), " chunks");
+    fail(ErrorKind::kInternal, "a sequence of ", rows, " cannot be split into 2 * ", size(), " chunks");
   visit(*ascending_, whole.rows(0, half));
   visit(*descending_, whole.rows(half, rows));
 }

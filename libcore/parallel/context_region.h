@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// The positions of rank `rank` in a context group of `size` ranks, for a sequence of size * rows positions.
-/// The sequence is cut into 2 * size chunks of equal length; rank r has chunks r and 2 * size - 1 - r, so
+/// The sequence is split into 2 * size chunks of equal length; rank r has chunks r and 2 * size - 1 - r, so
 /// that causal attention costs every rank the same (Megatron's get_batch_on_this_cp_rank). kInternal for an
 /// odd number of rows when size > 1.
 RowPositions context_rows(int rank, int size, int64_t rows);

@@ -27,7 +27,7 @@ std::string parts_problem(const ConstView& whole, const ConstView& part, int siz
   if (whole.dtype != part.dtype || whole.elements() != part.elements() * size)
     return concat("wanted ", size, " parts of ", describe(part), ", got ", describe(whole));
   if (overlap(whole, part) && part.data != whole.as<std::byte>() + part.bytes() * static_cast<size_t>(own))
-    return concat("its tensors share memory, and not just place ", own);
+    return concat("its tensors overlap outside of part ", own);
   return {};
 }
 

@@ -24,7 +24,8 @@ ConstView Region::leave_grad(Stream& stream, Arena& arena, ConstView dy) const {
 int64_t Region::rows_outside(int64_t s) const {
   if (!sequence()) return s;
   if (s % size() != 0)
-    fail(ErrorKind::kInternal, "a sequence of ", s, " cannot be cut over ", size(), " tensor-parallel ranks");
+    fail(ErrorKind::kInternal, "a sequence of ", s, " cannot be sharded over ", size(),
+         " tensor-parallel ranks");
   return s / size();
 }
 

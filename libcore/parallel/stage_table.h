@@ -12,12 +12,12 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-/// Assigns layers to the ranks of the pipeline. The model is cut into chunks() * ranks() parts of at least
+/// Assigns layers to the ranks of the pipeline. The model is split into chunks() * ranks() parts of at least
 /// one layer each. Chunk c of rank p is part c * ranks() + p, so each part's output goes to the next rank.
 class StageTable {
  public:
-  /// Cuts the layers as ParallelConfig::layer_counts() says. kUsage, with the options' names, if that is not
-  /// possible.
+  /// Splits the layers as ParallelConfig::layer_counts() says. kUsage, with the options' names, if that is
+  /// not possible.
   StageTable(int layers, const ParallelConfig&);
 
   LayerRange range(int pipeline, int chunk = 0) const;

@@ -192,7 +192,7 @@ TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   write_file(dir / "keys.yaml", keys);
   const auto named = [&](const std::string& more) {
     const auto result = run_command(app(GetParam().app) + GetParam().command + more);
-    const std::string all = result.out + result.err, head = "ignored, no meaning here: ";
+    const std::string all = result.out + result.err, head = "ignored, no effect here: ";
     const size_t at = all.find(head);
     if (at == std::string::npos) return std::set<std::string>{"nothing: " + all};
     std::set<std::string> names;

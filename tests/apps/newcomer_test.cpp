@@ -332,9 +332,9 @@ TEST_F(Newcomer, IsAnsweredAtTheFirstInterrupt) {
           "wait $a; "
           "echo $?");
   EXPECT_EQ(result.out, "75\n");
-  EXPECT_NE(
-      read_file(path("err")).find("stopping as soon as the work in hand is whole; Ctrl-C again ends at once"),
-      std::string::npos)
+  EXPECT_NE(read_file(path("err"))
+                .find("stopping as soon as the current work is complete; Ctrl-C again stops at once"),
+            std::string::npos)
       << read_file(path("err"));
 }
 

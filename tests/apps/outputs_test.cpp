@@ -74,8 +74,8 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
   }
 }
 
-// A run goes on if its log cannot be written. It says at once that the log has ended, and its exit code shows
-// it.
+// A run continues if its log cannot be written. It says at once that the log has ended, and its exit code
+// shows it.
 TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
   const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
   for (const auto& [start, option, file] :

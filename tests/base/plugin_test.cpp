@@ -78,7 +78,7 @@ TEST(Plugin, RefusesOneOfAnotherVersion) {
   ASSERT_TRUE(found);
   write_file(folder / kDecoder, bytes);
   EXPECT_EQ(complaint_of_opening(kDecoder, folder.path().string()),
-            concat(folder / kDecoder, " is of Megalith ", other, ", this is ", version,
+            concat(folder / kDecoder, " belongs to Megalith ", other, ", this is ", version,
                    "; build and install both together"));
 }
 

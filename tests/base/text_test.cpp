@@ -33,7 +33,7 @@ TEST(Shortened, SplitsNoCodePoint) {
   for (size_t max = 0; max < ends.size(); ++max)
     EXPECT_EQ(shortened(text, max), text.substr(0, ends[max]) + "\u2026") << max;
   EXPECT_EQ(shortened(text, 11), text);
-  // Text that is not UTF-8 is cut exactly at the limit.
+  // Text that is not UTF-8 is truncated exactly at the limit.
   EXPECT_EQ(shortened("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80\u2026");
   EXPECT_EQ(shortened("a\x80\x80\x80\x80\x80", 4), "a\x80\x80\x80\u2026");
 }

@@ -289,10 +289,11 @@ TEST(PretrainConfig, ReadsTheShardingInBothSpellings) {
   EXPECT_EQ(
       complaint(small() + "--sharding stage2 --pipeline-model-parallel-size 2"),
       "--sharding stage2 needs --pipeline-model-parallel-size 1, not 2: each micro-batch's gradients are "
-      "cut as soon as it is done; give --sharding stage1");
-  EXPECT_EQ(complaint(small() + "--sharding stage3"),
-            "--sharding stage3 is not supported: parameters are not cut over the data-parallel ranks; give "
-            "--sharding stage2 or stage1, or cut them with --tensor-model-parallel-size");
+      "sharded as soon as it is done; give --sharding stage1");
+  EXPECT_EQ(
+      complaint(small() + "--sharding stage3"),
+      "--sharding stage3 is not supported: parameters are not sharded over the data-parallel ranks; give "
+      "--sharding stage2 or stage1, or shard them with --tensor-model-parallel-size");
 }
 
 TEST(PretrainConfig, ReadsTheDepthOfEveryStage) {
@@ -331,7 +332,7 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "--tensor-model-parallel-size 4 * --pipeline-model-parallel-size 3 = 12 does not divide the 16 "
       "ranks; nearest that work: 12, 24\n"
       "--sharding stage2 needs --pipeline-model-parallel-size 1, not 3: each micro-batch's gradients are "
-      "cut as soon as it is done; give --sharding stage1\n"
+      "sharded as soon as it is done; give --sharding stage1\n"
       "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
       "4, 8\n"
       "--num-query-groups 3 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4\n"
@@ -375,7 +376,8 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
   EXPECT_EQ(complaint(small() + "--fp16 --bf16"),
             "--fp16 and --bf16 contradict each other; give one of them");
   EXPECT_EQ(complaint(small() + "--lr-warmup-samples 8"),
-            "--lr-warmup-samples does not go with --train-iters; give --lr-warmup-iters: a run is counted in "
+            "--lr-warmup-samples cannot be combined with --train-iters; give --lr-warmup-iters: a run is "
+            "counted in "
             "steps or in samples");
   EXPECT_EQ(complaint(small() + "--mock-data --train-data-path a"),
             "--data-path, --train-data-path (with --valid-data-path and --test-data-path) and --mock-data "
@@ -391,7 +393,7 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--hysteresis 3 needs --fp16: other precisions have no dynamic loss scale; leave it out");
   EXPECT_EQ(
       complaint(small() + "--fp16 --loss-scale 8 --loss-scale-window 5"),
-      "--loss-scale-window 5 is of a dynamic loss scale, --loss-scale 8 of a fixed one; give one of them");
+      "--loss-scale-window 5 is for a dynamic loss scale, --loss-scale 8 sets a fixed one; give one of them");
   EXPECT_EQ(complaint(small() + "--fp16 --initial-loss-scale 8 --min-loss-scale 16"),
             "--min-loss-scale 16 is greater than --initial-loss-scale 8");
   EXPECT_EQ(complaint(small() + "--recompute-granularity full"),

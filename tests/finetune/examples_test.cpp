@@ -66,9 +66,9 @@ TEST(Examples, DropTheBeginningOfAPromptAndTheEndOfAnAnswer) {
   Examples examples;
   examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()),
-            (Ids{2, 3, 4, 5, 6}));  // no end token, because the answer was cut
-  EXPECT_EQ(examples.report().cut_sources, 1);
-  EXPECT_EQ(examples.report().cut_answers, 1);
+            (Ids{2, 3, 4, 5, 6}));  // no end token, because the answer was truncated
+  EXPECT_EQ(examples.report().truncated_prompts, 1);
+  EXPECT_EQ(examples.report().truncated_answers, 1);
 }
 
 TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
@@ -78,9 +78,10 @@ TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
   ASSERT_EQ(examples.size(), 1);
   EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 99}));
   EXPECT_EQ(examples.report().without_answer, 1);
-  EXPECT_EQ(report_line("x", examples.report()),
-            "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 "
-            "left out: no token of the answer fits");
+  EXPECT_EQ(
+      report_line("x", examples.report()),
+      "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts truncated; 1 "
+      "left out: no token of the answer fits");
 }
 
 TEST(Examples, ARenderedConversationIsUsedAsItIs) {

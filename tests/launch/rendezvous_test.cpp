@@ -264,7 +264,7 @@ TEST(Rendezvous, IsNotDeceivedByAReplay) {
   ForkedProcess first([&] { return met(options_of(0, 3, port)); });
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   std::string said;
-  {  // a spy stands between rank 1 and rank 0
+  {  // a proxy that listens sits between rank 1 and rank 0
     const Socket listener = listen_on("127.0.0.1", 0);
     ForkedProcess rank([&] { return met(options_of(1, 3, listener.local_port())); });
     Socket heard;

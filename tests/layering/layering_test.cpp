@@ -88,7 +88,7 @@ TEST(Layering, NoFolderHoldsMoreThanThirtyFiles) {
   for (const char* top : {"libcore", "apps", "tests"})
     for (const std::string& file : sources(top)) ++files[folder_of(file)];
   for (const auto& [folder, count] : files)
-    EXPECT_LE(count, kMax) << folder << " has outgrown itself; cut it into folders (libcore/LAYERS)";
+    EXPECT_LE(count, kMax) << folder << " has too many files; split it into folders (libcore/LAYERS)";
 }
 
 // With each source next to its header, every function is near its declaration, and no dependency between

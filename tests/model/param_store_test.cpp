@@ -116,7 +116,8 @@ TEST(Initialize, DependsOnSeedAndNameAlone) {
             a.read(a.table.find("decoder.layers.1.mlp.linear_fc1.weight")->value));
 }
 
-// Expects the elements of a cut parameter's part to equal those of the whole parameter at the same places.
+// Expects the elements of a sharded parameter's part to equal those of the whole parameter at the same
+// places.
 void expect_part_of(const TinyModel& model, const Param& whole, const Param& part) {
   const std::vector<float> all = model.read(whole.value), mine = model.read(part.value);
   const int axis = part.cut_axis == kWhole ? 0 : part.cut_axis;

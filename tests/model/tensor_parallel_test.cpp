@@ -1,4 +1,4 @@
-// Compares a model cut over two tensor-parallel ranks with the whole model.
+// Compares a model sharded over two tensor-parallel ranks with the whole model.
 #include <cmath>
 #include <vector>
 

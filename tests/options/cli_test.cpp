@@ -373,7 +373,7 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
   EXPECT_EQ(paint.wall, "w");
   EXPECT_EQ(paint.coats, 2);
   EXPECT_EQ(log.lines,
-            std::vector<std::string>{"ignored, no meaning here: --ladder --whistle --radio --no-radio"});
+            std::vector<std::string>{"ignored, no effect here: --ladder --whistle --radio --no-radio"});
 }
 
 /// Options of another program, which the painter's program ignores.
@@ -512,13 +512,13 @@ TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
   const test::TempDir dir;
   write_file(dir / "p.yaml", "frame-width: 3\nlayers: 4\n");
   const std::string file = dir / "p.yaml";
-  EXPECT_EQ(said(false, {"w", "--frame-width", "3"}), "ignored, no meaning here: --frame-width");
+  EXPECT_EQ(said(false, {"w", "--frame-width", "3"}), "ignored, no effect here: --frame-width");
   EXPECT_EQ(said(true, {"w", "--frame-width", "3"}), "--frame-width is not supported; leave it out");
-  EXPECT_EQ(said(true, {"w", "--layers", "4", "--coats", "4"}), "ignored, no meaning here: --layers");
+  EXPECT_EQ(said(true, {"w", "--layers", "4", "--coats", "4"}), "ignored, no effect here: --layers");
   EXPECT_EQ(said(true, {"w", "--layers", "4", "--coats", "3"}), "--layers is not supported; give --coats");
   EXPECT_EQ(said(true, {"w", "--layers", "4"}), "--layers is not supported; give --coats");
   EXPECT_EQ(said(false, {"w", "--config", file, "--coats", "4"}),
-            "ignored, no meaning here: frame-width layers");
+            "ignored, no effect here: frame-width layers");
   EXPECT_EQ(said(true, {"w", "--config", file, "--coats", "3"}),
             file + ":1: frame-width is not supported; leave it out\n" + file +
                 ":2: layers is not supported; give --coats");

@@ -66,7 +66,7 @@ TEST(ConfigFile, RefusesWhatIsNoMapOfOptions) {
   EXPECT_EQ(refused("- 1\n"), path + ":1: wanted a map of options, such as \"num-layers: 12\"");
   EXPECT_EQ(refused("x:\n  - [1, 2]\n"), path + ":2: wanted a word in the list of \"x\"");
   EXPECT_EQ(refused("[a]: 1\n"), path + ":1: wanted the name of an option before the \":\"");
-  EXPECT_EQ(refused("a: &b\n  c: *b\n"), path + ":1: more than 32 maps within each other");
+  EXPECT_EQ(refused("a: &b\n  c: *b\n"), path + ":1: maps are nested more than 32 deep");
   EXPECT_EQ(refusal(folder / "none.yaml").first, ErrorKind::kNoInput);
 }
 

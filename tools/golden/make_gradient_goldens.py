@@ -9,7 +9,7 @@ Weights and tokens are not stored: they follow from noise(), which tests/train/s
 weight is exact in fp32. Rotary angles, the epsilon of the norms: rounded to fp32 first, as constants of the model.
 
 Of each parameter F64 [n]: the whole gradient in row-major order when it has at most WHOLE elements, else every
-STRIDE-th element of it, from the first on. The stride divides no width, so that every row and column is met.
+STRIDE-th element of it, from the first on. The stride divides no width, so that every row and column is sampled.
 Printed: the loss, and how far torch's own fp32 run is from the fp64 one.
 """
 import math

@@ -140,7 +140,7 @@ def check_optimizer(name, saved, moments):
             padding = got[len(want):]  # of a vocabulary: like its last row, as that of the weights (docs/convert.md)
             if not torch.equal(got[:len(want)], want) or not torch.equal(padding, want[-1:].expand_as(padding)):
                 wrong.append(f"{kind} of {parameter}")
-    say(not wrong, f"{name}: each of {2 * len(order)} moments stands at its parameter {wrong[:3]}")
+    say(not wrong, f"{name}: each of {2 * len(order)} moments belongs to its parameter {wrong[:3]}")
     return optimizer
 
 

@@ -45,8 +45,8 @@ std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& 
 /// curve for fewer than ten points, which need no smoothing.
 ChartPoints smoothed(const ChartPoints& points);
 /// Like smoothed(), with medians instead of means, so that a few outliers do not move the line. Near the ends
-/// the window is cut on one side only, so that an outlier at the first or last point does not move the line
-/// either.
+/// the window is shortened on one side only, so that an outlier at the first or last point does not move the
+/// line either.
 ChartPoints running_medians(const ChartPoints& points);
 
 /// The part of a run that one log covers: the iterations after `start`, up to and including `end`.

@@ -66,7 +66,8 @@ class Cursor {
     fail(ErrorKind::kData, file_.path(), ": ", parts...);
   }
   std::string_view take(uint64_t bytes) {
-    if (bytes > left()) refuse("ends within its header, at byte ", file_.size(), "; it was probably cut");
+    if (bytes > left())
+      refuse("ends within its header, at byte ", file_.size(), "; it was probably truncated");
     at_ += bytes;
     return file_.text().substr(at_ - bytes, bytes);
   }
@@ -171,7 +172,7 @@ Entry entry_of(Cursor& in) {
   constexpr std::array kKnown = {GgufType::kF32, GgufType::kF16, GgufType::kQ8, GgufType::kBf16};
   const auto known = std::find(kKnown.begin(), kKnown.end(), static_cast<GgufType>(type));
   if (known == kKnown.end())
-    in.refuse("tensor ", name, " is of ggml's type ", type, "; F32, F16, BF16 and Q8_0 can be read");
+    in.refuse("tensor ", name, " has ggml's type ", type, "; F32, F16, BF16 and Q8_0 can be read");
   entry.type = *known;
   entry.tensor.dtype_name = name_of(entry.type);
   entry.tensor.dtype = plain_type(entry.type);
@@ -196,7 +197,7 @@ void check_places(const Cursor& in, std::vector<Entry>& entries, uint64_t room, 
       in.refuse("tensor ", name, " begins at byte ", entry.offset,
                 " of the data, but the one before ends at ", end, ": a declared shape or offset is wrong");
     if (entry.bytes > room || entry.offset > room - entry.bytes)
-      in.refuse("tensor ", name, " ends beyond the file; it was probably cut");
+      in.refuse("tensor ", name, " ends beyond the file; it was probably truncated");
     end = aligned(entry.offset + entry.bytes, alignment);
   }
   if (end < room)
@@ -322,7 +323,7 @@ GgufFile::GgufFile(std::string path) : file_(path), bytes_(std::move(path)) {
   if (!file_.text().starts_with(kMagic)) in.refuse("does not begin with \"GGUF\"");
   in.take(kMagic.size());
   if (const auto version = in.number<uint32_t>(); version != kVersion)
-    in.refuse("is of GGUF version ", version, "; version ", kVersion, " can be read");
+    in.refuse("has GGUF version ", version, "; version ", kVersion, " can be read");
   const auto tensors = in.number<uint64_t>(), values = in.number<uint64_t>();
   if (tensors > in.left() || values > in.left())
     in.refuse("declares ", tensors, " tensors and ", values, " metadata, more than its ", file_.size(),

@@ -12,7 +12,7 @@ enum class TensorCut : uint8_t {
   kWhole,    // every rank has the whole tensor: norms, biases of row-parallel layers, the position table
   kRows,     // embedding table, head, first MLP layer: each rank has consecutive rows
   kQkv,      // QKV: each rank has the rows of whole query groups
-  kGateUp,   // gates and ups are cut separately: each rank has [its gates; its ups]
+  kGateUp,   // gates and ups are sharded separately: each rank has [its gates; its ups]
   kColumns,  // weights of row-parallel layers: each rank has consecutive columns (inputs)
 };
 /// How Megatron divides a tensor among its tensor-parallel ranks. `ours` is our name

@@ -75,7 +75,8 @@ CheckpointReader::CheckpointReader(const std::string& path)
     for (const StoredBlock& block : tensor.blocks)
       if (const ReadableFile& file = data_file(block.file).file; file.size() < block.end)
         fail(ErrorKind::kData, file.path(), ": has ", file.size(), " bytes, but tensor ", quote(tensor.name),
-             " ends at ", block.end, "; it was probably cut: use another checkpoint, or restore the file");
+             " ends at ", block.end,
+             "; it was probably truncated: use another checkpoint, or restore the file");
   }
   for (const IndexedFile& file : index_.files) {
     const std::string full = folder_ + "/" + file.name;

@@ -133,7 +133,7 @@ void check_ranges(std::vector<Entry>& entries, uint64_t data_bytes, const std::s
   }
   if (end != data_bytes)
     fail(ErrorKind::kData, path, ": the tensors take ", end, " bytes, the file holds ", data_bytes,
-         " after its header; it was probably cut or extended");
+         " after its header; it was probably truncated or extended");
 }
 
 uint64_t header_bytes(const MappedFile& file) {

@@ -44,7 +44,7 @@ class Unpickler {
   }
   std::string_view take(uint64_t n) {
     if (n > bytes_.size() - at_)
-      refuse("needs ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or cut");
+      refuse("needs ", n, " bytes, but ", bytes_.size() - at_, " are left; the file is damaged or truncated");
     const std::string_view out = bytes_.substr(at_, n);
     at_ += n;
     return out;
@@ -57,7 +57,7 @@ class Unpickler {
   }
   std::string_view line() {
     const size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) refuse("a line has no end; the file is damaged or cut");
+    if (end == std::string_view::npos) refuse("a line has no end; the file is damaged or truncated");
     const std::string_view out = bytes_.substr(at_, end - at_);
     at_ = end + 1;
     return out;

@@ -172,7 +172,8 @@ class LegacyStream {
   }
   StorageBytes next_storage(const PickleStorage& storage) {
     int64_t elements = 0;
-    if (part_.bytes.size() - at_ < sizeof elements) refuse("ends within its storages; it was probably cut");
+    if (part_.bytes.size() - at_ < sizeof elements)
+      refuse("ends within its storages; it was probably truncated");
     std::memcpy(&elements, part_.bytes.data() + at_, sizeof elements);
     at_ += sizeof elements;
     uint64_t bytes = 0;

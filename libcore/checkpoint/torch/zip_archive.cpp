@@ -119,7 +119,7 @@ ZipArchive::Directory ZipArchive::directory() const {
              begin + n);
     return {begin, at, number_at<uint16_t>(bytes_, at + 10)};
   }
-  refuse("the zip archive has no end record; the file was probably cut");
+  refuse("the zip archive has no end record; the file was probably truncated");
 }
 
 void ZipArchive::refuse_disks() const {
@@ -159,7 +159,7 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
   // the extra field has only those that do not fit in 32 bits, in this order
   for (uint64_t* value : {&entry.size, &entry.stored, &entry.local}) {
     if (*value != kIn64) continue;
-    if (wide.size() < 8) refuse("zip member ", shown(entry.name), " lacks its zip64 sizes");
+    if (wide.size() < 8) refuse("zip member ", shown(entry.name), " has no zip64 sizes");
     *value = number_at<uint64_t>(wide, 0);
     wide.remove_prefix(8);
   }

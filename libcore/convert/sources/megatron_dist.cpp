@@ -196,7 +196,7 @@ class ChunkFiles {
     const uint64_t size = bytes->file.size();
     if (at.offset > size || at.length > size - at.offset)
       fail(ErrorKind::kData, bytes->file.path(), ": has ", size, " bytes, but a chunk of ", quote(key),
-           " occupies bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
+           " occupies bytes ", at.offset, " to ", at.offset + at.length, "; it was probably truncated");
     const TorchFile chunk = open_torch(bytes, at.offset, at.offset + at.length);
     const PickleRef root = chunk.tree.root();
     if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes ||

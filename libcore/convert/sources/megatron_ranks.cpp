@@ -415,7 +415,7 @@ SourceTraining training_of(const Contents& contents, SourceTraining training) {
   for (const Share& share : contents.shares) {
     if (!share.optimizer.none.empty()) training.no_optimizer = share.optimizer.none;
     if (share.optimizer.steps != first.steps || share.optimizer.masters.empty() != first.masters.empty())
-      refuse(share.path, "its optimizer's state is of another step or type than the other ranks'");
+      refuse(share.path, "its optimizer's state has another step or type than that of the other ranks");
   }
   if (!training.no_optimizer.empty()) return training;
   training.optimizer_steps = first.steps;

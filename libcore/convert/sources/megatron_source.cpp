@@ -100,9 +100,9 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
   RowOrder order{.group_heads = config.heads / config.kv_heads() + 2,
                  .interleaved = args_flag(state.args, "rotary_interleaved")};
   if (version != 0 && version != 1 && version != 2 && version != 3)
-    refuse(where, concat("is of checkpoint_version ", format_double(version), "; 0 to 3 can be read"));
+    refuse(where, concat("has checkpoint_version ", format_double(version), "; 0 to 3 can be read"));
   if (version < 2 && config.kv_heads() != config.heads)
-    refuse(where, concat("is of checkpoint_version ", format_double(version),
+    refuse(where, concat("has checkpoint_version ", format_double(version),
                          ", which predates --group-query-attention"));
   if (version == 0) order.qkv = QkvOrder::kByKind;
   if (version == 1) order.qkv = QkvOrder::kByElement;

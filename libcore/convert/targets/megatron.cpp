@@ -180,8 +180,9 @@ void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
   }
 }
 
-// Adds the moments and the masters. They are cut among the ranks as the parameters are, since a rank updates
-// the parameters that it holds. If our model does not have a bias that the file needs, its moments are zeros.
+// Adds the moments and the masters. They are sharded over the ranks as the parameters are, since a rank
+// updates the parameters that it holds. If our model does not have a bias that the file needs, its moments
+// are zeros.
 void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
   for (const char* kind : {"m.", "v.", "master."})
     for (size_t i = 0; i < rank.params; ++i) {

@@ -69,7 +69,7 @@ void commit(std::span<DatasetPair* const> pairs) {
     pair->idx.start_sync();
   }
   for (DatasetPair* pair : pairs) {
-    // Waits for the .idx first: meanwhile the .bin's own thread goes on writing to the disk.
+    // Waits for the .idx first: meanwhile the .bin's own thread continues to write to the disk.
     pair->idx.finish_sync();
     if (pair->sidecar) pair->sidecar->finish_sync();
     pair->bin.finish_sync();

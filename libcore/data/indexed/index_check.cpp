@@ -16,7 +16,7 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kCut = "; it was probably cut: run preprocess again, or restore the file";
+constexpr const char* kTruncated = "; it was probably truncated: run preprocess again, or restore the file";
 constexpr const char* kDamaged = "; the file is damaged: run preprocess again, or restore the file";
 /// The number of sequences that are checked before their end is compared with the .bin's size.
 constexpr int64_t kStep = int64_t{1} << 20;
@@ -35,12 +35,12 @@ void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
          " document entries declared take ", wanted, " bytes, the file is ", size, kDamaged);
   if (size < h.pointers_at())
     fail(ErrorKind::kData, path, ": ", h.sequences, " sequences declared but lengths end after ",
-         (size - h.lengths_at()) / 4, " (file is ", size, " bytes)", kCut);
+         (size - h.lengths_at()) / 4, " (file is ", size, " bytes)", kTruncated);
   if (size < h.documents_at())
     fail(ErrorKind::kData, path, ": ", h.sequences, " sequences declared but pointers end after ",
-         (size - h.pointers_at()) / 8, " (file is ", size, " bytes)", kCut);
+         (size - h.pointers_at()) / 8, " (file is ", size, " bytes)", kTruncated);
   fail(ErrorKind::kData, path, ": ", h.entries, " document entries declared but they end after ",
-       (size - h.documents_at()) / 8, " (file is ", size, " bytes)", kCut);
+       (size - h.documents_at()) / 8, " (file is ", size, " bytes)", kTruncated);
 }
 
 }  // namespace
@@ -76,14 +76,14 @@ std::string existing_dataset(std::string prefix) {
   if ((ending == ".bin" || ending == ".idx") && file_exists(prefix))
     fail(ErrorKind::kNoInput, prefix, ".idx: is not there; a dataset is named by its prefix, here ",
          quote(prefix.substr(0, prefix.size() - 4)));
-  fail(ErrorKind::kNoInput, prefix, ".idx: is not there, nor is ", prefix,
+  fail(ErrorKind::kNoInput, prefix, ": there is neither ", prefix, ".idx nor ", prefix,
        ".bin; wanted the prefix of a dataset", datasets_that_begin_so(prefix));
 }
 
 IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_size, const std::string& path) {
   if (head.size() < kIndexedHeaderBytes)
     fail(ErrorKind::kData, path, ": is ", file_size, " bytes, its header alone takes ", kIndexedHeaderBytes,
-         kCut);
+         kTruncated);
   if (std::memcmp(head.data(), kIndexedMagic.data(), kIndexedMagic.size()) != 0)
     fail(ErrorKind::kData, path, ": begins with ",
          quote({reinterpret_cast<const char*>(head.data()), kIndexedMagic.size()}),
@@ -150,9 +150,9 @@ void IndexChecker::refuse_sequence(const std::byte* lengths, const std::byte* po
     end += length * item_;
     if (end > bin_size_)
       fail(ErrorKind::kData, bin_, ": is ", bin_size_, " bytes, but sequence ", sequences_ + i, " of ",
-           header_.sequences, " in ", idx_, " ends at byte ", end, kCut);
+           header_.sequences, " in ", idx_, " ends at byte ", end, kTruncated);
   }
-  fail(ErrorKind::kInternal, idx_, ": a fault among its sequences was not found again");
+  fail(ErrorKind::kInternal, idx_, ": a sequence failed the check, but none was found that is wrong");
 }
 
 void IndexChecker::end_of_sequences() const {
@@ -186,7 +186,7 @@ void IndexChecker::refuse_document(const std::byte* boundaries, int64_t n) const
            " and ends at ", next, kDamaged);
     last = next;
   }
-  fail(ErrorKind::kInternal, idx_, ": a fault among its documents was not found again");
+  fail(ErrorKind::kInternal, idx_, ": a document failed the check, but none was found that is wrong");
 }
 
 void IndexChecker::end_of_documents() const {

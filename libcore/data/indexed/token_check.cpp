@@ -110,7 +110,7 @@ TokenizerCheck::TokenizerCheck(const RunTokenizer& run, bool allowed)
       known_from_(concat("this run's is ", described(run.name, 0, run.hash))) {}
 
 void TokenizerCheck::complain(const std::string& found, const std::string& remedy) const {
-  const std::string why = found + ": the same ids mean other texts";
+  const std::string why = found + ": the same ids stand for different text";
   if (!allowed_)
     fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train anyway");
   warn(why);

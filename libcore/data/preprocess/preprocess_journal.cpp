@@ -24,7 +24,7 @@ PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json iden
   for (const auto& [name, ours] : identity_.as_object()) {
     const Json* other = theirs.find(name);
     if (other && *other == ours) continue;
-    fail(ErrorKind::kUsage, "--resume: ", path_, " is of a run with another ", quote(name), ": ",
+    fail(ErrorKind::kUsage, "--resume: ", path_, " belongs to a run with another ", quote(name), ": ",
          other ? other->dump() : "none", ", now ", ours.dump(),
          "; give the same inputs and options, or remove that file to start over");
   }

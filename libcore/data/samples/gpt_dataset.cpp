@@ -40,7 +40,7 @@ int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
   return sum;
 }
 
-/// The length of the row of ids, and how it is cut.
+/// The length of the row of ids, and how it is split.
 struct Plan {
   int64_t tokens_per_epoch = 0, epochs = 1;
   int64_t extra = 1;

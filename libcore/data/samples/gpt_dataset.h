@@ -27,7 +27,7 @@ struct GptSpec {
 
 /// The order of samples, equal to Megatron's GPTDataset index for index (docs/formats/indexed.md, "sample
 /// order"). Sequences are laid end to end in the order of `documents` (Megatron's name: its entries are
-/// sequence numbers). The resulting row of ids is cut into pieces of L ids, and the pieces are shuffled.
+/// sequence numbers). The resulting row of ids is split into pieces of L ids, and the pieces are shuffled.
 struct GptIndex {
   SharedArray<int32_t> documents;  // sequence numbers of all epochs
   // Where each piece begins: n + 1 pairs (index in `documents`, offset in that sequence).

@@ -222,7 +222,7 @@ NamedTensors tensors_of(const TorchFile& file) {
 void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
   if (state.iteration - 1 == number) return;
   fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
-       ", but its name and the model next to it are of step ", number,
+       ", but its name and the model next to it belong to step ", number,
        "; put the right file back, or give --checkpoint ", state.iteration - 1);
 }
 

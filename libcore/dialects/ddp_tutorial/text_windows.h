@@ -15,7 +15,7 @@ namespace megalith {
 /// file; kData, with file and byte, for text that is not UTF-8.
 std::vector<int32_t> read_texts(const std::string& path, const Tokenizer&);
 
-/// How a row of ids is cut into samples.
+/// How a row of ids is split into samples.
 struct WindowSpec {
   int64_t seq_length = 0;
   int64_t stride = 0;     // ids between the starts of two windows

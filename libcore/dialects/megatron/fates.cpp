@@ -251,8 +251,8 @@ constexpr Row kRows[] = {
     refused("microbatch-group-size-per-vp-stage", kLog, kGroupRemedy, kGroup),
     refused("fp8-recipe", kLog, "it is not priced",
             {.plain = "tensorwise|delayed|blockwise|mxfp8", .only = kBelow16Bits}),
-    refused("num-distributed-optimizer-instances", kLog, "the optimizer's state is cut over all data ranks",
-            {.plain = "1"}),
+    refused("num-distributed-optimizer-instances", kLog,
+            "the optimizer's state is sharded over all data ranks", {.plain = "1"}),
     refused("optimizer", kLog, "only AdamW is supported", {.plain = "adam"}),
     refused("rampup-batch-size", kLog, "a plan is for one global batch"),
     // Options for fine-tuning.

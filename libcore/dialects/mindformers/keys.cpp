@@ -77,7 +77,7 @@ constexpr Row kRows[] = {
     fixed("optimizer.type",
           "AdamW|AdamWeightDecay|FusedAdamWeightDecay|FP32StateAdamWeightDecay|FusedCastAdamWeightDecay|"
           "PmaAdamW",
-          "AdamW is what trains here", KeyUse::kCombined),
+          "only AdamW is supported", KeyUse::kCombined),
     fixed("lr_scale", "false", "set it to False: there is one rate for all layers"),
     fixed("layer_scale", "false", "set it to False: there is one rate for all layers"),
     fixed("moe_config.expert_num", "1", "set it to 1: the feed-forward block is dense"),
@@ -88,8 +88,8 @@ constexpr Row kRows[] = {
     fixed("model.model_config.extend_method", "none", "set it to None: rotary angles are as in training"),
     fixed("model.model_config.hidden_act", "gelu|fast_gelu|silu",
           "GPT-2 has GELU in its tanh form, LLaMA SwiGLU"),
-    fixed("model.model_config.type", "GPT2Config|LlamaConfig", "GPT2Config and LlamaConfig are trained here",
-          KeyUse::kCombined),
+    fixed("model.model_config.type", "GPT2Config|LlamaConfig",
+          "only GPT2Config and LlamaConfig are supported", KeyUse::kCombined),
     // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
     fixed("pet_config.pet_type model.model_config.pet_config.pet_type", "none",
           "megalith-finetune --lora trains adapters"),

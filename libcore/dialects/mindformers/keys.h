@@ -10,7 +10,7 @@ namespace megalith {
 enum class KeyUse {
   kNamed,    // it says how the framework runs, or repeats another key; read as our option of the same name if
              // there is one
-  kForeign,  // its whole group has no meaning here, so it is never read as our option of the same name
+  kForeign,  // its whole group has no effect here, so it is never read as our option of the same name
   kRenamed,  // our option under another name
   kCombined,  // it has a meaning only together with other keys
 };

@@ -121,7 +121,7 @@ class Translator {
       std::vector<std::string> but;
       for (const std::string& path : obeyed_)
         if (path.starts_with(head)) but.push_back(path.substr(head.size()));
-      file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
+      file_.ignored.push_back(but.empty() ? text : concat(text, " (except ", join(but, ", "), ')'));
     }
   }
   /// Adds our option with a key's value, and replaces what an earlier key has set. If the app has no such

@@ -32,7 +32,7 @@ class HeaderParser {
       if (skip('}')) break;
       take(',');
     }
-    if (!type_ || !count_ || !order_) refuse(where_, "its header lacks descr, fortran_order or shape");
+    if (!type_ || !count_ || !order_) refuse(where_, "its header has no descr, fortran_order or shape");
     skip_blanks();
     if (!rest_.empty() && rest_ != "\n") refuse(where_, "its header has text after the dict");
     return {*type_, *count_};

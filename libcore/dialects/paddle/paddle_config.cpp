@@ -30,13 +30,13 @@ void PaddleNames::validate(Problems& problems) const {
       problems.refuse({"report-to"}, quote(name), "tensorboard, visualdl, all or none");
   if (data_degree && *data_degree > 1)
     problems.add(Opt{"data-parallel-degree"}, ' ', *data_degree, " is not supported: ", Opt{"sharding"},
-                 " cuts over all data-parallel ranks; leave it out");
+                 " shards over all data-parallel ranks; leave it out");
 }
 
 void PaddleNames::check_sharding(int data_ranks, Problems& problems) const {
   if (sharding_degree && *sharding_degree > 0 && *sharding_degree != data_ranks)
     problems.add(Opt{"sharding-parallel-degree"}, ' ', *sharding_degree, ": ", Opt{"sharding"},
-                 " cuts over all ", data_ranks, " data-parallel ranks; leave it out");
+                 " shards over all ", data_ranks, " data-parallel ranks; leave it out");
 }
 
 void PaddleConfig::validate(Problems& problems) const {

@@ -23,7 +23,7 @@ struct PaddleNames {
     v("logging-dir", logging_dir, "Folder of --report-to.", metavar("DIR"),
       default_text("runs below --output-dir"));
     v("sharding-parallel-degree", sharding_degree,
-      "Ranks that share what --sharding cuts: all of one model's.", unlisted());
+      "Ranks that share what --sharding divides: all of one model's.", unlisted());
     v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
   }
   void validate(Problems&) const;

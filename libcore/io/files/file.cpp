@@ -57,7 +57,7 @@ std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) 
       ::close(fd);
       if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(reason));
       if (too_much)
-        fail(ErrorKind::kData, path, ": has more than ", max_bytes >> 20, " MiB; wanted a file of its kind");
+        fail(ErrorKind::kData, path, ": has more than ", max_bytes >> 20, " MiB, too many for such a file");
       return out;
     }
     out.append(buffer, static_cast<size_t>(n));
@@ -82,7 +82,8 @@ void resume_after(int fd, uint64_t size, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) fail_write("inspect", path);
   if (static_cast<uint64_t>(info.st_size) < size)
-    fail(ErrorKind::kData, path, ": has ", info.st_size, " bytes, wanted at least ", size, "; it was cut");
+    fail(ErrorKind::kData, path, ": has ", info.st_size, " bytes, wanted at least ", size,
+         "; it was truncated");
   if (::ftruncate(fd, static_cast<off_t>(size)) != 0 || ::lseek(fd, 0, SEEK_END) < 0)
     fail_write("truncate", path);
 }

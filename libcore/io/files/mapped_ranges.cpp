@@ -65,7 +65,9 @@ void end_with_place(const Entry& entry, size_t place) {
   line.add(place);
   line.add(": it had ");
   line.add(entry.bytes);
-  line.add(" bytes when it was opened, and was cut or failed since then; restore the file and run again\n");
+  line.add(
+      " bytes when it was opened; it was truncated since then, or its disk failed; restore the file and run "
+      "again\n");
   line.write();
   ::_exit(exit_code(ErrorKind::kData));
 }

@@ -93,7 +93,8 @@ void ScratchFile::write_buffer() const {
 
 void ScratchFile::read_at(uint64_t place, std::span<std::byte> out) const {
   const size_t done = read_at_place(descriptor_, {place, out.data(), out.size()}, folder_);
-  if (done < out.size()) fail(ErrorKind::kData, folder_, ": ends at byte ", place + done, "; it was cut");
+  if (done < out.size())
+    fail(ErrorKind::kData, folder_, ": ends at byte ", place + done, "; it was truncated");
 }
 
 void ScratchFile::read(const std::function<void(std::span<const std::byte>)>& take) const {

@@ -15,7 +15,7 @@ const Interrupt* waker = nullptr;
 /// Tells a user who pressed Ctrl-C that the signal was received: the current step may still take a while.
 void answer_at_once() {
   constexpr std::string_view kAnswer =
-      "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
+      "\nstopping as soon as the current work is complete; Ctrl-C again stops at once\n";
   const int before = errno;
   if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // cannot be reported
 }

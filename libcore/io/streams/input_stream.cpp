@@ -154,7 +154,7 @@ size_t InputStream::read_decoded(char* out, size_t room) {
     if (!in_member_ && !next_member()) return 0;
     if (!fill() && !full_)
       fail(ErrorKind::kData, path_, ": the ", decoder_->format(), " data end too early, after ", consumed_,
-           " bytes; the file was cut");
+           " bytes; the file was truncated");
     const Decoder::Step step =
         decoder_->decode({raw_.get() + raw_begin_, raw_end_ - raw_begin_}, {out, room});
     if (step.error)

@@ -193,7 +193,7 @@ void LineReader::leave_out(const LineBatch& batch, size_t bytes) {
 void LineReader::at_end_of_input(LineBatch& batch) {
   if (mode_ == ReaderMark::kElement || mode_ == ReaderMark::kNextElement)
     fail(ErrorKind::kData, input_.path(), ":", place_.line, ":", place_.byte,
-         ": the input ends inside its array, wanted \"]\"; the file was cut");
+         ": the input ends inside its array, wanted \"]\"; the file was truncated");
   carriage_return_ = false;
   if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
 }

@@ -182,7 +182,7 @@ void require_device(int device) {
          "cuda: no NVIDIA driver answers on this machine; install one, or choose --device cpu");
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess)
-    fail(ErrorKind::kDevice, "cuda: no device: ", cudaGetErrorString(status), " (the driver is of CUDA ",
+    fail(ErrorKind::kDevice, "cuda: no device: ", cudaGetErrorString(status), " (the driver supports CUDA ",
          driver / 1000, ".", driver % 1000 / 10, "); choose --device cpu to run without one");
   if (device < 0 || device >= devices)
     fail(ErrorKind::kDevice, "cuda: no device ", device, "; this machine has ", devices,

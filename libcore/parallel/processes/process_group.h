@@ -92,7 +92,7 @@ class ProcessGroup {
   void swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in);
   void unpack(const std::vector<std::span<std::byte>>& places) const;
   Parts to_all(std::span<const std::byte> bytes) const { return Parts(static_cast<size_t>(size()), bytes); }
-  /// Cuts `whole` into size() equal parts.
+  /// Splits `whole` into size() equal parts.
   Parts parts_of(std::span<const std::byte> whole) const;
   std::vector<std::span<std::byte>> writable_parts(const View& whole) const;
 

@@ -92,7 +92,7 @@ class ProcessWorld {
     int peer;
     Time deadline;
     bool peer_left = false;   // it is known that the peer has left
-    bool after_stop = false;  // the wait goes on after the run has been stopped
+    bool after_stop = false;  // the wait continues after the run has been stopped
   };
 
   Peer& peer(int rank) const { return *peers_[static_cast<size_t>(rank)]; }

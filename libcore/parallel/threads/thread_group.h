@@ -57,9 +57,9 @@ class ThreadWorld {
   int error_rank_ = -1;
 };
 
-/// A group of ranks that are threads of one process. Here they meet for collective calls and exchange
-/// messages. `rank` and `peer` are places in the group; messages name ranks of the run. For each rank, one
-/// thread at a time calls.
+/// A group of ranks that are threads of one process. They synchronize in its collective calls and exchange
+/// messages through it. `rank` and `peer` are places in the group; messages name ranks of the run. For each
+/// rank, one thread at a time calls.
 class ThreadGroup {
  public:
   /// `world_ranks`: the ranks of the members in the run.

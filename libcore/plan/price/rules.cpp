@@ -164,17 +164,17 @@ bool deepep_has_ranks(const PlanProblem& p, const Candidate& c, std::string* rea
 }
 bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.software.overlap_exchange || !p.model.has_experts()) return false;
-  const auto lacks = [&](bool broken, const char* what) {
+  const auto needs = [&](bool broken, const char* what) {
     return broken_if(broken, reason,
                      [&] { return concat("--overlap-moe-expert-parallel-comm needs ", what); });
   };
-  return lacks(p.model.dispatcher == Dispatcher::kAllGather,
+  return needs(p.model.dispatcher == Dispatcher::kAllGather,
                "--moe-token-dispatcher-type alltoall or flex") ||
-         lacks(!p.half(), "--bf16 or --fp16") || lacks(p.model.predicted > 1, "--mtp-num-layers 1 at most") ||
-         lacks(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
-         lacks(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
-         lacks(c.expert == 1, "expert above 1") ||
-         lacks(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
+         needs(!p.half(), "--bf16 or --fp16") || needs(p.model.predicted > 1, "--mtp-num-layers 1 at most") ||
+         needs(p.model.shared_overlap, "--moe-shared-expert-overlap left out") ||
+         needs(c.recompute == Recomputed::kFull, "no layers recomputed whole") ||
+         needs(c.expert == 1, "expert above 1") ||
+         needs(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
 }
 bool bias_by_scores(const PlanProblem& p, const Candidate&, std::string* reason) {
   const ModelShape& m = p.model;

@@ -19,7 +19,7 @@ std::optional<Rejection> complete(const PlanProblem&, Candidate&);
 /// As complete(), but returns only the id of the broken rule; nullptr when the candidate is legal.
 const char* broken_rule(const PlanProblem&, Candidate&);
 
-/// What the device lacks for the precision, such as "products in 4 bits"; nullptr: nothing.
+/// What the device does not have for the precision, such as "products in 4 bits"; nullptr: nothing.
 const char* missing_products(const Accelerator&, Precision);
 
 }  // namespace megalith

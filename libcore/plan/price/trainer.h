@@ -11,8 +11,8 @@ namespace megalith {
 
 /// Whether this version's trainer can run a partition, and the memory that it then allocates.
 struct TrainerAnswer {
-  std::string refusal;  // the trainer's complaint, or the feature that it lacks; empty: the trainer can run
-                        // the partition
+  std::string refusal;  // the trainer's complaint, or the feature that it does not have; empty: the trainer
+                        // can run the partition
   /// The exact memory of its fullest rank (run_memory), if the trainer can run the partition.
   std::optional<WorstStage> rank;
 };

@@ -31,8 +31,8 @@ std::string percent(double part) {
 
 void check_same(const DeviceProfile& profile, const CalibrationTarget& plan, const std::string& path) {
   const auto refuse = [&](const std::string& is, const std::string& wanted, const char* remedy) {
-    fail(ErrorKind::kUsage, "--calibrate ", path, ": the profile is of ", is, ", the plan of ", wanted, "; ",
-         remedy);
+    fail(ErrorKind::kUsage, "--calibrate ", path, ": the profile is for ", is, ", the plan for ", wanted,
+         "; ", remedy);
   };
   if (profile.device != plan.before.device.name)
     refuse(shown(profile.device), plan.before.device.name,

@@ -148,7 +148,7 @@ void check_points(const std::vector<ProfilePoint>& points, const std::string& pa
   std::map<std::pair<PointKey, std::string>, size_t> seen;
   for (size_t i = 0; i < points.size(); ++i)
     if (const auto [first, fresh] = seen.emplace(std::pair(key_of(points[i]), points[i].op), i); !fresh)
-      fail(ErrorKind::kData, path, ": points[", i, "] is of the op and the sizes of points[", first->second,
+      fail(ErrorKind::kData, path, ": points[", i, "] has the op and the sizes of points[", first->second,
            "], wanted each once; measure the device again");
 }
 
@@ -187,7 +187,7 @@ DeviceProfile parse_device_profile(std::string_view text, const std::string& pat
   const Json json = Json::parse(text, path);
   const JsonNames names(json, path);
   if (const int64_t version = json["version"].as_int(); version != kVersion)
-    fail(ErrorKind::kData, path, ": a profile of version ", version, ", wanted ", kVersion,
+    fail(ErrorKind::kData, path, ": the profile has version ", version, ", wanted ", kVersion,
          "; measure the device with this megalith-autoplan");
   const Json::Array& points = json["points"].as_array();
   if (points.size() > kMostPoints)

@@ -201,11 +201,11 @@ std::string plan_text(const Report& r) {
       << " on " << p.machine.world << " x " << p.machine.device.name << " ("
       << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
       << precision_text(p) << '\n'
-      << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
-      << " priced";
+      << r.result.candidates << " legal candidates in " << r.result.families
+      << " parallel layouts: " << r.result.priced << " priced";
   if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";
   if (r.result.priced < r.result.candidates) out << "; the others are proven slower";
-  for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
+  for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " layouts break " << rule;
   out << "\n\n";
   if (r.result.plans.empty())
     tell_failure(out, r);

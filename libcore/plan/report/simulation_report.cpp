@@ -31,7 +31,7 @@ TextTable::Row row_of_world(const PlanProblem& p, const SimulatedWorld& world) {
 }
 
 Json object_of_world(const PlanProblem& p, const SimulatedWorld& world) {
-  if (!world.plan) return Json::Object{{"devices", world.devices}, {"lacking", world.lacking}};
+  if (!world.plan) return Json::Object{{"devices", world.devices}, {"lacking", world.reason}};
   const SimulatedSpeed speed(p, world);
   return Json::Object{{"devices", world.devices},
                       {"step_seconds", figure(world.step.seconds)},
@@ -54,7 +54,7 @@ std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWor
     if (world.plan)
       table.rows.push_back(row_of_world(p, world));
     else
-      lacking += concat(world.devices, " devices: ", world.lacking, '\n');
+      lacking += concat(world.devices, " devices: ", world.reason, '\n');
   return fitted(
       concat("One step of this version's trainer, simulated on ", p.machine.device.name,
              "; its parts are those of the stage that works longest\n", table_text(table, columns), lacking),

@@ -60,7 +60,8 @@ std::optional<Sharding> fsdp_sharding(const PlanCommand& command) {
     return std::nullopt;
   }
   if (command.gives("sharding"))
-    fail(ErrorKind::kUsage, "--use-megatron-fsdp and --sharding say the same; leave one of them out");
+    fail(ErrorKind::kUsage,
+         "--use-megatron-fsdp and --sharding set the same property; leave one of them out");
   return strategy == "optim_grads_params" ? Sharding::kParameters
          : strategy == "optim_grads"      ? Sharding::kGradients
          : strategy == "optim"            ? Sharding::kOptimizer

@@ -28,7 +28,8 @@ std::vector<int> table_of(const PlanCommand& command) {
   if (layout.empty()) return stages;
   if (list)
     fail(ErrorKind::kUsage,
-         "--pipeline-model-parallel-layout and --pipeline-layers say the same; leave one of them out");
+         "--pipeline-model-parallel-layout and --pipeline-layers set the same property; leave one of them "
+         "out");
   return stages_of_layout(layout, ModelShape::kMostLayers, "--pipeline-model-parallel-layout");
 }
 
@@ -72,9 +73,9 @@ void fix_counted_ends(PlanRequest& request, int layers) {
          nearest_multiples(layers, *fixed.pipeline));
   if (fixed.first_layers || fixed.last_layers)
     fail(ErrorKind::kUsage,
-         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers say what "
-         "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split say, too; give "
-         "one of them");
+         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers set what "
+         "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split set; give one "
+         "pair of them");
   const int counted = layers / *fixed.pipeline;
   if (plan.account_embedding) fixed.first_layers = counted - 1;
   if (plan.account_loss) fixed.last_layers = counted - 1;

@@ -112,7 +112,7 @@ struct PlanOptions : PlanTarget {
       "Tokens travel to their experts while another micro-batch is computed.");
     v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
     v("num-distributed-optimizer-instances", optimizer_instances,
-      "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
+      "Refused above 1: the optimizer's state is sharded over all data ranks.", at_least(1), unlisted());
     v("fp8-format", fp8_format, "Matrix products in 8 bits.", one_of({"hybrid", "e4m3"}),
       default_text("16 bits"));
     v("fp8-recipe", fp8_recipe, "How products in 8 bits are scaled.",

@@ -71,7 +71,7 @@ int64_t accumulated_batch(const PlanRequest& request) {
   if (!fixed.micro_batch || (!fixed.data && !cut))
     fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
          ": a plan needs the global batch; give --global-batch-size, or --micro-batch-size, "
-         "--data-parallel-size and the sizes of the model's cut");
+         "--data-parallel-size and the sizes of model parallelism");
   const int data = fixed.data ? *fixed.data : command.parallel.world / command.parallel.model_ranks();
   return steps * *fixed.micro_batch * data;
 }

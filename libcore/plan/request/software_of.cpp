@@ -32,10 +32,11 @@ AttentionKernel attention_of(const PlanCommand& command) {
   const std::string backend = backend_of(plan, kernel_given);
   const bool kept = backend == "unfused" || backend == "local";
   if (!plan.attention_backend.empty() && kernel_given)
-    fail(ErrorKind::kUsage, "--attention-backend and --attention-kernel say the same; leave one of them out");
+    fail(ErrorKind::kUsage,
+         "--attention-backend and --attention-kernel set the same property; leave one of them out");
   if (!plan.softmax_fusion && !kept && plan.attention != AttentionKernel::kTorch)
     fail(ErrorKind::kUsage,
-         "--no-masked-softmax-fusion changes nothing where no scores are kept; give --attention-backend "
+         "--no-masked-softmax-fusion has no effect where no scores are kept; give --attention-backend "
          "unfused, or leave it out");
   if (kept) return plan.softmax_fusion ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
   return backend == "flash" ? AttentionKernel::kFlash2 : plan.attention;

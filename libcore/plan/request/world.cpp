@@ -38,7 +38,7 @@ void tell_of_batch_job(const Environment& environment) {
   if (!tasks || environment("SLURM_STEP_ID")) return;
   const char* const local = environment("SLURM_NTASKS_PER_NODE");
   log("SLURM_NTASKS=", tasks,
-      " of the batch job is not taken: srun starts its tasks, not this "
+      " of the batch job is not used: srun starts its tasks, not this "
       "script; to plan for them give --world-size ",
       tasks, local ? concat(" --local-world-size ", local) : std::string());
 }
@@ -70,7 +70,7 @@ ToldSize told_data_ranks(const PlanCommand& command) {
   const std::string of_degree = source_of(degree_option, degree);
   if (data > 0 && degree > 0 && data != degree)
     fail(ErrorKind::kUsage, of_degree, " and ", of_data,
-         " contradict each other: --sharding cuts over all data-parallel ranks; leave one of them out");
+         " contradict each other: --sharding shards over all data-parallel ranks; leave one of them out");
   return data > 0 ? ToldSize{data, of_data} : ToldSize{degree, of_degree};
 }
 

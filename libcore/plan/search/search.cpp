@@ -103,7 +103,7 @@ class Search {
     }
     for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
     if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
-    for (const auto& [seconds, rank] : misses_)  // slower plans lack less memory, so the last match counts
+    for (const auto& [seconds, rank] : misses_)  // slower plans exceed it by less, so the last match counts
       if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
     return std::move(result_);
   }
@@ -295,7 +295,7 @@ class Search {
     }
   }
 
-  /// Records a plan that does not fit, if every faster one lacks more memory.
+  /// Records a plan that does not fit, if every faster one exceeds the memory by more.
   void miss(const Rank& rank) {
     auto after = misses_.lower_bound(rank.seconds_of_sample);
     if (after != misses_.begin() && std::prev(after)->second.bytes <= rank.bytes) return;

@@ -35,9 +35,9 @@ struct Plan {
 struct SearchResult {
   /// The best plans that fit, fastest first (tokens per second; ties: less memory, then sizes).
   std::vector<Plan> plans;
-  std::optional<Plan> closest;  // if no plan fits: the plan that lacks the least memory
+  std::optional<Plan> closest;  // if no plan fits: the plan that exceeds the memory by least
   std::optional<Plan> missed;   // of the plans that are faster than all of `plans` but do not fit: the one
-                                // that lacks the least memory
+                                // that exceeds the memory by least
   /// The number of partitions examined (tensor, pipeline, context, experts, micro-batch, chunks, sequence).
   int64_t families = 0;
   int64_t candidates = 0;  // legal choices of recomputation and sharding in them

@@ -51,19 +51,19 @@ class Exchange {
     return arrival;
   }
   /// Waits until all ranks have arrived, and returns the latest of their clocks.
-  double meet(double now) {
+  double synchronize(double now) {
     std::unique_lock lock(mutex_);
-    const int64_t meeting = meeting_;
+    const int64_t round = round_;
     latest_ = std::max(latest_, now);
-    if (++come_ == ranks_) {
-      come_ = 0;
-      met_ = std::exchange(latest_, 0.0);
-      ++meeting_;
+    if (++arrived_ == ranks_) {
+      arrived_ = 0;
+      synchronized_ = std::exchange(latest_, 0.0);
+      ++round_;
       changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return failed_ || meeting_ != meeting; });
+    changed_.wait(lock, [&] { return failed_ || round_ != round; });
     stop_if_failed();
-    return met_;
+    return synchronized_;
   }
   void fail() {
     const std::scoped_lock lock(mutex_);
@@ -81,9 +81,9 @@ class Exchange {
   std::condition_variable changed_;
   std::map<Route, double> busy_until_;
   std::map<Route, std::deque<double>> arrivals_;
-  int come_ = 0;
-  int64_t meeting_ = 0;
-  double latest_ = 0, met_ = 0;
+  int arrived_ = 0;
+  int64_t round_ = 0;  // calls of synchronize() that have ended
+  double latest_ = 0, synchronized_ = 0;
   bool failed_ = false;
 };
 
@@ -114,7 +114,7 @@ class SimulatedComm final : public Communicator {
 
   void all_reduce(Stream& s, View view, Reduce) override {
     if (name_.role == GroupRole::kWorld) {
-      const double waited = self_.exchange.meet(stream_clock(s)) - stream_clock(s);
+      const double waited = self_.exchange.synchronize(stream_clock(s)) - stream_clock(s);
       stream_clock(s) += waited;
       self_.step.pipeline += waited;
     }
@@ -246,7 +246,7 @@ std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, 
 
 SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c) {
   if (const TrainerAnswer trainer = ask_trainer(p, c); !trainer.refusal.empty())
-    fail(ErrorKind::kUsage, "this cut cannot be simulated: ", trainer.refusal);
+    fail(ErrorKind::kUsage, "this layout cannot be simulated: ", trainer.refusal);
   PretrainConfig config = trainer_configuration(p, c);
   config.parallel.finish();
   const std::vector<SimulatedStep> steps = run_stages(p, c, run_shape(config));
@@ -278,12 +278,12 @@ std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fi
     PlanProblem p = with_devices(problem, devices);
     SimulatedWorld& world = out.emplace_back(SimulatedWorld{.devices = devices});
     const SearchResult found = search_beside_saves(p, fixed, kPlans);
-    world.lacking = found.plans.empty() ? "no plan fits" : "the trainer runs none of the best plans";
+    world.reason = found.plans.empty() ? "no plan fits" : "the trainer runs none of the best plans";
     for (const Plan& plan : found.plans) {
       if (!ask_trainer(p, plan.candidate).refusal.empty()) continue;
       world.plan = plan;
       world.step = simulate_step(p, plan.candidate);
-      world.lacking.clear();
+      world.reason.clear();
       break;
     }
   }

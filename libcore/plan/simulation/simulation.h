@@ -33,9 +33,9 @@ std::vector<int> simulated_worlds(const std::string& list);
 /// A number of devices, the best plan for it that the trainer runs, and that plan's step.
 struct SimulatedWorld {
   int devices = 0;
-  std::optional<Plan> plan = {};  // unset: `lacking` says why
+  std::optional<Plan> plan = {};  // unset: `reason` says why
   SimulatedStep step = {};
-  std::string lacking = {};
+  std::string reason = {};
 };
 /// One result for each of `worlds`, on machines like the problem's.
 std::vector<SimulatedWorld> simulate_worlds(const PlanProblem&, const Fixed&, const std::vector<int>& worlds);

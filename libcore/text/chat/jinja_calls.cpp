@@ -108,7 +108,7 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
     style.key_separator = text_of(pair[1], expr.line, "a separator");
   }
   if (const auto sorted = argument(expr, 4)) style.sort_keys = truth(*sorted);
-  return Json(dump_json(*json, style));  // if the text was cut, eval() refuses it
+  return Json(dump_json(*json, style));  // if the text was truncated, eval() refuses it
 }
 
 /// The number in a text as Python's int() reads it, or float() if int() cannot; nothing if neither can.

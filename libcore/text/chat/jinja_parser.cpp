@@ -308,7 +308,8 @@ class Parser {
   void want_closing(std::string_view word, int opened) {
     if (closing_ != word)
       refuse(name_, opened,
-             concat("a block that ", closing_.empty() ? "does not end" : concat("meets {% ", closing_, " %}"),
+             concat("a block that ",
+                    closing_.empty() ? "does not end" : concat("ends with {% ", closing_, " %}"),
                     "; wanted {% ", word, " %}"));
     want_end();
   }

@@ -21,7 +21,7 @@ struct JsonStyle {
 };
 constexpr int64_t kMaxIndent = 1000;
 constexpr size_t kMaxText = size_t{64} << 20;  // most bytes of a text that a template may produce
-/// json.dumps(). A result of more than kMaxText bytes is incomplete: it is cut somewhere beyond kMaxText.
+/// json.dumps(). A result of more than kMaxText bytes is incomplete: it ends somewhere beyond kMaxText.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
@@ -39,8 +39,8 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
                                int64_t max);
 /// Where `part` begins in `text`, or npos. Takes at most time proportional to the sum of both lengths.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(), at most `max` times; `max` below 0: no limit. A result of more than kMaxText bytes is cut
-/// somewhere beyond kMaxText, since the renderer refuses it anyway.
+/// str.replace(), at most `max` times; `max` below 0: no limit. A result of more than kMaxText bytes is
+/// truncated somewhere beyond kMaxText, since the renderer refuses it anyway.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);

@@ -100,7 +100,7 @@ std::string without_cut_line(std::string path) {
   file.read_at(file.size() - end.size(), end.data(), end.size());
   if (const size_t cut = cut_line(end).size(); cut > 0)
     std::filesystem::resize_file(path, file.size() - cut, error);
-  if (error) fail(ErrorKind::kIo, path, ": the line that was cut cannot be removed: ", error.message());
+  if (error) fail(ErrorKind::kIo, path, ": the truncated last line cannot be removed: ", error.message());
   return path;
 }
 

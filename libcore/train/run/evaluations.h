@@ -33,7 +33,7 @@ class Evaluations {
   bool train_loss_;
 };
 
-/// Warns of evaluations that are left out for lack of data.
+/// Warns of evaluations that are left out because there is too little data.
 void warn_of_missing_evaluations(const PretrainConfig&, const DataSets&);
 
 }  // namespace megalith

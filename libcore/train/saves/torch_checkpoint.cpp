@@ -207,10 +207,10 @@ class TorchStore final : public CheckpointStore {
 
 [[maybe_unused]] const bool kAdded =
     add_checkpoint_store(add_checkpoint_format(1, "torch", {}), std::make_unique<TorchStore>());
-/// The format "fsdp_dtensor" cuts each tensor among the ranks. It has no store; it is registered only so that
-/// options that name it can be refused.
+/// The format "fsdp_dtensor" shards each tensor over the ranks. It has no store; it is registered only so
+/// that options that name it can be refused.
 [[maybe_unused]] const CheckpointFormat kFsdp =
-    add_checkpoint_format(4, "fsdp_dtensor", {.refusal = "parameters are not cut; give torch_dist"});
+    add_checkpoint_format(4, "fsdp_dtensor", {.refusal = "parameters are not sharded so; give torch_dist"});
 
 }  // namespace
 }  // namespace megalith

@@ -190,7 +190,7 @@ void require_device_memory(const std::vector<ModelRank>& ranks, double limit, bo
       fail(ErrorKind::kUsage, "--device-memory-gb ", limit / 1e9, ": (tensor, pipeline) rank (",
            rank.at.tensor, ", ", rank.at.pipeline, ") needs ", format_fixed(bytes / 1e9, 3), " GB (",
            rank.memory.text(),
-           "); lower --micro-batch-size, cut the model over more ranks, give --recompute-granularity full "
+           "); lower --micro-batch-size, shard the model over more ranks, give --recompute-granularity full "
            "--recompute-method uniform, or raise the limit");
   }
 }

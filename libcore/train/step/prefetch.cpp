@@ -32,7 +32,7 @@ void Prefetch::cancel() {
   error_ = nullptr;
 }
 
-/// Keeps an error of the job for finish() to throw, so that the thread can go on to the next job.
+/// Keeps an error of the job for finish() to throw, so that the thread can take the next job.
 void Prefetch::run(const Job& job) {
   try {
     job(cancelled_);

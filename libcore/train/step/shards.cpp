@@ -19,7 +19,7 @@ Shards::Shards(const ParamStore& store, Sharding sharding, int rank, int ranks)
 
 OwnRange Shards::slice(const Bucket& bucket) const {
   if (bucket.elements() % ranks_ != 0)
-    fail(ErrorKind::kInternal, "a bucket of ", bucket.elements(), " elements is not cut over ", ranks_,
+    fail(ErrorKind::kInternal, "a bucket of ", bucket.elements(), " elements cannot be sharded over ", ranks_,
          " ranks");
   const int64_t part = bucket.elements() / ranks_;
   return {.begin = rank_ * part, .end = (rank_ + 1) * part};

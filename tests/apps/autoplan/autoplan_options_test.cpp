@@ -37,8 +37,8 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping is not supported"},
       {"--standalone-embedding-stage", "--standalone-embedding-stage is not supported; give --account-for"},
       {"--optimizer-cpu-offload", "--optimizer-cpu-offload is not supported"},
-      {"--no-masked-softmax-fusion", "--no-masked-softmax-fusion changes nothing"},
-      {"--attention-backend flash --attention-kernel torch", "say the same; leave one of them out"},
+      {"--no-masked-softmax-fusion", "--no-masked-softmax-fusion has no effect"},
+      {"--attention-backend flash --attention-kernel torch", "set the same property; leave one of them out"},
       {"--recompute-granularity full --recompute-method uniform --recompute-num-layers 8",
        "--recompute-num-layers 8 of --recompute-method uniform is not planned"},
       {"--recompute-granularity selective --recompute-method block", "R1: --recompute-method and"},
@@ -132,7 +132,7 @@ TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
   };
   const std::string slurm = "SLURM_NTASKS=16 SLURM_NTASKS_PER_NODE=8 ";
   const CommandResult batch = plan(slurm);
-  EXPECT_NE(batch.err.find("SLURM_NTASKS=16 of the batch job is not taken"), std::string::npos) << batch.err;
+  EXPECT_NE(batch.err.find("SLURM_NTASKS=16 of the batch job is not used"), std::string::npos) << batch.err;
   EXPECT_NE(batch.err.find("give --world-size 16 --local-world-size 8\n"), std::string::npos) << batch.err;
   const CommandResult step = plan(slurm + "SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_LOCALID=0 ");
   EXPECT_EQ(step.code, 0) << step.err;

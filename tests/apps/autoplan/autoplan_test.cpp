@@ -125,7 +125,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   }
 
   const std::pair<std::string, const char*> kOthers[] = {
-      {" --bf16", "of fp32, the plan of bf16"},
+      {" --bf16", "for fp32, the plan for bf16"},
       {" --threads 4000", "of 4000"},
       {" --calibrate " + file, "are both profiles; give one"}};
   for (const auto& [option, says] : kOthers) {
@@ -135,7 +135,8 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   }
   const CommandResult gpu = run_command(app("autoplan") + k22b + " --gpu h100 --calibrate " + file);
   EXPECT_EQ(gpu.code, 64);
-  EXPECT_NE(gpu.err.find("of \"this machine's processor\", the plan of H100"), std::string::npos) << gpu.err;
+  EXPECT_NE(gpu.err.find("for \"this machine's processor\", the plan for H100"), std::string::npos)
+      << gpu.err;
 }
 
 // Plans with an invented profile: an H100 at 70 % of the rate in its data sheet.
@@ -218,7 +219,7 @@ TEST(Autoplan, RefusesWhatAProfileDoesNotObey) {
       {" profile --num-layers 4", "--num-layers is for planning"},
       {" profile --device cuda", "needs --gpu NAME"},
       {" profile --device cuda --gpu h100", "--device cuda needs --bf16 or --fp16"},
-      {" profile --device gpu --gpu h100 --bf16", "--device gpu: a profile is of one device"},
+      {" profile --device gpu --gpu h100 --bf16", "--device gpu: a profile describes one device"},
       {" profile --gpu-file nope.yaml", "--gpu-file nope.yaml is for --device cuda and --gpu NAME"},
       {" profile --gpu h100", "give --device cuda"},
       {" profile --bf16 --fp16", "exclude each other"},

@@ -42,7 +42,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
     return at == std::string::npos ? -1 : std::atoi(run.out.c_str() + at + 13);
   };
   EXPECT_EQ(documents("plain_text_document"), 40);
-  EXPECT_EQ(documents("cut_text_sentence"), 40);
+  EXPECT_EQ(documents("split_text_sentence"), 40);
   EXPECT_EQ(documents("long_text_document"), 30);  // the ten duplicates were removed
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);

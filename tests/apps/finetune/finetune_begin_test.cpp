@@ -54,7 +54,7 @@ TEST_F(FinetuneBegin, ContinuesWithAPrefixAsAPrefix) {
     fs::remove_all(dir_ / "more");
     fs::remove(dir_ / "more.jsonl");
   }
-  expect_refused(tune("--lora --adapter out", "x"), "--adapter out is a prefix, and LoRA is to be trained");
+  expect_refused(tune("--lora --adapter out", "x"), "--adapter out is a prefix, but the options train LoRA");
   expect_refused(tune("--adapter out --num-prefix-tokens 6", "x"),
                  "--num-prefix-tokens 6: --adapter out has 5; leave it out");
   expect_refused(tune("--finetuning-type full --adapter out", "x"),
@@ -88,7 +88,7 @@ TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   expect_refused(tune("--adapter out --use-rslora", "x"), "--use-rslora: the adapter out has alpha / rank");
   expect_refused(tune("--adapter out --target-modules c_fc", "x"),
                  "--target-modules c_fc: the adapter out has");
-  expect_refused(tune("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
+  expect_refused(tune("--adapter out --prefix-tuning", "x"), "--adapter out is a LoRA adapter");
   // 1.0 / 49 * 49 is not exactly 1. The alpha that is recovered from the adapter's alpha / rank must still
   // count as equal to --lora-alpha 1.
   ASSERT_EQ(tune(kLora + "--r 49 --lora-alpha 1", "odd").code, 0);

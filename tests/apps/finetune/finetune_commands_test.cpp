@@ -123,7 +123,7 @@ TEST_F(FinetuneCommands, Item36TunesOverAPipeline) {
       "--warmup_steps 20");
   expect_done(result);
   EXPECT_NE(result.all().find("was read as two words"), std::string::npos) << result.all();
-  const std::string said = result.all(), ignored = said.substr(said.find("ignored, no meaning here: "));
+  const std::string said = result.all(), ignored = said.substr(said.find("ignored, no effect here: "));
   EXPECT_NE(ignored.substr(0, ignored.find('\n')).find(" --pipeline-parallel-config disable_p2p_cache_shape"),
             std::string::npos)
       << said;
@@ -141,7 +141,7 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       "--tensor_parallel_degree 4 --gradient_accumulation_steps 32 --learning_rate 3e-5 " +
       kCommon);
   expect_done(result);
-  EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("8 prompts truncated"), std::string::npos) << result.all();
   // The command also requests answers, which the first of the four ranks writes.
   const CommandResult answers = source(
       "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "

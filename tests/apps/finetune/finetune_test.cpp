@@ -298,7 +298,7 @@ TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
   EXPECT_NE(result.out.find("rank 16 on all-linear, over linear layers kept in 8 bits"), std::string::npos)
       << result.all();
   EXPECT_NE(result.out.find("packed: 18 records"), std::string::npos) << result.all();
-  EXPECT_NE(result.out.find("ignored, no meaning here:"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("ignored, no effect here:"), std::string::npos) << result.all();
   const Json config = Json::load(dir_ / "outputs/lora-out/adapter_config.json");
   EXPECT_EQ(config["r"], Json(16));
   EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 32);
@@ -429,12 +429,12 @@ TEST_F(FinetuneApp, RefusesByName) {
   expect_refused("--loraplus_lr_ratio 16", 64, "--loraplus-lr-ratio needs --lora");
   expect_refused("--load_in_4bit True", 64, "--load_in_4bit is not supported; give --qlora");
   expect_refused("--dpo --packing", 64, "--packing and --dpo contradict each other");
-  expect_refused("--dpo --prefix-tuning", 64, "--dpo goes with all parameters or --lora");
-  expect_refused("--dpo --lora --lora-dropout 0.1", 64, "--dpo is without dropout");
+  expect_refused("--dpo --prefix-tuning", 64, "--dpo trains all parameters or --lora");
+  expect_refused("--dpo --lora --lora-dropout 0.1", 64, "--dpo needs dropout 0");
   expect_refused("--stage ppo", 64, "ppo");
   expect_refused("--dpo", 65, "train.json:1: found \"src\", \"tgt\"; wanted \"chosen\"");
   expect_refused("--data_parallel_degree 2", 64, "--data-parallel-degree 2 is not supported");
-  expect_refused("--sharding_parallel_degree 3", 64, "cuts over all 1 data-parallel ranks");
+  expect_refused("--sharding_parallel_degree 3", 64, "shards over all 1 data-parallel ranks");
   expect_refused("--report_to wandb", 64, "--report-to wandb is not supported");
   expect_refused("--resume_from_checkpoint True --overwrite_output_dir", 64, "contradict each other");
   expect_refused("--resume_from_checkpoint other", 66, "other");

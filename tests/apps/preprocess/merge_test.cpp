@@ -42,7 +42,7 @@ TEST_F(MergeApp, NamesADamagedSourceAndExits65) {
   EXPECT_EQ(result.code, 65);
   EXPECT_NE(result.all().find(
                 "merge: error: in/mixed.idx: 100 sequences declared but lengths end after 16 (file is 100 "
-                "bytes); it was probably cut"),
+                "bytes); it was probably truncated"),
             std::string::npos)
       << result.all();
   for (const auto& entry : fs::directory_iterator(dir_.path())) EXPECT_EQ(entry.path().filename(), "in");

@@ -147,7 +147,7 @@ TEST_F(PretrainPlanApp, PlansWithOptionsThatTheRunIgnores) {
   refused("--attention-backend unfused --use-flash-attn",
           "--attention-backend unfused contradict each other");
   refused("--config run.yaml --use-flash-attn", "--attention-backend unfused contradict each other");
-  refused("--no-masked-softmax-fusion", "changes nothing where no scores are kept");
+  refused("--no-masked-softmax-fusion", "has no effect where no scores are kept");
   EXPECT_EQ(run(open() + "--gpu h100 --no-masked-softmax-fusion --config run.yaml").code, 0);
   refused("--attention-backend fast", "--attention-backend \"fast\": wanted one of auto, flash");
   EXPECT_EQ(train("--attention-backend fast").code, 0) << "has no meaning without a plan";
@@ -180,10 +180,10 @@ TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
                                             " --use-mcore-models --hidden-dropout 0.1--gpu h100");
   for (const CommandResult& result : {trained, planned}) {
     EXPECT_EQ(result.code, 0);
-    EXPECT_EQ(times(result.all(), "ignored, no meaning here: "), 1U) << result.all();
+    EXPECT_EQ(times(result.all(), "ignored, no effect here: "), 1U) << result.all();
     EXPECT_EQ(times(result.all(), "was read as two words"), 1U) << result.all();
   }
-  EXPECT_NE(trained.all().find("ignored, no meaning here: --use-mcore-models\n"), std::string::npos)
+  EXPECT_NE(trained.all().find("ignored, no effect here: --use-mcore-models\n"), std::string::npos)
       << trained.all();
 }
 

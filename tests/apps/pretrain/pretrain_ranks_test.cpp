@@ -97,12 +97,12 @@ TEST_F(PretrainRanks, SayOnceWhatIsIgnored) {
       start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()), options),
       0)
       << file("log.0") << file("log.1");
-  EXPECT_NE(file("log.0").find("ignored, no meaning here: --model_type"), std::string::npos) << file("log.0");
+  EXPECT_NE(file("log.0").find("ignored, no effect here: --model_type"), std::string::npos) << file("log.0");
   EXPECT_NE(file("log.0").find("was read as two words"), std::string::npos) << file("log.0");
   EXPECT_EQ(file("log.1"), "");
   const CommandResult both = train(options + "--gpus 4,5");
   ASSERT_EQ(both.code, 0) << both.all();
-  for (const char* said : {"ignored, no meaning here", "was read as two words"}) {
+  for (const char* said : {"ignored, no effect here", "was read as two words"}) {
     const size_t first = both.all().find(said);
     ASSERT_NE(first, std::string::npos) << both.all();
     EXPECT_EQ(both.all().find(said, first + 1), std::string::npos) << both.all();

@@ -127,7 +127,7 @@ TEST_F(PretrainApp, EvaluatesWithoutTraining) {
   EXPECT_EQ(tested(epochs.out), tested(result.out));
 }
 
-// If stdout fails, because the disk is full or the reader is gone, the run must go on.
+// If stdout fails, because the disk is full or the reader is gone, the run must continue.
 TEST_F(PretrainApp, ContinuesWhereItsLogCannotBeWritten) {
   const CommandResult result = run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " +
                                            kModel + "--save s > /dev/full");

@@ -1,4 +1,4 @@
-// Checkpoints that several ranks write together, with parameters that are cut among ranks and padded.
+// Checkpoints that several ranks write together, with parameters that are sharded over ranks and padded.
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -42,7 +42,7 @@ std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Comm
   return messages;
 }
 
-// One parameter of each kind: cut along an inner axis, cut and padded, held whole, and tied.
+// One parameter of each kind: sharded along an inner axis, sharded and padded, held whole, and tied.
 constexpr int64_t kVocabulary = 11;
 struct Model {
   Model(const TensorSplit& split, Stream& stream) {

@@ -229,7 +229,7 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
   const auto expect = [&](const std::string& body, const char* part) { expect_pickle_refusal(body, part); };
   expect("\x80\x09N.", "protocol 9");
   expect("\x80\x02\xff.", "unknown opcode 255");
-  expect("\x80\x02N", "damaged or cut");
+  expect("\x80\x02N", "damaged or truncated");
   expect("\x80\x02.", "STOP leaves 0 values");
   expect(
       "\x80\x02"
@@ -237,8 +237,8 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "empty stack");
   expect("\x80\x02t.", "needs a MARK");
   expect("\x80\x02h\x07.", "memo slot 7");
-  expect("\x80\x02X" + u32(0xFFFFFFF0) + "a.", "damaged or cut");
-  expect("\x80\x02\x8d" + u64(uint64_t{1} << 63) + "a.", "damaged or cut");
+  expect("\x80\x02X" + u32(0xFFFFFFF0) + "a.", "damaged or truncated");
+  expect("\x80\x02\x8d" + u64(uint64_t{1} << 63) + "a.", "damaged or truncated");
   expect("\x80\x04\x95" + u64(uint64_t{1} << 62) + "N.", "a frame of");
   expect("\x80\x02]q" + u8(0) + "h" + u8(0) + "a.", "contains itself");
   expect("\x80\x02" + std::string(200000, ']') + std::string(199999, 'a') + ".", "nested deeper");

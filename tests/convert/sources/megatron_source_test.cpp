@@ -291,7 +291,7 @@ TEST(Megatron, RefusesDistributedCheckpointsThatAreNotSound) {
   EXPECT_TRUE(says(a.refused(), "the plain name of a file"));
   const Spoiled b("dist");
   fs::resize_file(b / "__0_0.distcp", 1000);
-  EXPECT_TRUE(says(b.refused(), "probably cut"));
+  EXPECT_TRUE(says(b.refused(), "probably truncated"));
   const Spoiled c("dist");
   std::ofstream(c / "metadata.json") << R"({"sharded_backend": "zarr", "sharded_backend_version": 1})";
   EXPECT_TRUE(says(c.refused(), "\"zarr\"; torch_dist can be read"));

@@ -78,8 +78,8 @@ TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
   EXPECT_EQ(refusal_of(all.last(1), a), "accepted");
   EXPECT_EQ(refusal_of(all.subspan(2, 1), a),
             (dir / "c") +
-                ": was made with T of 10 ids (cccc2222), this run's is T (aaaa1111): the same ids mean other "
-                "texts; give the tokenizer that it was made with, or preprocess the text again, or "
+                ": was made with T of 10 ids (cccc2222), this run's is T (aaaa1111): the same ids stand for "
+                "different text; give the tokenizer that it was made with, or preprocess the text again, or "
                 "--allow-tokenizer-mismatch to train anyway");
   const std::string blend = refusal_of(all, {});
   EXPECT_EQ(blend.find((dir / "c") + ": was made with T of 10 ids (cccc2222), " + (dir / "a") +
@@ -143,7 +143,8 @@ TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids mean other texts; "
+        "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids stand for different "
+        "text; "
         "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train anyway");
   }
   const test::LogLines lines;

@@ -231,7 +231,7 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   fs::rename(dir_ / "pth/model_000001.pth", dir_ / "pth/model_000007.pth");
   fs::rename(path, dir_ / "pth/optimizer_000007.pth");
   EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, but its name and the model "
-                            "next to it are of step 7"),
+                            "next to it belong to step 7"),
             std::string::npos)
       << refusal(7);
   fs::remove(dir_ / "pth/optimizer_000007.pth");

@@ -24,7 +24,7 @@ TEST(Fates, AreOneForAProgramAndAName) {
       EXPECT_FALSE(option.name.empty());
       if ((option.programs & program) != 0) {
         EXPECT_TRUE(names.insert(option.name).second)
-            << option.name << " stands twice for program " << program;
+            << option.name << " is listed twice for program " << program;
       }
     }
     EXPECT_EQ(names.size(), fates_in(program).size());

@@ -371,7 +371,7 @@ TEST(MindFormers, NamesWhatHasNoEffectInThisFile) {
       "runner_wrapper:\n  scale_sense:\n    type: DynamicLossScaleUpdateCell\n    loss_scale_value: 4096\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.train.lr, 1e-3);
-  EXPECT_EQ(run.log, "ignored, no meaning here: optimizer (but for type) resume_training runner_wrapper");
+  EXPECT_EQ(run.log, "ignored, no effect here: optimizer (except type) resume_training runner_wrapper");
 }
 
 TEST(MindFormers, GiveWayToTheCommandLine) {
@@ -415,9 +415,9 @@ TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
 
 TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
   const std::string log = train_on(kWhole).log;
-  for (const char* part : {"context (but for device_target)", "runner_config (but for batch_size)",
-                           "callbacks (but for per_print_times, save_checkpoint_steps)",
-                           "train_dataset (but for data_loader.dataset_dir)"})
+  for (const char* part : {"context (except device_target)", "runner_config (except batch_size)",
+                           "callbacks (except per_print_times, save_checkpoint_steps)",
+                           "train_dataset (except data_loader.dataset_dir)"})
     EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
   // Without a number of steps, the number of epochs decides.
   const Training epochs = train_on(
@@ -426,7 +426,7 @@ TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
       "    seq_length: 32\nrunner_config:\n  batch_size: 2\n  epochs: 3\n  sink_mode: True\n"
       "lr_schedule:\n  learning_rate: 1.e-3\n");
   EXPECT_EQ(epochs.error, "");
-  EXPECT_EQ(epochs.log, "ignored, no meaning here: runner_config (but for batch_size, epochs)");
+  EXPECT_EQ(epochs.log, "ignored, no effect here: runner_config (except batch_size, epochs)");
 }
 
 TEST(MindFormers, MayHoldOurOwnOptions) {

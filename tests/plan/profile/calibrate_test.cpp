@@ -77,19 +77,19 @@ TEST(Calibrated, RefusesAProfileOfSomethingElse) {
   Calibrating calibrating;
   DeviceProfile profile = made_profile();
   profile.device = "H100-SXM-80GB";
-  expect_part(calibrating.refusal(profile), "of \"H100-SXM-80GB\", the plan of this machine's processor");
+  expect_part(calibrating.refusal(profile), "for \"H100-SXM-80GB\", the plan for this machine's processor");
   profile = made_profile();
   profile.dtype = "bf16";
-  expect_part(calibrating.refusal(profile), "of bf16, the plan of fp32");
+  expect_part(calibrating.refusal(profile), "for bf16, the plan for fp32");
   profile = made_profile();
   profile.threads = 64;
-  expect_part(calibrating.refusal(profile), "of 64 threads, the plan of 2");
+  expect_part(calibrating.refusal(profile), "for 64 threads, the plan for 2");
   profile = made_profile();
   profile.processor = "Z80";
-  expect_part(calibrating.refusal(profile), "of \"Z80\", the plan of");
+  expect_part(calibrating.refusal(profile), "for \"Z80\", the plan for");
   profile = made_profile();
   profile.backend = "cuda";
-  expect_part(calibrating.refusal(profile), "of backend cuda, the plan of cpu");
+  expect_part(calibrating.refusal(profile), "for backend cuda, the plan for cpu");
 }
 
 TEST(Calibrated, RefusesARateThatTheDeviceCannotHave) {

@@ -108,7 +108,7 @@ TEST(DeviceProfile, RefusesPointsThatAreThereTwiceOrTooMany) {
     const Json first = point(json, 7);
     point(json, 2) = first;
   });
-  EXPECT_NE(twice.find("p.json: points[7] is of the op and the sizes of points[2]"), std::string::npos)
+  EXPECT_NE(twice.find("p.json: points[7] has the op and the sizes of points[2]"), std::string::npos)
       << twice;
   const std::string many = complaint([](Json& json) {
     Json points = Json::array();

@@ -119,7 +119,7 @@ TEST(Simulation, IsNearTheClosedFormsUpToManyDevices) {
   const std::vector<SimulatedWorld> worlds = simulate_worlds(p, {.tensor = 8}, {64, 1024, 16384});
   ASSERT_EQ(worlds.size(), 3U);
   for (const SimulatedWorld& world : worlds) {
-    ASSERT_TRUE(world.plan) << world.lacking;
+    ASSERT_TRUE(world.plan) << world.reason;
     EXPECT_NEAR(world.step.seconds / world.plan->time.total(), 1, 0.35) << world.devices;
   }
 }

@@ -85,7 +85,7 @@ TEST(Report, SaysEverythingOnce) {
   EXPECT_EQ(count(html, "aria-label="), 4u);
   EXPECT_EQ(count(html, ">training, smoothed</text>"), 1u);
   EXPECT_EQ(count(html, ">running median</text>"), 1u);
-  EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps stand back";
+  EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps are faint";
 }
 
 /// The lines of a run that continues after step `from` and ends after step `to`. The loss of step i is i +
