@@ -19,7 +19,7 @@ bool drop_beginning(std::vector<int32_t>& ids, int64_t most) {
 }
 
 /// Drops the beginning of a prompt, or the end of an answer; returns whether the segment was too long.
-bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
+bool truncate_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
   const int64_t most = answer ? limits.target : limits.source;
   if (most == 0) return false;
   if (!answer) return drop_beginning(ids, most);
@@ -54,7 +54,7 @@ struct Examples::Tokens {
 
   std::vector<int32_t> ids;
   std::vector<uint8_t> counts;
-  bool cut_source = false, cut_answer = false;
+  bool truncated_prompt = false, truncated_answer = false;
 };
 
 Examples::Tokens::Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
@@ -66,20 +66,20 @@ Examples::Tokens::Tokens(const Record& record, const PlainTokenizer& tokenizer, 
   for (const Segment& segment : record.segments) {
     std::vector<int32_t> part = tokenizer.encode(segment.text);
     if (segment.answer && !record.rendered) part.push_back(tokenizer.eos());
-    const bool cut = cut_segment(part, segment.answer, limits);
-    (segment.answer ? cut_answer : cut_source) |= cut;
+    const bool shorter = truncate_segment(part, segment.answer, limits);
+    (segment.answer ? truncated_answer : truncated_prompt) |= shorter;
     add(part, segment.answer);
   }
   if (limits.whole > 0 && ids.size() > static_cast<size_t>(limits.whole)) {
-    cut_answer = true;
+    truncated_answer = true;
     ids.resize(static_cast<size_t>(limits.whole));
     counts.resize(ids.size());
   }
 }
 
-void Examples::note_cuts(const Tokens& made) {
-  report_.truncated_prompts += made.cut_source ? 1 : 0;
-  report_.truncated_answers += made.cut_answer ? 1 : 0;
+void Examples::note_truncation(const Tokens& made) {
+  report_.truncated_prompts += made.truncated_prompt ? 1 : 0;
+  report_.truncated_answers += made.truncated_answer ? 1 : 0;
 }
 
 void Examples::append(const Tokens& made) {
@@ -96,7 +96,7 @@ void Examples::append(const Tokens& made) {
 
 void Examples::add(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
   const Tokens made(record, tokenizer, limits);
-  note_cuts(made);
+  note_truncation(made);
   if (made.counted() > 0)
     append(made);
   else
@@ -105,8 +105,8 @@ void Examples::add(const Record& record, const PlainTokenizer& tokenizer, const 
 
 void Examples::add(const RecordPair& pair, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
   const Tokens chosen(pair.chosen, tokenizer, limits), rejected(pair.rejected, tokenizer, limits);
-  note_cuts(chosen);
-  note_cuts(rejected);
+  note_truncation(chosen);
+  note_truncation(rejected);
   if (chosen.counted() == 0 || rejected.counted() == 0) {
     ++report_.without_answer;
     return;
@@ -124,7 +124,7 @@ Question question_of(const Record& record, const PlainTokenizer& tokenizer, cons
     const Segment& segment = record.segments[i];
     out.prompt += segment.text;
     std::vector<int32_t> part = tokenizer.encode(segment.text);
-    cut_segment(part, segment.answer, limits);
+    truncate_segment(part, segment.answer, limits);
     out.ids.insert(out.ids.end(), part.begin(), part.end());
   }
   if (limits.whole > 0) out.cut = drop_beginning(out.ids, limits.whole);

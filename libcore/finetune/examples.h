@@ -71,7 +71,7 @@ class Examples {
 
  private:
   struct Tokens;
-  void note_cuts(const Tokens&);
+  void note_truncation(const Tokens&);
   void append(const Tokens&);
 
   std::vector<int32_t> ids_;

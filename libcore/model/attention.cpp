@@ -61,7 +61,7 @@ LinearShape qkv_shape(const ModelConfig& config, int layer) {
   const int64_t groups = config.kv_heads(), queries = config.heads / groups;
   return {.name = name_prefix(layer) + "linear_qkv",
           .weight = {groups, queries + 2, config.kv_channels, config.hidden},
-          .cut_axis = 0,
+          .shard_axis = 0,
           .init_std = config.init_std,
           .bias = config.has_qkv_bias(),
           .layer = layer,
@@ -71,7 +71,7 @@ LinearShape qkv_shape(const ModelConfig& config, int layer) {
 LinearShape proj_shape(const ModelConfig& config, int layer) {
   return {.name = name_prefix(layer) + "linear_proj",
           .weight = {config.hidden, int64_t{config.heads} * config.kv_channels},
-          .cut_axis = 1,
+          .shard_axis = 1,
           .init_std = config.init_std / std::sqrt(2.0 * config.layers),
           .bias = config.linear_bias,
           .layer = layer,

@@ -22,22 +22,22 @@ View matrix(View view, int64_t columns) {
 }  // namespace
 
 Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& shape) {
-  const bool row_parallel = shape.cut_axis == shape.weight.rank - 1;
+  const bool row_parallel = shape.shard_axis == shape.weight.rank - 1;
   Param weight{.name = shape.name + ".weight", .global = shape.weight};
   weight.init = Init::normal(shape.init_std);
   weight.int8 = table.plan().frozen && table.plan().int8;
-  weight_ = &table.add(cut(std::move(weight), shape.cut_axis, split));
+  weight_ = &table.add(cut(std::move(weight), shape.shard_axis, split));
   declare_adapters(table, split, shape);
   if (!shape.bias) return;
   Param bias{.name = shape.name + ".bias", .global = without_last(shape.weight)};
   bias.init = Init::constant(0);
   bias.decay = false;
-  bias_ = &table.add(row_parallel ? std::move(bias) : cut(std::move(bias), shape.cut_axis, split));
+  bias_ = &table.add(row_parallel ? std::move(bias) : cut(std::move(bias), shape.shard_axis, split));
   adds_bias_ = !row_parallel || split.rank == 0;
 }
 
 void Linear::declare_adapters(ParamTable& table, const TensorSplit& split, const LinearShape& shape) {
-  LowRank::Layer layer{shape.name, shape.weight, shape.cut_axis, shape.layer, shape.site};
+  LowRank::Layer layer{shape.name, shape.weight, shape.shard_axis, shape.layer, shape.site};
   for (const LowRankTarget& target : table.plan().targets) {
     if (!shape.name.ends_with("." + target.layer)) continue;
     adapters_.emplace_back(table, split, layer, target);

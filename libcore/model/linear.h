@@ -14,8 +14,8 @@ namespace megalith {
 struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"
   Shape weight;      // [..., in]
-  int cut_axis;  // axis of `weight` that is cut: the last one, `in` (row parallel), or one of the output axes
-                 // (column parallel)
+  int shard_axis;    // axis of `weight` that is sharded: the last one, `in` (row parallel), or one of the
+                   // output axes (column parallel)
   double init_std;
   bool bias;
   int layer = 0;  // global number
@@ -23,7 +23,7 @@ struct LinearShape {
   uint32_t site = 0;
 };
 
-/// y = x W^T + b, plus what the adapters of the table's plan add. LinearShape::cut_axis decides whether the
+/// y = x W^T + b, plus what the adapters of the table's plan add. LinearShape::shard_axis decides whether the
 /// layer is column-parallel or row-parallel. In a row-parallel layer only the first rank adds the bias, so
 /// that the sum over ranks contains it once.
 class Linear {

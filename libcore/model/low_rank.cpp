@@ -26,7 +26,7 @@ Param declare_a(const TensorSplit& split, const LowRank::Layer& layer, const std
   // peft initializes A with uniform numbers; these normal numbers have the same standard deviation.
   a.init = Init::normal(1 / std::sqrt(3.0 * static_cast<double>(in)));
   a.adapter = true;
-  if (layer.cut_axis == layer.weight.rank - 1) return cut(std::move(a), 1, split);
+  if (layer.shard_axis == layer.weight.rank - 1) return cut(std::move(a), 1, split);
   a.grad_summed_over_tp = split.size > 1;
   return a;
 }
@@ -40,7 +40,7 @@ Param declare_b(const TensorSplit& split, const LowRank::Layer& layer, const Low
   b.init = Init::constant(0);
   b.adapter = true;
   b.rate = plan.rate_of_b;
-  if (layer.cut_axis < layer.weight.rank - 1) return cut(std::move(b), layer.cut_axis, split);
+  if (layer.shard_axis < layer.weight.rank - 1) return cut(std::move(b), layer.shard_axis, split);
   b.grad_summed_over_tp = split.size > 1;
   return b;
 }
@@ -69,7 +69,7 @@ LowRank::LowRank(ParamTable& table, const TensorSplit& split, const Layer& layer
       dropout_(static_cast<float>(table.plan().dropout)),
       layer_(static_cast<uint32_t>(layer.number + 1)),
       site_(layer.site),
-      first_column_(a_->cut_axis == kWhole ? 0 : a_->offset) {}
+      first_column_(a_->shard_axis == kWhole ? 0 : a_->offset) {}
 
 void LowRank::forward(const Ctx& ctx, View y, ConstView x) const {
   const ArenaScope scope(ctx.scratch);

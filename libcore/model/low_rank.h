@@ -18,7 +18,7 @@ class LowRank {
   struct Layer {
     std::string name;
     Shape weight;  // over all ranks
-    int cut_axis;
+    int shard_axis;
     int number;     // global number of the transformer layer
     uint32_t site;  // DropoutKey::site
   };

@@ -15,7 +15,7 @@ LinearShape fc1_shape(const ModelConfig& config, int layer) {
   const bool swiglu = config.activation() == Activation::kSwiglu;
   return {.name = prefix(layer) + "linear_fc1",
           .weight = swiglu ? gated : plain,
-          .cut_axis = swiglu ? 1 : 0,
+          .shard_axis = swiglu ? 1 : 0,
           .init_std = config.init_std,
           .bias = config.linear_bias,
           .layer = layer,
@@ -25,7 +25,7 @@ LinearShape fc1_shape(const ModelConfig& config, int layer) {
 LinearShape fc2_shape(const ModelConfig& config, int layer) {
   return {.name = prefix(layer) + "linear_fc2",
           .weight = {config.hidden, config.ffn_hidden},
-          .cut_axis = 1,
+          .shard_axis = 1,
           .init_std = config.init_std / std::sqrt(2.0 * config.layers),
           .bias = config.linear_bias,
           .layer = layer,

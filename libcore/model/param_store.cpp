@@ -100,7 +100,7 @@ class Initializer {
 
   /// Sets a parameter's local part. Rows beyond the global tensor stay zero, as they were allocated.
   void run(const Param& param) {
-    const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
+    const int axis = param.shard_axis == kWhole ? 0 : param.shard_axis;
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < axis; ++i) outer *= param.global[i];
     for (int i = axis + 1; i < param.global.rank; ++i) inner *= param.global[i];

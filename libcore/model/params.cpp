@@ -13,7 +13,7 @@ Param cut(Param param, int axis, const TensorSplit& split, int64_t share) {
   if (share == 0 && whole % split.size != 0)
     fail(ErrorKind::kInternal, "parameter ", quote(param.name), " ", param.global, ": axis ", axis,
          " is not a multiple of the tensor-parallel size ", split.size);
-  param.cut_axis = axis;
+  param.shard_axis = axis;
   param.local = param.global;
   param.local[axis] = share == 0 ? whole / split.size : share;
   param.offset = split.rank * param.local[axis];

@@ -51,7 +51,7 @@ struct TuningPlan {
   std::vector<LowRankTarget> targets = {};
 };
 
-constexpr int kWhole = -1;  // cut_axis if each tensor rank has the whole parameter
+constexpr int kWhole = -1;  // shard_axis if each tensor rank has the whole parameter
 
 /// One parameter, declared once, so that allocation, initial values, decay groups, ZeRO, checkpoint, convert
 /// and autoplan agree.
@@ -60,10 +60,10 @@ struct Param {
   Shape global;      // before sharding
   /// The axis that the tensor group divides. Fused parts have a separate axis, so that sharding never mixes
   /// them: fc1 of SwiGLU is {2, f, h} sharded on 1; qkv is {groups, q + 2, head, h} sharded on 0.
-  int cut_axis = kWhole;
-  /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. The last part may reach beyond
-  /// global (a padded vocabulary), so that all ranks' parts are equal; the rows beyond global are zero, are
-  /// never used and are not saved. If `local` is empty, ParamTable::add() sets it to `global`.
+  int shard_axis = kWhole;
+  /// This rank's part: entries [offset, offset + local[shard_axis]) of shard_axis. The last part may reach
+  /// beyond global (a padded vocabulary), so that all ranks' parts are equal; the rows beyond global are
+  /// zero, are never used and are not saved. If `local` is empty, ParamTable::add() sets it to `global`.
   Shape local = {};
   int64_t offset = 0;
   Init init = {};

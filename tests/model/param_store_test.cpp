@@ -120,7 +120,7 @@ TEST(Initialize, DependsOnSeedAndNameAlone) {
 // places.
 void expect_part_of(const TinyModel& model, const Param& whole, const Param& part) {
   const std::vector<float> all = model.read(whole.value), mine = model.read(part.value);
-  const int axis = part.cut_axis == kWhole ? 0 : part.cut_axis;
+  const int axis = part.shard_axis == kWhole ? 0 : part.shard_axis;
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= whole.global[i];
   for (int i = axis + 1; i < whole.global.rank; ++i) inner *= whole.global[i];

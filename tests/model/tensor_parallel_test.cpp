@@ -59,11 +59,11 @@ void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankRes
 
 /// The rank's part of the whole model's gradient; zero where the part extends beyond the global tensor.
 std::vector<float> part_of(const std::vector<float>& whole, const Param& part) {
-  if (part.cut_axis == kWhole) return whole;
+  if (part.shard_axis == kWhole) return whole;
   int64_t outer = 1, inner = 1;
-  for (int i = 0; i < part.cut_axis; ++i) outer *= part.global[i];
-  for (int i = part.cut_axis + 1; i < part.global.rank; ++i) inner *= part.global[i];
-  const int64_t there = part.global[part.cut_axis], here = part.local[part.cut_axis];
+  for (int i = 0; i < part.shard_axis; ++i) outer *= part.global[i];
+  for (int i = part.shard_axis + 1; i < part.global.rank; ++i) inner *= part.global[i];
+  const int64_t there = part.global[part.shard_axis], here = part.local[part.shard_axis];
   std::vector<float> out;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t row = part.offset; row < part.offset + here; ++row)

@@ -91,15 +91,15 @@ bool is_skipped(std::string_view key) {
          key.ends_with("rotary_pos_emb.inv_freq") || key.ends_with("rotary_emb.inv_freq");
 }
 
-TensorCut cut_of(std::string_view ours, bool swiglu) {
+TensorSharding sharding_of(std::string_view ours, bool swiglu) {
   if (ours.ends_with("embedding.word_embeddings.weight") || ours.ends_with("output_layer.weight"))
-    return TensorCut::kRows;
-  if (ours.find(".self_attention.linear_qkv.") != std::string_view::npos) return TensorCut::kQkv;
+    return TensorSharding::kRows;
+  if (ours.find(".self_attention.linear_qkv.") != std::string_view::npos) return TensorSharding::kQkv;
   if (ours.find(".mlp.linear_fc1.") != std::string_view::npos)
-    return swiglu ? TensorCut::kGateUp : TensorCut::kRows;
+    return swiglu ? TensorSharding::kGateUp : TensorSharding::kRows;
   if (ours.ends_with(".self_attention.linear_proj.weight") || ours.ends_with(".mlp.linear_fc2.weight"))
-    return TensorCut::kColumns;
-  return TensorCut::kWhole;
+    return TensorSharding::kColumns;
+  return TensorSharding::kWhole;
 }
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 namespace megalith {
 
 /// How Megatron divides a parameter among tensor-parallel ranks.
-enum class TensorCut : uint8_t {
+enum class TensorSharding : uint8_t {
   kWhole,    // every rank has the whole tensor: norms, biases of row-parallel layers, the position table
   kRows,     // embedding table, head, first MLP layer: each rank has consecutive rows
   kQkv,      // QKV: each rank has the rows of whole query groups
@@ -17,7 +17,7 @@ enum class TensorCut : uint8_t {
 };
 /// How Megatron divides a tensor among its tensor-parallel ranks. `ours` is our name
 /// ("decoder.layers.3.mlp.linear_fc1.weight").
-TensorCut cut_of(std::string_view ours, bool swiglu);
+TensorSharding sharding_of(std::string_view ours, bool swiglu);
 
 /// A parameter of a Megatron checkpoint, under our name.
 struct MegatronName {

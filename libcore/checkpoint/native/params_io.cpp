@@ -13,8 +13,8 @@ namespace megalith {
 ParamShare share_of(const Param& param) {
   ParamShare share{.box = Box::whole(param.tie.empty() ? param.name : param.tie, param.global),
                    .extent = param.global};
-  if (param.cut_axis == kWhole) return share;
-  const int axis = param.cut_axis;
+  if (param.shard_axis == kWhole) return share;
+  const int axis = param.shard_axis;
   share.box.offset[axis] = std::min(param.offset, param.global[axis]);
   share.extent[axis] = std::min(param.local[axis], param.global[axis] - share.box.offset[axis]);
   return share;
@@ -61,8 +61,8 @@ void load_int8(const TensorFile& file, Param& param, Stream& stream) {
 /// Throws kInternal if a parameter is padded on an axis other than its rows: only the vocabulary is ever
 /// padded.
 void require_padded_rows(const Param& param, const ParamShare& share) {
-  if (share.extent != param.local && param.cut_axis != 0)
-    fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
+  if (share.extent != param.local && param.shard_axis != 0)
+    fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.shard_axis);
 }
 
 void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSource source) {
@@ -105,7 +105,7 @@ void load_params(const TensorFile& file, ParamTable& params, Stream& stream, Par
 
 void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split) {
   for (const Param& param : params.all()) {
-    if (!param.trainable || !param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
+    if (!param.trainable || !param.tie.empty() || (param.shard_axis == kWhole && split.rank != 0)) continue;
     const ParamShare share = share_of(param);
     if (share.extent.elements() == 0) continue;  // this rank holds nothing but padding
     const ConstView value = param.value;

@@ -282,7 +282,7 @@ class DistReader {
       part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
       part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
       part.ours.columns = chunk.sizes.size() > axis + 1 ? chunk.sizes[axis + 1] : 1;
-      if (cut_of(name.ours, config.swiglu) == TensorCut::kQkv && order.head != 0)
+      if (sharding_of(name.ours, config.swiglu) == TensorSharding::kQkv && order.head != 0)
         set_row_order(part, order, config);
       if (!name.stacked) {
         found[with_layer(name.ours, name.layer)].parts.push_back(std::move(part));

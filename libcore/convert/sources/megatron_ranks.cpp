@@ -363,7 +363,7 @@ class Joiner {
  private:
   void append(FoundParts& found, const std::string& name, const std::vector<Held>& ranks,
               std::vector<JoinedPart>& parts) const {
-    const TensorCut cut = cut_of(name, config_.swiglu);
+    const TensorSharding sharding = sharding_of(name, config_.swiglu);
     int64_t at = 0;
     for (const Held& rank : ranks) {
       if (rank.tensor.extents != ranks.front().tensor.extents)
@@ -371,22 +371,22 @@ class Joiner {
                                  ranks.front().path, " holds ", shape_text(ranks.front().tensor.extents),
                                  "; ranks hold equal parts"));
       JoinedPart part = whole_of(rank.tensor);
-      switch (cut) {
-        case TensorCut::kWhole:
+      switch (sharding) {
+        case TensorSharding::kWhole:
           (&rank == &ranks.front() ? parts : found.copies).push_back(part);
           break;
-        case TensorCut::kQkv:
+        case TensorSharding::kQkv:
           set_row_order(part, order_, config_);
           [[fallthrough]];
-        case TensorCut::kRows:
+        case TensorSharding::kRows:
           part.ours.row = std::exchange(at, at + part.ours.rows);
           parts.push_back(part);
           break;
-        case TensorCut::kColumns:
+        case TensorSharding::kColumns:
           part.ours.column = std::exchange(at, at + part.ours.columns);
           parts.push_back(part);
           break;
-        case TensorCut::kGateUp:
+        case TensorSharding::kGateUp:
           append_halves(parts, part, rows_of(ranks) / 2, std::exchange(at, at + part.ours.rows / 2));
           break;
       }

@@ -110,9 +110,9 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   else  // the rank holds only padding
     recipe.blocks.push_back({recipe.form.rows(), 0, column, columns});
   recipe.repeated = rows_on_a_rank - recipe.rows();
-  if (param.cut_axis != kWhole && share.extent != param.global)
-    recipe.how = concat(param.cut_axis == last && !vector ? "columns " : "rows ", param.offset, " to ",
-                        param.offset + param.local[param.cut_axis] - 1, " of axis ", param.cut_axis);
+  if (param.shard_axis != kWhole && share.extent != param.global)
+    recipe.how = concat(param.shard_axis == last && !vector ? "columns " : "rows ", param.offset, " to ",
+                        param.offset + param.local[param.shard_axis] - 1, " of axis ", param.shard_axis);
   if (recipe.repeated > 0) recipe.how += concat(", ", recipe.repeated, " rows of padding");
   return recipe;
 }

@@ -37,7 +37,7 @@ void GradBuffer::find_squares(const ParamTable& table) {
   std::vector<OwnRange> ranges;
   for (const OwnedPart& part : owned_parts(table, store_, shards_)) {
     const Param& param = *part.param;
-    const bool whole_elsewhere = param.cut_axis == kWhole && groups_.at.tensor > 0;
+    const bool whole_elsewhere = param.shard_axis == kWhole && groups_.at.tensor > 0;
     if (!first_copy || !param.tie.empty() || whole_elsewhere) continue;
     const int64_t begin = store_.offset(param) + part.first;
     ranges.push_back({begin, begin + part.elements, part.at});

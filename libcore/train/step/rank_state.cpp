@@ -42,9 +42,9 @@ struct StateBlock {
 std::vector<StateBlock> state_blocks(const OwnedPart& part) {
   const ParamShare share = share_of(*part.param);
   const Shape& local = part.param->local;
-  if (share.extent != local && part.param->cut_axis != 0)
+  if (share.extent != local && part.param->shard_axis != 0)
     fail(ErrorKind::kInternal, "parameter ", quote(part.param->name), " is padded on axis ",
-         part.param->cut_axis);
+         part.param->shard_axis);
   const int64_t row = local.elements() / local[0];
   const int64_t end = std::min(part.first + part.elements, share.extent[0] * row);
   std::vector<StateBlock> blocks;
@@ -79,7 +79,7 @@ View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateB
 /// Whether this rank writes a parameter of which several ranks hold copies. The first tensor rank writes a
 /// parameter that all tensor ranks hold whole; the first pipeline stage writes a tied table.
 bool writes(const Param& param, const Coord& at) {
-  return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
+  return param.tie.empty() && (param.shard_axis != kWhole || at.tensor == 0);
 }
 
 void put_optimizer(CheckpointWriter& writer, const RankState& state) {

@@ -86,9 +86,9 @@ void visit_elements(Param& param, const std::function<void(float&, float)>& visi
     for (at[1] = 0; at[1] < (local.rank > 1 ? local[1] : 1); ++at[1])
       for (at[2] = 0; at[2] < (local.rank > 2 ? local[2] : 1); ++at[2]) {
         Shape global = at;
-        if (param.cut_axis != kWhole) global[param.cut_axis] += param.offset;
+        if (param.shard_axis != kWhole) global[param.shard_axis] += param.offset;
         const bool padding =
-            param.cut_axis != kWhole && global[param.cut_axis] >= param.global[param.cut_axis];
+            param.shard_axis != kWhole && global[param.shard_axis] >= param.global[param.shard_axis];
         visit(*value++, padding ? 0 : expected(param, global[0], global[1], global[2]));
       }
 }

@@ -75,10 +75,10 @@ void sample(int64_t index, const SampleView& out) {
 
 /// The index, in the whole tensor, of element `local` of a rank's part; -1 if the element is padding.
 int64_t global_element(const Param& param, int64_t local) {
-  if (param.cut_axis == kWhole) return local;
+  if (param.shard_axis == kWhole) return local;
   int64_t inner = 1;
-  for (int i = param.cut_axis + 1; i < param.global.rank; ++i) inner *= param.global[i];
-  const int64_t rows = param.local[param.cut_axis], whole_rows = param.global[param.cut_axis];
+  for (int i = param.shard_axis + 1; i < param.global.rank; ++i) inner *= param.global[i];
+  const int64_t rows = param.local[param.shard_axis], whole_rows = param.global[param.shard_axis];
   const int64_t outer = local / (rows * inner), row = param.offset + local / inner % rows;
   return row < whole_rows ? (outer * whole_rows + row) * inner + local % inner : -1;
 }
