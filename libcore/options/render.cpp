@@ -147,31 +147,43 @@ namespace {
 std::string spelling(const OptionFate& fate) {
   const std::string head = fate.values == OptionFate::kMaybeOne ? "`--[no-]" : "`--";
   std::string unless;
-  if (!fate.plain.empty()) unless = concat(" but for ", join(split(fate.plain, '|'), ", "));
-  if (!fate.repeats.empty()) unless += concat(" but for the value of `--", fate.repeats, '`');
+  if (!fate.plain.empty()) unless = concat(" unless `", join(split(fate.plain, '|'), "`, `"), '`');
+  if (!fate.repeats.empty()) unless += concat(" unless the value of `--", fate.repeats, '`');
   if (!fate.only.empty()) unless += concat(" (with ", fate.only, ')');
   return concat(head, fate.name, '`', unless);
 }
 
-/// Lists other tools' options: the ignored ones by tool, the refused ones by remedy. Tools and remedies are
-/// in the order in which they first appear.
-std::string fates_text(const AppDoc& app) {
-  std::vector<std::pair<std::string_view, std::string>> tools, remedies;
-  for (const OptionFate& fate : app.fates) {
-    auto& lists = fate.remedy.empty() ? tools : remedies;
-    const std::string_view key = fate.remedy.empty() ? fate.tool : fate.remedy;
-    auto list = std::find_if(lists.begin(), lists.end(), [&](const auto& one) { return one.first == key; });
-    if (list == lists.end()) list = lists.insert(list, {key, {}});
-    list->second += (list->second.empty() ? "" : ", ") + spelling(fate);
+/// Other tools' options that are ignored: one a line, in the table's order.
+std::string ignored_text(const std::vector<OptionFate>& fates) {
+  std::string rows;
+  for (const OptionFate& fate : fates)
+    if (fate.remedy.empty()) rows += concat("| ", spelling(fate), " | ", fate.tool, " |\n");
+  return rows.empty()
+             ? rows
+             : "\nThe log names ignored options that are given.\n\n| ignored | tool |\n|---|---|\n" + rows;
+}
+
+/// Other tools' options that are refused: one line for each remedy, in the order in which remedies first
+/// appear.
+std::string refused_text(const std::vector<OptionFate>& fates) {
+  std::vector<std::pair<std::string_view, std::string>> remedies;
+  for (const OptionFate& fate : fates) {
+    if (fate.remedy.empty()) continue;
+    auto row = std::find_if(remedies.begin(), remedies.end(),
+                            [&](const auto& one) { return one.first == fate.remedy; });
+    if (row == remedies.end()) row = remedies.insert(row, {fate.remedy, {}});
+    row->second += (row->second.empty() ? "" : ", ") + spelling(fate);
   }
-  if (app.fates.empty()) return {};
-  std::string out = "\n### " + app.name + ": options of other tools\n";
-  for (const auto& [tool, names] : tools)
-    out += concat("\nOf ", tool, ", without effect and named in the log: ", names, ".\n");
-  if (!remedies.empty()) out += "\n| refused | instead |\n|---|---|\n";
+  std::string rows;
   for (const auto& [remedy, names] : remedies)
-    out += concat("| ", cell(names), " | ", cell(std::string(remedy)), " |\n");
-  return out;
+    rows += concat("| ", names, " | ", cell(std::string(remedy)), " |\n");
+  return rows.empty() ? rows : "\n| refused | instead |\n|---|---|\n" + rows;
+}
+
+std::string fates_text(const AppDoc& app) {
+  if (app.fates.empty()) return {};
+  return "\n### " + app.name + ": options of other tools\n" + ignored_text(app.fates) +
+         refused_text(app.fates);
 }
 }  // namespace
 

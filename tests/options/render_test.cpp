@@ -118,6 +118,30 @@ TEST(Render, Markdown) {
   EXPECT_EQ(text->find("secret"), std::string::npos);
 }
 
+constexpr OptionFate kOthers[] = {
+    {.name = "bell-*", .tool = "Tandem"},
+    {.name = "gears", .remedy = "give --speed", .plain = "1|none", .only = "hills"},
+    {.name = "basket", .tool = "Cargo", .values = OptionFate::kMaybeOne},
+    {.name = "pace", .remedy = "give --speed", .repeats = "speed"},
+    {.name = "wings", .remedy = "stay | land"}};
+
+TEST(Render, MarkdownListsOptionsOfOtherTools) {
+  RideOptions ride;
+  ride.options.fates(kOthers);
+  const auto text = ride.options.read({"--help-markdown"});
+  ASSERT_TRUE(text);
+  EXPECT_NE(
+      text->find("### megalith-ride: options of other tools\n\n"
+                 "The log names ignored options that are given.\n\n"
+                 "| ignored | tool |\n|---|---|\n"
+                 "| `--bell-*` | Tandem |\n| `--[no-]basket` | Cargo |\n\n"
+                 "| refused | instead |\n|---|---|\n"
+                 "| `--gears` unless `1`, `none` (with hills), `--pace` unless the value of `--speed` | "
+                 "give --speed |\n| `--wings` | stay \\| land |\n"),
+      std::string::npos)
+      << *text;
+}
+
 TEST(Render, ManPageIsReadByGroffWithoutWarning) {
   if (test::run_command("command -v groff").code != 0) GTEST_SKIP() << "groff is not installed";
   const test::TempDir folder;
