@@ -2,11 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <string_view>
 
 #ifndef MEGALITH_LIBFUZZER
 #include <gtest/gtest.h>
 #endif
+
+#include "libcore/base/error.h"
 
 /// A fuzz target reads bytes as an input file of one kind and uses the result. It must return, or throw an
 /// Error of kind kData. Anything else (another exception, a crash, a sanitizer's report, a long run) is a
@@ -42,6 +46,9 @@ using Target = void (*)(std::string_view bytes);
 
 /// Runs the target on one input. Errors of kind kData are expected; others propagate.
 void use(std::string_view bytes, Target target);
+
+/// Runs `part` of a target in which errors of these kinds are expected, too.
+void accept(std::initializer_list<ErrorKind> kinds, const std::function<void()>& part);
 
 /// Runs the target on the files of its corpus and on mutations of them; a find fails the test.
 void mutate(const char* name, Target target);

@@ -1,0 +1,14 @@
+#include "libcore/finetune/records.h"
+
+#include "tests/fuzz/fuzz.h"
+
+/// Reads a file of records for finetuning, as questions with answers and as preferences.
+MEGALITH_FUZZ_TARGET(records) {
+  using namespace megalith;
+  const char* const path = fuzz::file_of(bytes, "records.jsonl");
+  const auto render = [](const Json::Array& messages, const std::string&) {
+    return std::vector<Segment>(messages.size());
+  };
+  fuzz::accept({ErrorKind::kData}, [&] { read_records(path, {.render = render}, [](Record&&) {}); });
+  fuzz::accept({ErrorKind::kData}, [&] { read_pairs(path, {.render = render}, [](RecordPair&&) {}); });
+}
