@@ -34,6 +34,9 @@ const std::vector<Writer>& writers() {
   static const std::string kPreprocess =
       "megalith-preprocess --input lines.jsonl bad.jsonl --on-error skip --rejects rejects --workers 1 "
       "--tokenizer-type NullTokenizer --vocab-size 9 --output-prefix out";
+  static const std::string kTune =
+      "megalith-finetune --model model --max-steps 2 --micro-batch-size 1 --lr 0.01 --threads 1 "
+      "--output-dir out ";
   static const std::vector<std::string> kDataset = {"out_text_document.idx", "out_text_document.bin"};
   static const std::vector<Writer> kAll = {
       {"preprocess", kPreprocess, kDataset},
@@ -58,11 +61,22 @@ const std::vector<Writer>& writers() {
        kTuneModel + "out --merge-weights --eval-data records/train.json --do-generation --max-new-tokens 2",
        {"out/predict_results.json", "out/generated_predictions.jsonl", "out/merged",
         "out/adapter_config.json", "out/adapter_model.safetensors"}},
-      {"finetune_whole",
-       "megalith-finetune --model model --data records --max-steps 2 --micro-batch-size 1 --lr 0.01 "
-       "--threads "
-       "1 --output-dir out",
-       {"out/hf"}},
+      {"finetune_qlora",
+       kTuneModel + "out --qlora",
+       {"out/adapter_config.json", "out/adapter_model.safetensors"}},
+      {"finetune_prefix",
+       kTune + "--data records --prefix-tuning --num-prefix-tokens 2",
+       {"out/adapter_config.json", "out/adapter_model.safetensors"}},
+      {"finetune_dpo",
+       kTune + "--data pairs --dpo --lora",
+       {"out/adapter_config.json", "out/adapter_model.safetensors"}},
+      {"finetune_whole", kTune + "--data records", {"out/hf"}},
+      {"autoplan",
+       "megalith-autoplan --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+       "--max-position-embeddings 32 --vocab-size 128 --gpu H100 --world-size 8 --global-batch-size 8 --top "
+       "2 "
+       "--html out.html",
+       {"out.html"}},
   };
   return kAll;
 }
@@ -74,6 +88,8 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
     for (int i = 0; i < 400; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";
     write_file(dir_ / "lines.jsonl", lines);
     write_file(dir_ / "bad.jsonl", "{\"text\": \"1\"}\nno json\n");
+    fs::create_directory(dir_ / "pairs");
+    write_file(dir_ / "pairs/train.json", R"({"prompt": "a", "chosen": " b", "rejected": " c"})");
   }
 
   CommandResult run_with(const std::string& fault) const {
