@@ -36,7 +36,10 @@ const char* file_of(std::string_view bytes, const char* name) {
   static const test::TempDir kFolder;  // a static object, so that the folder is removed at exit
   static std::map<std::string, std::string> paths;
   std::string& path = paths[name];
-  if (path.empty()) path = kFolder / name;
+  if (path.empty()) {
+    path = kFolder / name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  }
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   return path.c_str();
 }

@@ -53,8 +53,9 @@ void accept(std::initializer_list<ErrorKind> kinds, const std::function<void()>&
 /// Runs the target on the files of its corpus and on mutations of them; a find fails the test.
 void mutate(const char* name, Target target);
 
-/// Writes `bytes` to a file for readers that need a path, and returns the path, which is always the same. May
-/// be called from one thread only.
+/// Writes `bytes` to a file for readers that need a path, and returns the path, which is always the same. A
+/// reader that looks at the files beside its own gets a folder: "set/config.json". May be called from one
+/// thread only.
 const char* file_of(std::string_view bytes, const char* name = "input");
 
 }  // namespace megalith::fuzz

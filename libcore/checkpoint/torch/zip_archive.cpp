@@ -178,7 +178,7 @@ ZipArchive::Member ZipArchive::member_of(const Entry& entry, size_t directory) c
   check_name(entry.name);
   if (entry.method != 0)
     refuse("zip member ", shown(entry.name), " is compressed (method ", entry.method,
-           "), which torch never does");
+           "); wanted stored (method 0), as torch.save and numpy.savez write it");
   if (entry.stored != entry.size)
     refuse("zip member ", shown(entry.name), " has ", entry.size, " bytes, but is said to take ",
            entry.stored);

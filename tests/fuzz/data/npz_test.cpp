@@ -7,7 +7,7 @@
 MEGALITH_FUZZ_TARGET(npz) {
   using namespace megalith;
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(fuzz::file_of(bytes, "set_idx.npz")).parent_path();
+  const fs::path folder = fs::path(fuzz::file_of(bytes, "npz/set_idx.npz")).parent_path();
   fs::copy_file(fs::path(MEGALITH_SOURCE_DIR) / "tests/fuzz/corpus/npy/six.npy", folder / "set_ids.npy",
                 fs::copy_options::skip_existing);
   // Each input makes another pair of files, which is removed again.
