@@ -12,24 +12,39 @@
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/io/files/file.h"
+#include "libcore/launch/restarts.h"
 #include "libcore/plan/device/machine.h"
+#include "libcore/train/saves/earlier_run.h"
 
 namespace megalith {
 namespace {
 
 // Exit code of a run that a signal ended: "try again", since its state is saved and the run can be resumed.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
+constexpr double kStopLimit = 5;  // seconds after which a stopped rank counts as dead, with --restarts
 
 std::string worker_log_path(const std::string& folder, int rank) {
   return concat(folder, "/workerlog.", rank);
 }
 
-/// Opens workerlog.N in `folder`, which is created if needed. An existing file is replaced.
+const char* variable(const char* name) {
+  return std::getenv(name);
+}
+
+/// Whether this is a rank that was started again.
+bool is_restarted() {
+  const char* const start = variable(kStartedHere);
+  return start && start != std::string_view("1");
+}
+
+/// Opens workerlog.N in `folder`, which is created if needed. An existing file is replaced, unless an earlier
+/// start of the same run wrote it.
 LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = worker_log_path(folder, rank);
   const int file = open_to_append(path);
-  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // EINVAL: a device, which has no size
+  // EINVAL: a device, which has no size
+  if (!is_restarted() && ::ftruncate(file, 0) != 0 && errno != EINVAL)
     fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
   return {.descriptor = file, .path = path, .times = false};
 }
@@ -40,10 +55,6 @@ void keep_log(const std::string& folder, int rank) {
   if (rank > 0) set_log_console(LogConsole::kNone);
 }
 
-const char* environment(const char* name) {
-  return std::getenv(name);
-}
-
 void measure_machine(TrainConfig& train) {
   const Accelerator machine = measure_this_machine();
   train.machine_flops = train.bf16 || train.fp16 ? machine.half_flops : machine.float_flops;
@@ -51,12 +62,34 @@ void measure_machine(TrainConfig& train) {
 
 std::string after_stop(const PretrainResult& result, const TrainingApp::Run& run) {
   if (result.saved) {
-    const std::string options = run.options_to_resume(result.iteration);
+    const std::string options = run.options_to_resume(result.iteration).text();
     if (options.empty()) return "saved; run the same command to resume";
     return concat("saved; to resume, give ", options,
                   ": the same command would begin again where this run did");
   }
-  return run.saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
+  return !run.checkpoint.save.empty() ? "no step was done; run the same command again"
+                                      : "nothing saved: there is no --save";
+}
+
+/// kUsage if a restart could not resume by adding options to the command.
+void check_restarts(int restarts, const TrainingApp::Run& run) {
+  if (run.checkpoint.save.empty())
+    fail(ErrorKind::kUsage, "--restarts ", restarts,
+         " without --save: there would be no checkpoint to resume from; give --save and --save-interval");
+  if (const std::string other = run.options_to_resume(1).in_place_of; !other.empty())
+    fail(ErrorKind::kUsage, "--restarts ", restarts, " and ", other,
+         " contradict each other: each restart would begin there again; give --load ", run.checkpoint.save);
+}
+
+RestartRules restart_rules(int restarts, const TrainingApp::Run& run) {
+  return {.most = restarts,
+          .new_checkpoint = [&run, seen = newest_checkpoint(run.checkpoint.save)]() mutable
+          -> std::optional<std::vector<std::string>> {
+            const auto newest = newest_checkpoint(run.checkpoint.save);
+            if (!newest || newest == seen) return std::nullopt;
+            seen = newest;
+            return run.options_to_resume(newest->iteration).words;
+          }};
 }
 
 }  // namespace
@@ -77,12 +110,12 @@ bool TrainingApp::read(Options& options) {
             "The GPUs that a run may use: a rank for each with --nproc_per_node gpu."},
            {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})
       .environment(tokenizer_variables());
-  if (another_speaks(environment)) silence_.emplace();
+  if (another_speaks(variable)) silence_.emplace();
   return read_options(options, argc_, argv_);
 }
 
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
-  plan_ = plan_launch(launch_, parallel.nproc, environment);
+  plan_ = plan_launch(launch_, parallel.nproc, variable);
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // --nproc only gave the number of ranks to start
@@ -93,7 +126,7 @@ RunFiles TrainingApp::files(const Options& options) const {
   RunFiles files;
   files.reads("--config", options.config_file());
   files.reads("--hostfile", launch_.hostfile);
-  if (const char* const table = environment("RANK_TABLE_FILE")) files.reads("RANK_TABLE_FILE", table);
+  if (const char* const table = variable("RANK_TABLE_FILE")) files.reads("RANK_TABLE_FILE", table);
   if (!launch_.log_dir) return files;
   const int first = plan_.rank ? plan_.rank->rank : 0;
   const int ranks = plan_.rank ? 1 : plan_.server ? plan_.world() : threads_;
@@ -102,9 +135,17 @@ RunFiles TrainingApp::files(const Options& options) const {
   return files;
 }
 
+int TrainingApp::start_ranks(const Run& run) {
+  RankCommand command{.program = "/proc/self/exe", .arguments = {argv_, argv_ + argc_}};
+  if (launch_.restarts == 0) return run_server_ranks(*plan_.server, command, stop_).code;
+  check_restarts(launch_.restarts, run);
+  command.stop_limit = kStopLimit;
+  return run_restarted_ranks(*plan_.server, command, restart_rules(launch_.restarts, run), stop_);
+}
+
 int TrainingApp::run(const Options& options, const Run& run) {
   silence_.reset();
-  if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
+  if (plan_.server) return start_ranks(run);
   const int rank = plan_.rank ? plan_.rank->rank : 0;
   if (launch_.log_dir) keep_log(*launch_.log_dir, rank);
   if (!run.train.log_file.empty() && rank == 0)
@@ -123,7 +164,7 @@ int TrainingApp::run(const Options& options, const Run& run) {
     return 0;
   }
   tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run));
-  return kTryAgain;
+  return variable(kStartedHere) ? kStoppedRank : kTryAgain;
 }
 
 }  // namespace megalith

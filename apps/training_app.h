@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libcore/base/log.h"
+#include "libcore/config/checkpoint_config.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
@@ -14,6 +15,7 @@
 #include "libcore/launch/launch_plan.h"
 #include "libcore/options/cli.h"
 #include "libcore/train/run/pretrain.h"
+#include "libcore/train/saves/start_point.h"
 
 namespace megalith {
 
@@ -37,17 +39,18 @@ class TrainingApp {
   struct Run {
     std::string name;    // begins the line that says that the run was stopped
     TrainConfig& train;  // receives this machine's measured speed if the log needs it
-    bool saves;          // whether the run saves anywhere
-    /// Returns the option that must be added to the command to resume from what was saved at an iteration;
-    /// empty if none is needed.
-    std::function<std::string(int64_t iteration)> options_to_resume;
+    const CheckpointConfig& checkpoint;
+    /// Returns the options that must be added to the command to resume from what was saved at an iteration.
+    std::function<OptionsToResume(int64_t iteration)> options_to_resume;
     Train body;
   };
-  /// Starts this server's ranks and waits for them, or trains as one rank. In a run of one process, trains as
-  /// all ranks, in threads. Returns the exit code.
+  /// Starts this server's ranks and waits for them; if they fail and --restarts allows it, starts them again.
+  /// Or trains as one rank. In a run of one process, trains as all ranks, in threads. Returns the exit code.
   int run(const Options& options, const Run& run);
 
  private:
+  int start_ranks(const Run& run);
+
   int argc_;
   char** argv_;
   const StopSignal stop_;

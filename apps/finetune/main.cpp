@@ -35,12 +35,13 @@ void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config)
   options.rule([&](Problems& problems) { paddle.check_sharding(config.run.parallel.data, problems); });
 }
 
-/// The option that must be added to the command to resume from the checkpoints of its earlier run; empty if
-/// the command resumes from them without an addition.
-std::string options_to_resume(const FinetuneConfig& config) {
-  if (config.run.checkpoint.overwrite) return "--no-overwrite-output-dir";
+/// The options that must be added to the command to resume from the checkpoints of its earlier run.
+OptionsToResume options_to_resume(const FinetuneConfig& config) {
   const std::string& output = config.run.checkpoint.save;
-  return config.resume().folder == output ? "" : "--resume-from-checkpoint " + output;
+  const std::string from = config.resume().folder;
+  if (from == output) return {};
+  if (from.empty() && config.run.checkpoint.overwrite) return {{"--no-overwrite-output-dir"}};
+  return {{"--resume-from-checkpoint", output}};
 }
 
 int run_tuning(int argc, char** argv) {
@@ -57,7 +58,7 @@ int run_tuning(int argc, char** argv) {
   options.check();
   check_files(config, app.files(options));
   return app.run(options,
-                 {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
+                 {"finetune", config.run.train, config.run.checkpoint,
                   [&](int64_t) { return options_to_resume(config); },
                   [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                       const ThreadLog& thread_log) { return finetune(config, stop, rank, thread_log); }});

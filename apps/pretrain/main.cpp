@@ -136,9 +136,9 @@ class Training {
     const Settle settle = planned() ? [this](Communicator* world) { return settle_plan(world); } : Settle();
     const bool by_itself = resumes_by_itself(paddle_, config_, options_);
     const auto to_resume = [&](int64_t iteration) {
-      return by_itself ? std::string() : options_to_resume(config_.checkpoint, iteration);
+      return by_itself ? OptionsToResume() : options_to_resume(config_.checkpoint, iteration);
     };
-    return app_.run(options_, {"pretrain", config_.train, !config_.checkpoint.save.empty(), to_resume,
+    return app_.run(options_, {"pretrain", config_.train, config_.checkpoint, to_resume,
                                [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                                    const ThreadLog& thread_log) {
                                  return pretrain(config_, stop, rank, settle, thread_log);

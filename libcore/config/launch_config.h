@@ -27,6 +27,7 @@ struct LaunchConfig {
   std::optional<int> port = {};  // --master-port
   std::optional<int> local_rank = {};
   std::string task_type = {};
+  int restarts = 0;
   Transport transport = Transport::kNccl;  // NCCL is Megatron's default; without a GPU, Gloo replaces it
 
   template <class V>
@@ -49,6 +50,10 @@ struct LaunchConfig {
       default_text("$MASTER_ADDR, else what the launcher says"));
     v("master-port", port, "Port on which rank 0 waits for the others.", between(1, kMaxPort),
       default_text("$MASTER_PORT, else from the job's number, else 29500"));
+    v("restarts", restarts,
+      "Start all ranks again when one fails, or is stopped for 5 seconds, at most N times: they resume from "
+      "the newest checkpoint. For ranks that are processes (--gpus, --nnodes).",
+      at_least(0));
     v("local-rank", local_rank, "This rank's place on its machine, as torch.distributed.launch gives it.",
       at_least(0), unlisted());
     v("task-type", task_type, "With llmacc.megatron.GPT, RANK and WORLD_SIZE count servers.", metavar("NAME"),

@@ -117,7 +117,8 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
   if (config.port || port)
     ranks.port = config.port ? *config.port : static_cast<int>(*port);
   else
-    ranks.port = alone ? listen_on(ranks.address, 0).local_port() : kDefaultPort;
+    ranks.port = alone ? free_port(ranks.address) : kDefaultPort;
+  ranks.any_port = alone && !config.port && !port;
 }
 
 int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::string>& devices) {
@@ -157,6 +158,27 @@ void refuse_orphans(const LaunchConfig& config) {
   if (config.port) refuse(concat("--master-port ", *config.port));
 }
 
+/// How ranks are started again that others start.
+const char* way_to_restart(const std::string& launcher) {
+  if (launcher == "torchrun") return "give torchrun --max-restarts";
+  if (launcher == "Paddle's launcher") return "give Paddle's launcher --max_restart";
+  if (launcher == "srun") return "have the job's script run srun again, or requeue the job";
+  if (launcher == "mpirun") return "have a script run mpirun again";
+  return "have what starts the ranks start all of them again";
+}
+
+/// Refuses --restarts where this process does not start the others; `launcher`: what did, empty: they are
+/// threads.
+void refuse_restarts(int restarts, const std::string& launcher) {
+  if (restarts == 0) return;
+  if (launcher.empty())
+    fail(ErrorKind::kUsage, "--restarts ", restarts,
+         " is for ranks that are processes; give --gpus or --nnodes, or leave it out");
+  fail(ErrorKind::kUsage, "--restarts ", restarts, " and ", launcher,
+       " contradict each other: the ranks have been started already; leave it out, and ",
+       way_to_restart(launcher));
+}
+
 }  // namespace
 
 LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment& environment) {
@@ -169,6 +191,7 @@ LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment&
   if (auto launch = read_launch(environment, started_here ? LaunchHints{} : hints)) {
     if (started_here) launch->launcher = "this program";
     const std::string given = nproc != 0 ? concat("--nproc ", nproc) : starting_options(config);
+    if (!started_here) refuse_restarts(config.restarts, launch->launcher);
     if (!started_here && launch->world == 1 && nproc != 0 && starting_options(config).empty()) return {};
     if (!started_here && !given.empty()) refuse_beside(launch->launcher, given);
     return {.rank = std::move(launch)};
@@ -176,6 +199,7 @@ LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment&
   if (config.gpus || config.servers || !config.hostfile.empty())
     return {.server = own_ranks(config, nproc, environment)};
   refuse_orphans(config);
+  refuse_restarts(config.restarts, {});
   return {};
 }
 

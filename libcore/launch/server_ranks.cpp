@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -25,17 +26,18 @@ using std::chrono::steady_clock;
 
 constexpr auto kLook = std::chrono::milliseconds(20);  // between two checks of the ranks
 constexpr double kGrace = 10;  // seconds for the others to end after a rank has failed
+constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 /// The environment of rank `first + local`: the variables of this process, and those that tell the rank its
-/// place.
-std::vector<std::string> environment_of(const ServerRanks& ranks, int local) {
+/// place and the number of this start.
+std::vector<std::string> environment_of(const ServerRanks& ranks, int local, int start) {
   std::map<std::string, std::string> set = {{"RANK", std::to_string(ranks.first + local)},
                                             {"WORLD_SIZE", std::to_string(ranks.world)},
                                             {"LOCAL_RANK", std::to_string(local)},
                                             {"LOCAL_WORLD_SIZE", std::to_string(ranks.count)},
                                             {"MASTER_ADDR", ranks.address},
                                             {"MASTER_PORT", std::to_string(ranks.port)},
-                                            {kStartedHere, "1"}};
+                                            {kStartedHere, std::to_string(start)}};
   if (!ranks.token.empty()) set["MEGALITH_JOB_TOKEN"] = ranks.token;
   if (!ranks.devices.empty()) set["CUDA_VISIBLE_DEVICES"] = ranks.devices[static_cast<size_t>(local)];
   std::vector<std::string> variables;
@@ -69,53 +71,79 @@ pid_t start(const std::string& program, std::vector<std::string> arguments,
 
 class Children {
  public:
-  explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}
+  Children(const ServerRanks& ranks, std::optional<double> stop_limit)
+      : ranks_(ranks), stop_limit_(stop_limit) {}
   ~Children() { signal(SIGKILL); }  // processes still run here only if another one could not be started
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  void add(int local, pid_t id) { running_[id] = ranks_.first + local; }
+  void add(int local, pid_t id) { running_[id] = {.rank = ranks_.first + local}; }
   bool any() const { return !running_.empty(); }
-  int code() const { return code_; }
+  const RankEnds& ends() const { return ends_; }
   void signal(int number) const {
-    for (const auto& [id, rank] : running_) ::kill(id, number);
+    for (const auto& [id, child] : running_) ::kill(id, number);
   }
-  /// Records which processes have ended.
+  /// Records which processes have ended, and kills those that should have.
   void look() {
-    for (auto at = running_.begin(); at != running_.end();) {
-      int status = 0;
-      if (::waitpid(at->first, &status, WNOHANG) != at->first) {
-        ++at;
-        continue;
-      }
-      ended(at->second, status);
-      at = running_.erase(at);
-    }
+    for (auto at = running_.begin(); at != running_.end();)
+      at = has_ended(at->first, at->second) ? running_.erase(at) : std::next(at);
+    if (stop_limit_)
+      for (auto& [id, child] : running_)
+        if (child.stopped && seconds_since(*child.stopped) > *stop_limit_) end_stopped(id, child);
     if (failed_ && any() && seconds_since(*failed_) > kGrace) signal(SIGKILL);
   }
 
  private:
-  void ended(int rank, int status) {
+  struct Child {
+    int rank = 0;
+    std::optional<steady_clock::time_point> stopped = {};  // since when
+  };
+
+  /// A debugger's stop is not reported here, but to the debugger.
+  bool has_ended(pid_t id, Child& child) {
+    int status = 0;
+    while (::waitpid(id, &status, WNOHANG | WUNTRACED | WCONTINUED) == id) {
+      if (WIFEXITED(status) || WIFSIGNALED(status)) {
+        record_end(child.rank, status);
+        return true;
+      }
+      child.stopped.reset();
+      if (WIFSTOPPED(status)) child.stopped = steady_clock::now();
+    }
+    return false;
+  }
+  void record_end(int rank, int status) {
     const bool killed = WIFSIGNALED(status);
-    const int code = killed ? exit_code(ErrorKind::kComm) : WEXITSTATUS(status);
+    int code = killed ? kTryAgain : WEXITSTATUS(status);
+    if (code >= exit_code(ErrorKind::kUsage) && code <= exit_code(ErrorKind::kNoInput)) ends_.refusal = code;
+    if (code == kStoppedRank) {
+      ends_.stopped = true;
+      code = kTryAgain;
+    }
     if (code == 0 || failed_) return;
     failed_ = steady_clock::now();
-    code_ = code;
+    ends_.code = code;
     if (killed) log("rank ", rank, " was ended by SIG", ::sigabbrev_np(WTERMSIG(status)));
   }
+  void end_stopped(pid_t id, Child& child) const {
+    log("rank ", child.rank, " has been stopped for ", *stop_limit_, " s: it counts as dead");
+    child.stopped.reset();
+    ::kill(id, SIGKILL);
+  }
   const ServerRanks& ranks_;
-  std::map<pid_t, int> running_ = {};
+  const std::optional<double> stop_limit_;
+  std::map<pid_t, Child> running_ = {};
   std::optional<steady_clock::time_point> failed_ = {};
-  int code_ = 0;
+  RankEnds ends_ = {};
 };
 
 }  // namespace
 
-int run_server_ranks(const ServerRanks& ranks, const std::string& program,
-                     const std::vector<std::string>& arguments, const StopSignal& stop) {
-  Children children(ranks);
+RankEnds run_server_ranks(const ServerRanks& ranks, const RankCommand& command, const StopSignal& stop) {
+  Children children(ranks, command.stop_limit);
   for (int local = 0; local < ranks.count; ++local)
-    children.add(local, start(program, arguments, environment_of(ranks, local)));
+    children.add(local,
+                 start(command.program, command.arguments, environment_of(ranks, local, command.start)));
   bool passed_on = false;
   while (children.any()) {
     if (stop.asked() && !passed_on) {
@@ -125,7 +153,7 @@ int run_server_ranks(const ServerRanks& ranks, const std::string& program,
     children.look();
     if (children.any()) std::this_thread::sleep_for(kLook);
   }
-  return children.code();
+  return children.ends();
 }
 
 }  // namespace megalith

@@ -302,4 +302,8 @@ std::optional<bool> ThisMachine::is(const std::string& host) const {
   return false;
 }
 
+int free_port(const std::string& host) {
+  return listen_on(host, 0).local_port();
+}
+
 }  // namespace megalith

@@ -67,4 +67,7 @@ class ThisMachine {
   std::unordered_set<std::string> addresses_;
 };
 
+/// A port of that host or address of this machine on which nobody listens at the moment.
+int free_port(const std::string& host);
+
 }  // namespace megalith

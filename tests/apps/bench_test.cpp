@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <iostream>
 #include <iterator>
 #include <regex>
 #include <string>
@@ -6,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
+#include "tests/support/large.h"
 
 namespace megalith::test {
 namespace {
@@ -63,6 +66,29 @@ TEST_F(BenchScript, TimesTheStart) {
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* row : {"| `megalith-preprocess --version` | ", "| `megalith-preprocess`, one line | "})
     EXPECT_NE(result.out.find(row), std::string::npos) << row << '\n' << result.out;
+}
+
+/// The program that makes docs/reliability.md's table of restarts. It ends with 1 if a checkpoint differs or
+/// the goodput is low.
+void expect_kept(const std::string& options) {
+  const CommandResult result =
+      run_command(concat("python3 ", test_data("../bench/chaos.py"), " ", options, " --bin ",
+                         fs::path(app("pretrain")).parent_path().string()));
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+  std::cout << result.out;
+}
+
+// 20 faults: kills and full disks of ranks, and a stop, which takes five seconds.
+TEST_F(BenchScript, RestartsAfterEveryFault) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  expect_kept("--ranks 2 --faults 14 --stops 1");
+  expect_kept("--ranks 4 --faults 4 --stops 0");
+  expect_kept("--ranks 2 --servers 2 --faults 2 --stops 0");
+}
+TEST_F(BenchScript, RestartsAfterTwoHundredFaults) {
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
+  expect_kept("--ranks 2,4 --faults 200");
+  expect_kept("--ranks 4 --servers 2 --faults 40");
 }
 
 }  // namespace

@@ -84,6 +84,35 @@ TEST(LaunchPlan, RunsThreadsInTheOnlyTaskOfALauncher) {
   }
 }
 
+// Only who started the ranks can start them again.
+TEST(LaunchPlan, RestartsOnlyProcessesOfItsOwn) {
+  const auto refused = [](const Variables& variables, const LaunchConfig& config = {.restarts = 3}) {
+    return complaint(config, 0, variables);
+  };
+  EXPECT_EQ(complaint({.restarts = 3}, 2),
+            "--restarts 3 is for ranks that are processes; give --gpus or --nnodes, or leave it out");
+  EXPECT_NE(refused(kRank).find("--restarts 3 and the environment contradict"), std::string::npos);
+  Variables torchrun = kRank;
+  torchrun["TORCHELASTIC_RUN_ID"] = "r";
+  EXPECT_NE(refused(torchrun).find("give torchrun --max-restarts"), std::string::npos);
+  EXPECT_NE(refused({{"PADDLE_TRAINER_ID", "0"}, {"PADDLE_TRAINERS_NUM", "1"}}).find("--max_restart"),
+            std::string::npos);
+  EXPECT_NE(
+      refused({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}}).find("srun again"),
+      std::string::npos);
+  for (const char* library : {"OMPI_COMM_WORLD_", "PMI_"})
+    EXPECT_NE(refused({{library + std::string("RANK"), "0"}, {library + std::string("SIZE"), "1"}})
+                  .find("mpirun again"),
+              std::string::npos);
+  EXPECT_NE(refused({{"RANK_ID", "0"}, {"RANK_SIZE", "1"}}).find("the rank table contradict"),
+            std::string::npos);
+  EXPECT_TRUE(planned({.gpus = "0", .restarts = 3}, 0).server);
+  EXPECT_TRUE(planned({.servers = 2, .server = 0, .address = "a", .restarts = 3}, 0).server);
+  Variables started = kRank;
+  started[kStartedHere] = "2";
+  EXPECT_TRUE(planned({.gpus = "0,1", .restarts = 3}, 0, started).rank);
+}
+
 TEST(LaunchPlan, StartsARankForEachDevice) {
   const LaunchPlan plan = planned({.gpus = "4, 5"}, 0);
   ASSERT_TRUE(plan.server);
@@ -92,6 +121,8 @@ TEST(LaunchPlan, StartsARankForEachDevice) {
   EXPECT_EQ(plan.server->devices, (std::vector<std::string>{"4", "5"}));
   EXPECT_EQ(plan.server->address, "127.0.0.1");
   EXPECT_GT(plan.server->port, 0);
+  EXPECT_TRUE(plan.server->any_port);
+  EXPECT_FALSE(planned({.gpus = "4,5", .port = 77}, 0).server->any_port);
   EXPECT_GE(plan.server->token.size(), 32U);
   EXPECT_NE(plan.server->token, planned({.gpus = "4,5"}, 0).server->token);
   EXPECT_TRUE(planned({.gpus = "4,5"}, 0, {{"MEGALITH_JOB_TOKEN", "t"}}).server->token.empty());
@@ -110,6 +141,7 @@ TEST(LaunchPlan, CountsOverServers) {
   EXPECT_EQ(plan.server->world, 12);
   EXPECT_EQ(plan.server->address, "10.0.0.1");
   EXPECT_EQ(plan.server->port, 77);
+  EXPECT_FALSE(plan.server->any_port);
   EXPECT_TRUE(plan.server->token.empty());
   EXPECT_EQ(
       planned({.servers = 2, .server = 0}, 1, {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "9"}}).server->port, 9);

@@ -6,10 +6,14 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "libcore/base/process.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -17,9 +21,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+RankCommand command(const std::string& script) {
+  return {.program = "/bin/sh", .arguments = {"sh", "-c", script}};
+}
+
 int run(const ServerRanks& ranks, const std::string& script) {
   const StopSignal stop;
-  return run_server_ranks(ranks, "/bin/sh", {"sh", "-c", script}, stop);
+  return run_server_ranks(ranks, command(script), stop).code;
 }
 
 TEST(ServerRanks, TellEachItsPlace) {
@@ -45,7 +53,60 @@ TEST(ServerRanks, GiveTheCodeOfTheFirstThatFailed) {
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 65; sleep 0.3; exit 75"), 65);
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 0; kill -KILL $$"), 75);
   const StopSignal stop;
-  EXPECT_EQ(run_server_ranks({.count = 1}, "/no/such/program", {"x"}, stop), 74);
+  EXPECT_EQ(run_server_ranks({.count = 1}, {.program = "/no/such/program", .arguments = {"x"}}, stop).code,
+            74);
+}
+
+TEST(ServerRanks, SayWhetherTheyWereStoppedOrRefused) {
+  const StopSignal stop;
+  const auto ends = [&](const std::string& script) {
+    return run_server_ranks({.count = 2, .world = 2}, command(script), stop);
+  };
+  RankEnds both = ends("exit 79");
+  EXPECT_EQ(both.code, 75);
+  EXPECT_TRUE(both.stopped);
+  EXPECT_EQ(both.refusal, 0);
+  both = ends("[ $RANK = 0 ] && exit 75; sleep 0.3; exit 66");  // the others are told, and may end first
+  EXPECT_EQ(both.code, 75);
+  EXPECT_FALSE(both.stopped);
+  EXPECT_EQ(both.refusal, 66);
+}
+
+// Stopped ranks are left alone unless the command has a limit. A debugger's stop is none, however long.
+TEST(ServerRanks, AreKilledWhenTheyAreStoppedForTooLong) {
+  const StopSignal stop;
+  const std::string script = "(sleep 1; kill -CONT $$) & kill -STOP $$; wait; exit 3";
+  RankCommand stopped = command(script);
+  EXPECT_EQ(run_server_ranks({}, stopped, stop).code, 3);
+  stopped.stop_limit = 30;
+  EXPECT_EQ(run_server_ranks({}, stopped, stop).code, 3);
+  stopped.stop_limit = 0.2;
+  const LogLines log;
+  EXPECT_EQ(run_server_ranks({}, stopped, stop).code, 75);
+  const std::string said = join(log.lines, "\n");
+  EXPECT_NE(said.find("rank 0 has been stopped for 0.2 s: it counts as dead"), std::string::npos) << said;
+}
+
+TEST(ServerRanks, MayBeHeldByADebugger) {
+  const TempDir dir;
+  ForkedProcess starter([&] {
+    const StopSignal stop;
+    RankCommand held = command("echo $$ > " + dir / "id.tmp" + "; mv " + dir / "id.tmp " + dir / "id" +
+                               "; while [ ! -e " + dir / "go" + " ]; do sleep 0.01; done; exit 3");
+    held.stop_limit = 0.2;
+    return std::to_string(run_server_ranks({}, held, stop).code);
+  });
+  while (!file_exists(dir / "id")) std::this_thread::sleep_for(10ms);
+  const auto id = static_cast<pid_t>(*parse_int(trim(read_file(dir / "id"))));
+  if (::ptrace(PTRACE_ATTACH, id, nullptr, nullptr) != 0) {
+    write_file(dir / "go", "");
+    GTEST_SKIP() << "processes may not be traced here";
+  }
+  std::this_thread::sleep_for(1s);
+  ASSERT_EQ(::waitpid(id, nullptr, __WALL), id);
+  ASSERT_EQ(::ptrace(PTRACE_DETACH, id, nullptr, nullptr), 0);
+  write_file(dir / "go", "");
+  EXPECT_EQ(starter.wait().text, "3");
 }
 
 TEST(ServerRanks, EndThoseThatContinueWithoutTheOthers) {

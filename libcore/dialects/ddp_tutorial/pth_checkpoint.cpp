@@ -347,10 +347,10 @@ class PthStore final : public CheckpointStore {
     const auto number = newest_pth(save);
     return number ? std::optional(*number + 1) : std::nullopt;
   }
-  std::optional<std::string> options_to_resume(const CheckpointConfig& config,
-                                               int64_t iteration) const override {
+  std::optional<std::vector<std::string>> options_to_resume(const CheckpointConfig& config,
+                                                            int64_t iteration) const override {
     if (!config.number && !config.load.empty()) return std::nullopt;
-    return concat("--checkpoint ", iteration - 1);
+    return std::vector{std::string("--checkpoint"), std::to_string(iteration - 1)};
   }
   // Refuses a single file of a pair, because it is not a checkpoint. The pairs of a folder belong to one run.
   void refuse_part(const std::string& path) const override {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/model_config.h"
@@ -78,7 +79,7 @@ class CheckpointStore {
   virtual std::optional<int64_t> newest(const std::string& /*save*/) const { return std::nullopt; }
   /// The options that resume a run from the checkpoint of this iteration; nothing if --load with its folder
   /// is enough.
-  virtual std::optional<std::string> options_to_resume(const CheckpointConfig&, int64_t) const {
+  virtual std::optional<std::vector<std::string>> options_to_resume(const CheckpointConfig&, int64_t) const {
     return std::nullopt;
   }
   /// kData when `path` is only a part of a checkpoint of this format.

@@ -54,10 +54,19 @@ std::string way_to_resume(const CheckpointConfig& config, const Held& held, Trai
   if (trained == Trained::kTuned) return "--resume-from-checkpoint " + config.save;
   CheckpointConfig own = config;
   if (held.tracked) own.format = {};  // our format: its options to resume name the folder
-  return options_to_resume(own, held.iteration);
+  return options_to_resume(own, held.iteration).text();
 }
 
 }  // namespace
+
+std::optional<NewestCheckpoint> newest_checkpoint(const std::string& save) {
+  const auto held = newest_in(save);
+  if (!held || held->iteration == 0) return std::nullopt;
+  std::error_code none;
+  const auto named = held->tracked ? fs::last_write_time(save + "/" + kTrackerFile, none)
+                                   : std::filesystem::file_time_type();
+  return NewestCheckpoint{held->iteration, none ? std::filesystem::file_time_type() : named};
+}
 
 std::string refusal_to_replace(const CheckpointConfig& config, const StartPoint* start, Trained trained) {
   if (config.overwrite) return {};

@@ -1,11 +1,24 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/train/saves/start_point.h"
 
 namespace megalith {
+
+/// The newest complete checkpoint of a run.
+struct NewestCheckpoint {
+  int64_t iteration;
+  std::filesystem::file_time_type named;  // when the tracker named it; the epoch for formats without one
+
+  bool operator==(const NewestCheckpoint&) const = default;
+};
+/// The newest checkpoint in `save`, in any format; nothing: there is none with a state to resume from.
+std::optional<NewestCheckpoint> newest_checkpoint(const std::string& save);
 
 /// Why a run must not save to --save; empty: it may. It must not if the folder holds checkpoints of an
 /// earlier run in any format, or another tool's model, unless the run continues from the newest of these

@@ -137,14 +137,21 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   return std::nullopt;
 }
 
-std::string options_to_resume(const CheckpointConfig& config, int64_t iteration) {
-  std::string state = config.finetune ? "--no-finetune" : "";
-  const std::string and_state = state.empty() ? "" : " " + state;
-  if (const auto own = store_of(config.format).options_to_resume(config, iteration)) return *own + and_state;
-  if (config.number) return concat("--load ", config.save, " in place of --checkpoint ", *config.number);
-  if (!config.load.empty() && loads_where_it_saves(config)) return state;
+std::string OptionsToResume::text() const {
+  return concat(join(words, " "), in_place_of.empty() ? "" : " in place of ", in_place_of);
+}
+
+OptionsToResume options_to_resume(const CheckpointConfig& config, int64_t iteration) {
   const std::string resume = "--resume-from-checkpoint";
-  return concat(config.load_named_by == resume ? resume : "--load", ' ', config.save, and_state);
+  OptionsToResume options;
+  if (const auto own = store_of(config.format).options_to_resume(config, iteration))
+    options.words = *own;
+  else if (config.number)
+    return {{"--load", config.save}, concat("--checkpoint ", *config.number)};
+  else if (config.load.empty() || !loads_where_it_saves(config))
+    options.words = {config.load_named_by == resume ? resume : "--load", config.save};
+  if (config.finetune) options.words.push_back("--no-finetune");
+  return options;
 }
 
 void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {

@@ -68,9 +68,15 @@ enum class Trained { kModel, kTuned };
 std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
                                      Trained trained = Trained::kModel);
 
-/// The options to add to a command so that it resumes from the state saved at `iteration`, such as "--load
-/// DIR"; empty: the command resumes as it is.
-std::string options_to_resume(const CheckpointConfig&, int64_t iteration);
+/// What a command needs to resume from a saved state.
+struct OptionsToResume {
+  std::vector<std::string> words = {};  // to add, such as "--load", "DIR"; empty: it resumes as it is
+  std::string in_place_of = {};         // an option that must go, such as "--checkpoint 5"; empty: none
+
+  std::string text() const;  // "--load DIR in place of --checkpoint 5"
+};
+/// What a command needs to resume from the state saved at `iteration`.
+OptionsToResume options_to_resume(const CheckpointConfig&, int64_t iteration);
 
 /// Converts the schedule and the position in the data of `start` from its batch size to this run's. The
 /// number of steps stays the same: the run continues as if it had done these steps itself. Changes something

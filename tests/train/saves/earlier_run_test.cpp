@@ -123,6 +123,22 @@ TEST_P(EarlierRun, IsNoneWhereOnlyItsLogsAreLeft) {
   EXPECT_EQ(train(config(2), tiny_data(), nullptr).iteration, 2);
 }
 
+// A checkpoint of the same iteration that replaces another is a new one, where a tracker names it.
+TEST_P(EarlierRun, HasANewestCheckpoint) {
+  EXPECT_FALSE(newest_checkpoint(dir_ / "none"));
+  const auto newest = newest_checkpoint(dir_ / "save");
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->iteration, 6);
+  EXPECT_EQ(newest, newest_checkpoint(dir_ / "save"));
+  PretrainConfig again = config(6);
+  again.checkpoint.overwrite = true;
+  train(again, tiny_data(), nullptr);
+  const auto replaced = newest_checkpoint(dir_ / "save");
+  ASSERT_TRUE(replaced);
+  EXPECT_EQ(replaced->iteration, 6);
+  EXPECT_EQ(replaced == newest, pairs());
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, EarlierRun, testing::Values("megalith", "torch", "torch_dist", "pth"),
                          [](const auto& format) { return std::string(format.param); });
 

@@ -80,28 +80,29 @@ TEST(OptionsToResume, AreThoseThatTheCommandNeeds) {
   fs::create_directory(st);
   CheckpointConfig c;
   c.save = st;
-  EXPECT_EQ(options_to_resume(c, 19), "--load " + st);
+  EXPECT_EQ(options_to_resume(c, 19).text(), "--load " + st);
   c.load = st + "/../st/";
-  EXPECT_EQ(options_to_resume(c, 19), "");
+  EXPECT_EQ(options_to_resume(c, 19).text(), "");
   c.finetune = true;
-  EXPECT_EQ(options_to_resume(c, 19), "--no-finetune");
+  EXPECT_EQ(options_to_resume(c, 19).text(), "--no-finetune");
   c.load = st + "/iter_0000005";
-  EXPECT_EQ(options_to_resume(c, 19), "--load " + st + " --no-finetune");
+  EXPECT_EQ(options_to_resume(c, 19).text(), "--load " + st + " --no-finetune");
   c.finetune = false;
   c.load_named_by = "--resume-from-checkpoint";
-  EXPECT_EQ(options_to_resume(c, 19), "--resume-from-checkpoint " + st);
+  EXPECT_EQ(options_to_resume(c, 19).text(), "--resume-from-checkpoint " + st);
   CheckpointConfig pairs;
   pairs.save = st;
   pairs.format = checkpoint_format("pth");
-  EXPECT_EQ(options_to_resume(pairs, 19), "--checkpoint 18");  // pairs are numbered from 0
+  EXPECT_EQ(options_to_resume(pairs, 19).text(), "--checkpoint 18");  // pairs are numbered from 0
   pairs.number = 5;
-  EXPECT_EQ(options_to_resume(pairs, 19), "--checkpoint 18");
+  EXPECT_EQ(options_to_resume(pairs, 19).text(), "--checkpoint 18");
   pairs.format = checkpoint_format("megalith");
-  EXPECT_EQ(options_to_resume(pairs, 19), "--load " + st + " in place of --checkpoint 5");
+  EXPECT_EQ(options_to_resume(pairs, 19).text(), "--load " + st + " in place of --checkpoint 5");
+  EXPECT_EQ(options_to_resume(pairs, 19).words, (std::vector<std::string>{"--load", st}));
   pairs.number.reset();
   pairs.load = st;
   pairs.format = checkpoint_format("pth");
-  EXPECT_EQ(options_to_resume(pairs, 19), "");
+  EXPECT_EQ(options_to_resume(pairs, 19).text(), "");
 }
 
 TEST_F(Start, TakesAnIterationFolderAsItsRoot) {
