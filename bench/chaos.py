@@ -4,7 +4,8 @@ average one rank of several, chosen at random, gets kill -9, or may write no mor
 run saves every 10 steps while it trains. Its last checkpoint is compared with that of the same run left alone, byte by byte.
 Markdown, ready for docs/reliability.md; exits with 1 when a figure breaks its promise.
 
-  bench/chaos.py [--bin build/release/bin] [--ranks 2,4] [--servers 1] [--faults 200] [--stops 67] [--seed 1] [--folder DIR]"""
+  bench/chaos.py [--bin build/release/bin] [--ranks 2,4] [--servers 1] [--faults 200] [--stops N] [--disks N] [--seed N]
+                 [--goodput 0.95] [--folder DIR]"""
 import argparse
 import json
 import os
@@ -19,9 +20,9 @@ import sys
 import tempfile
 import time
 
-MODEL = ("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 "
+MODEL = ("--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 "
          "--vocab-size 512 --lr 1e-3 --lr-decay-style cosine --lr-warmup-iters 10 --eval-iters 0 --split 100,0,0 "
-         "--micro-batch-size 2 --global-batch-size 8 --threads 1 --use-distributed-optimizer --log-interval 1 --keep-last 2")
+         "--micro-batch-size 1 --global-batch-size 4 --threads 1 --use-distributed-optimizer --keep-last 2")
 LAYOUTS = {2: "", 4: "--tensor-model-parallel-size 2"}
 EVERY, LEAST = 200, 30  # steps between two faults: on average, and at least, so that each one shows before the next
 SAVE = 10               # steps between two saves
@@ -108,8 +109,8 @@ def follow(run, faults, chance):
 
 
 def plan(options, chance):
-    kinds = ["stop"] * options.stops + ["kill", "disk"] * options.faults
-    kinds = kinds[:options.faults]
+    disks = (options.faults - options.stops) // 2 if options.disks is None else options.disks
+    kinds = ["stop"] * options.stops + ["disk"] * disks + ["kill"] * (options.faults - options.stops - disks)
     chance.shuffle(kinds)
     at, faults = 0, []
     for kind in kinds:
@@ -130,8 +131,8 @@ def measure(options, ranks):
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = pathlib.Path(name)
         make_data(options, folder)
-        calm = follow(Run(options, folder, "calm", ranks, steps, ""), [], chance)
-        more = f"--save-interval {SAVE} --async-save --restarts {2 * options.faults}"
+        calm = follow(Run(options, folder, "calm", ranks, steps, "--log-interval 100"), [], chance)
+        more = f"--log-interval 1 --save-interval {SAVE} --async-save --restarts {2 * options.faults}"
         done, restarts, seconds = follow(Run(options, folder, "chaos", ranks, steps, more), list(faults), chance)
         equal = same(folder, steps)
     kinds = [kind for _, kind in faults]
@@ -149,6 +150,7 @@ def main():
     parser.add_argument("--servers", type=int, default=1, help="commands that share the ranks, as --nnodes has it")
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--stops", type=int, help="how many of them are stops, which take 5 s each; default: a third")
+    parser.add_argument("--disks", type=int, help="how many are full disks; default: half of the others")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--goodput", type=float, default=0.95, help="the least that is wanted")
     parser.add_argument("--folder", help="where checkpoints are written, on the disk that is asked for")

@@ -73,17 +73,18 @@ TEST_F(BenchScript, TimesTheStart) {
 void expect_kept(const std::string& options) {
   const CommandResult result =
       run_command(concat("python3 ", test_data("../bench/chaos.py"), " ", options, " --bin ",
-                         fs::path(app("pretrain")).parent_path().string()));
+                         fs::path(app("pretrain")).parent_path().string(), " --folder ",
+                         fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path().string()));
   EXPECT_EQ(result.code, 0) << result.out << result.err;
   std::cout << result.out;
 }
 
-// 20 faults: kills and full disks of ranks, and a stop, which takes five seconds.
+// 20 faults: kills and full disks of ranks, and a stop, which takes five seconds. So few vary more than 200
+// do, whose goodput is to be at least 0.95.
 TEST_F(BenchScript, RestartsAfterEveryFault) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  expect_kept("--ranks 2 --faults 14 --stops 1");
-  expect_kept("--ranks 4 --faults 4 --stops 0");
-  expect_kept("--ranks 2 --servers 2 --faults 2 --stops 0");
+  expect_kept("--ranks 2 --faults 18 --stops 1 --disks 6 --goodput 0.93");
+  expect_kept("--ranks 4 --servers 2 --faults 2 --stops 0 --goodput 0.85");
 }
 TEST_F(BenchScript, RestartsAfterTwoHundredFaults) {
   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;

@@ -149,11 +149,17 @@ TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
   const CommandResult plain = stopped("");
   EXPECT_EQ(plain.code, 75) << plain.all();
   EXPECT_NE(plain.all().find("saved; run the same command to resume"), std::string::npos) << plain.all();
+  std::filesystem::copy(dir_ / "out", dir_ / "earlier", std::filesystem::copy_options::recursive);
   const CommandResult anew = stopped("--overwrite_output_dir");
   EXPECT_NE(
       anew.all().find("saved; to resume, give --no-overwrite-output-dir: the same command would begin again"),
       std::string::npos)
       << anew.all();
+  const CommandResult rest = stopped("--overwrite_output_dir --resume_from_checkpoint earlier");
+  EXPECT_NE(
+      rest.all().find("saved; to resume, give --resume-from-checkpoint out: the same command would begin"),
+      std::string::npos)
+      << rest.all();
 }
 
 TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
