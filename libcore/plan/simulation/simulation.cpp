@@ -15,10 +15,113 @@
 #include "libcore/ops/dry/dry_backend.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/goal.h"
+#include "libcore/train/schedules/schedule.h"
 #include "libcore/train/step/trainer.h"
 
 namespace megalith {
 namespace {
+
+/// A link between two pipeline stages, in one direction.
+class MessageLine {
+ public:
+  /// A message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
+  void send(double now, double seconds, double latency) {
+    free_ = std::max(free_, now) + seconds;
+    arrivals_.push_back(free_ + latency);
+  }
+  bool empty() const { return arrivals_.empty(); }
+  /// Removes the oldest message and returns the time at which it arrives.
+  double receive() {
+    const double arrival = arrivals_.front();
+    arrivals_.pop_front();
+    return arrival;
+  }
+
+ private:
+  double free_ = 0;
+  std::deque<double> arrivals_;
+};
+
+/// What a rank does with one link: it sends a message, or waits for one (`seconds` and `latency` are then not
+/// used).
+struct LinkUse {
+  struct Route {
+    GroupRole group;
+    int from, to;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
+    auto operator<=>(const Route&) const = default;
+  };
+  Route route;
+  bool sends;
+  double seconds = 0, latency = 0;
+};
+
+/// A rank's times: its clock and what of it has been accounted for.
+struct RankTimes {
+  double clock = 0, work = 0, tensor = 0, pipeline = 0;
+
+  void add_work_of(const RankTimes& other) {
+    clock += other.clock;
+    work += other.work;
+    tensor += other.tensor;
+  }
+};
+
+/// The uses of links in one period of the pipeline's steady state, each with the times since the use before
+/// it. The times before the first use are those since the last use of the period before.
+struct Period {
+  struct Entry {
+    LinkUse use;
+    RankTimes before;
+  };
+  std::vector<Entry> entries;
+  int64_t times = 0;  // how often it is repeated
+};
+
+/// Repeats a rank's period as far as the messages that have been sent allow.
+class PeriodPlayer {
+ public:
+  template <class LineOf>
+  PeriodPlayer(const Period& period, RankTimes& times, const LineOf& line_of)
+      : period_(period), times_(times), left_(period.times) {
+    for (const Period::Entry& entry : period.entries) lines_.push_back(&line_of(entry.use.route));
+  }
+  bool done() const { return left_ == 0; }
+  /// False if nothing could be done.
+  bool play() {
+    bool moved = false;
+    for (; !done() && use_link(); moved = true) advance();
+    return moved;
+  }
+
+ private:
+  bool use_link() {
+    const LinkUse& use = period_.entries[at_].use;
+    MessageLine& line = *lines_[at_];
+    if (use.sends) {
+      line.send(times_.clock, use.seconds, use.latency);
+      return true;
+    }
+    if (line.empty()) return false;
+    const double wait = std::max(line.receive() - times_.clock, 0.0);
+    times_.clock += wait;
+    times_.pipeline += wait;
+    return true;
+  }
+  void advance() {
+    if (++at_ == period_.entries.size()) {
+      at_ = 0;
+      --left_;
+    }
+    times_.add_work_of(period_.entries[at_].before);
+  }
+
+  const Period& period_;
+  RankTimes& times_;
+  std::vector<MessageLine*> lines_;
+  size_t at_ = 0;
+  int64_t left_;
+};
 
 /// Passes simulated times between ranks: when a message arrives, and when the last rank has reached a
 /// barrier. If one rank fails, the calls in which the others wait fail, too.
@@ -26,29 +129,33 @@ class Exchange {
  public:
   explicit Exchange(int ranks) : ranks_(ranks) {}
 
-  struct Route {
-    GroupRole group;
-    int from, to;
-    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
-    auto operator<=>(const Route&) const = default;
-  };
-  /// Sends a message that leaves at `now`, occupies the link for `seconds` and arrives `latency` later.
-  void send(const Route& route, double now, double seconds, double latency) {
+  /// Sends a message at `now`.
+  void send(const LinkUse& use, double now) {
     const std::scoped_lock lock(mutex_);
-    double& free = busy_until_[route];
-    free = std::max(free, now) + seconds;
-    arrivals_[route].push_back(free + latency);
+    lines_[use.route].send(now, use.seconds, use.latency);
     changed_.notify_all();
   }
   /// Waits for the oldest message on the route and returns the time at which it arrives.
-  double receive(const Route& route) {
+  double receive(const LinkUse& use) {
     std::unique_lock lock(mutex_);
-    std::deque<double>& arrivals = arrivals_[route];
-    changed_.wait(lock, [&] { return failed_ || !arrivals.empty(); });
+    MessageLine& line = lines_[use.route];
+    changed_.wait(lock, [&] { return failed_ || !line.empty(); });
     stop_if_failed();
-    const double arrival = arrivals.front();
-    arrivals.pop_front();
-    return arrival;
+    return line.receive();
+  }
+  /// Waits until all ranks have come, and repeats all their periods: the times of `times` are then those
+  /// after the caller's last.
+  void repeat(const Period& period, RankTimes& times) {
+    std::unique_lock lock(mutex_);
+    players_.emplace_back(period, times,
+                          [this](const LinkUse::Route& route) -> MessageLine& { return lines_[route]; });
+    if (static_cast<int>(players_.size()) == ranks_) {
+      play_all();
+      repeated_ = true;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return failed_ || repeated_; });
+    stop_if_failed();
   }
   /// Waits until all ranks have arrived, and returns the latest of their clocks.
   double synchronize(double now) {
@@ -72,6 +179,15 @@ class Exchange {
   }
 
  private:
+  void play_all() {
+    const auto done = [](const PeriodPlayer& player) { return player.done(); };
+    while (!std::all_of(players_.begin(), players_.end(), done)) {
+      bool moved = false;
+      for (PeriodPlayer& player : players_) moved |= player.play();
+      if (!moved)
+        throw Error(ErrorKind::kInternal, "simulation: the periods of the ranks wait for each other");
+    }
+  }
   void stop_if_failed() const {
     if (failed_) throw Error(ErrorKind::kInternal, "simulation: another rank failed");
   }
@@ -79,12 +195,23 @@ class Exchange {
   const int ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Route, double> busy_until_;
-  std::map<Route, std::deque<double>> arrivals_;
+  std::map<LinkUse::Route, MessageLine> lines_;
+  std::vector<PeriodPlayer> players_;
+  bool repeated_ = false;
   int arrived_ = 0;
   int64_t round_ = 0;  // calls of synchronize() that have ended
   double latest_ = 0, synchronized_ = 0;
   bool failed_ = false;
+};
+
+/// The step of a pipeline rank as far as it is repeated. Of a step of many microbatches, the trainer runs a
+/// few. Between two of them the simulation repeats what the rank did with its links in the last period, which
+/// is as many microbatches as there are stages, through all their chunks: each period takes the same ops in
+/// the same order, and the simulation has only to find the times. `cut`: the number of uses before which that
+/// happens. No rank's uses before its cut wait for another's after its own.
+struct Repetition {
+  size_t begin = 0, cut = 0;  // the period recorded: numbers of uses
+  int64_t times = 0;          // 0: nothing is repeated
 };
 
 /// One simulated rank, and its times in the step so far.
@@ -93,7 +220,11 @@ struct SimulatedRank {
   const Candidate& cut;
   Exchange& exchange;
   int stage;
+  Repetition repetition = {};
   SimulatedStep step = {};
+  size_t uses = 0;      // of links
+  RankTimes last = {};  // after the last use
+  Period period = {};
 };
 
 /// A group of ranks. The simulation runs only one of them, or one per pipeline stage; a call takes the time
@@ -127,12 +258,20 @@ class SimulatedComm final : public Communicator {
 
   void set_send_slots(View, int) override {}
   void send(Stream& s, ConstView view, int peer) override {
-    const double seconds = static_cast<double>(view.bytes()) / place_.link.bandwidth;
-    self_.exchange.send({name_.role, place_.rank, peer}, stream_clock(s), seconds, place_.link.latency);
+    const LinkUse use{.route = {name_.role, place_.rank, peer},
+                      .sends = true,
+                      .seconds = static_cast<double>(view.bytes()) / place_.link.bandwidth,
+                      .latency = place_.link.latency};
+    before(s, use);
+    self_.exchange.send(use, stream_clock(s));
+    self_.last = times(s);
   }
   void recv(Stream& s, View, int peer) override {
-    const double wait = self_.exchange.receive({name_.role, peer, place_.rank}) - stream_clock(s);
+    const LinkUse use{.route = {name_.role, peer, place_.rank}, .sends = false};
+    before(s, use);
+    const double wait = self_.exchange.receive(use) - stream_clock(s);
     spend(s, std::max(wait, 0.0));
+    self_.last = times(s);
   }
   std::vector<std::string> exchange(std::string_view mine) override {
     return std::vector<std::string>(static_cast<size_t>(place_.size), std::string(mine));
@@ -147,6 +286,30 @@ class SimulatedComm final : public Communicator {
   void spend(Stream& stream, double seconds) {
     stream_clock(stream) += seconds;
     if (place_.account) self_.step.*place_.account += seconds;
+  }
+  RankTimes times(Stream& stream) const {
+    return {stream_clock(stream), self_.step.work, self_.step.tensor, self_.step.pipeline};
+  }
+  /// Records the use if it belongs to the period; at the cut, repeats the period first.
+  void before(Stream& stream, const LinkUse& use) {
+    const Repetition& repetition = self_.repetition;
+    const size_t number = self_.uses++;
+    if (repetition.times == 0 || number < repetition.begin || number > repetition.cut) return;
+    RankTimes now = times(stream);
+    if (number < repetition.cut) {
+      const RankTimes& last = self_.last;
+      self_.period.entries.push_back({use,
+                                      {.clock = now.clock - last.clock,
+                                       .work = now.work - last.work,
+                                       .tensor = now.tensor - last.tensor}});
+      return;
+    }
+    self_.period.times = repetition.times;
+    self_.exchange.repeat(self_.period, now);
+    stream_clock(stream) = now.clock;
+    self_.step.work = now.work;
+    self_.step.tensor = now.tensor;
+    self_.step.pipeline = now.pipeline;
   }
 
   SimulatedRank& self_;
@@ -216,40 +379,108 @@ void run_rank(SimulatedRank& self, const RunShape& run) {
   self.step.seconds = stream_clock(trainer.stream()) - begun;
 }
 
-std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, const RunShape& run) {
-  Exchange exchange(c.pipeline);
-  std::vector<SimulatedRank> ranks;
-  for (int stage = 0; stage < c.pipeline; ++stage) ranks.push_back({p, c, exchange, stage});
+/// How often a step of the pipeline rank `stage` uses its links before its forward pass number `forward`.
+size_t uses_before(const Candidate& c, int stage, int64_t forward) {
+  const int last = c.pipeline * c.chunks - 1;
+  size_t uses = 0;
+  for (const Step& step :
+       plan_pipeline(stage, c.pipeline, c.chunks, static_cast<int>(c.microbatches), c.pipeline)) {
+    const int depth = step.chunk * c.pipeline + stage;
+    if (step.kind == Step::kForward && forward-- == 0) break;
+    uses += (depth > 0) + (depth < last);
+  }
+  return uses;
+}
+
+/// The repetition of a rank whose trainer runs `c` and whose pipeline repeats `times` periods. At the cut a
+/// rank has begun one forward pass more than the next stage: then every message that a rank waits for before
+/// its cut is sent before the sender's, also from the last stage's chunk to the first one's next, and back.
+Repetition repetition_of(const Candidate& c, int stage, int64_t times) {
+  const int64_t period = int64_t{c.pipeline} * c.chunks;
+  const int64_t forward = 3 * period + c.pipeline - 1 - stage;
+  return {.begin = uses_before(c, stage, forward - period),
+          .cut = uses_before(c, stage, forward),
+          .times = times};
+}
+
+/// Runs each rank on a thread of its own and returns when all have ended.
+void run_ranks(std::vector<SimulatedRank>& ranks, const RunShape& run) {
   std::mutex mutex;
   std::exception_ptr first;
-  std::vector<std::thread> threads;
-  for (SimulatedRank& rank : ranks)
-    threads.emplace_back([&] {
-      try {
-        run_rank(rank, run);
-      } catch (...) {
-        {
-          const std::scoped_lock lock(mutex);
-          if (!first) first = std::current_exception();
-        }
-        exchange.fail();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  const auto fail = [&](const std::exception_ptr& error) {
+    {
+      const std::scoped_lock lock(mutex);
+      if (!first) first = error;
+    }
+    ranks.front().exchange.fail();
+  };
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (SimulatedRank& rank : ranks)
+        threads.emplace_back([&] {
+          try {
+            run_rank(rank, run);
+          } catch (...) {
+            fail(std::current_exception());
+          }
+        });
+    } catch (...) {  // the system has no more threads
+      fail(std::current_exception());
+    }
+  }
   if (first) std::rethrow_exception(first);
+}
+
+/// The step of each pipeline stage of `c`, whose pipeline repeats `times` periods more.
+std::vector<SimulatedStep> run_stages(const PlanProblem& p, const Candidate& c, int64_t times) {
+  PretrainConfig config = trainer_configuration(p, c);
+  config.parallel.finish();
+  Exchange exchange(c.pipeline);
+  std::vector<SimulatedRank> ranks;
+  for (int stage = 0; stage < c.pipeline; ++stage) {
+    ranks.push_back({.problem = p, .cut = c, .exchange = exchange, .stage = stage});
+    if (times > 0) ranks.back().repetition = repetition_of(c, stage, times);
+  }
+  run_ranks(ranks, run_shape(config));
   std::vector<SimulatedStep> steps;
   for (const SimulatedRank& rank : ranks) steps.push_back(rank.step);
   return steps;
 }
 
+/// `c` with another number of microbatches.
+Candidate with_microbatches(Candidate c, int64_t microbatches) {
+  c.microbatches = microbatches;
+  c.global_batch = microbatches * c.micro_batch * c.data;
+  return c;
+}
+
+/// A step without a pipeline: every microbatch but the last, which hides the sums of the gradients, takes the
+/// same time.
+std::vector<SimulatedStep> without_pipeline(const PlanProblem& p, const Candidate& c) {
+  SimulatedStep step = run_stages(p, with_microbatches(c, 3), 0).front();
+  const SimulatedStep shorter = run_stages(p, with_microbatches(c, 2), 0).front();
+  const auto more = static_cast<double>(c.microbatches - 3);
+  for (double SimulatedStep::*const part :
+       {&SimulatedStep::seconds, &SimulatedStep::work, &SimulatedStep::tensor, &SimulatedStep::pipeline})
+    step.*part += more * (step.*part - shorter.*part);
+  return {step};
+}
+
+std::vector<SimulatedStep> simulate_stages(const PlanProblem& p, const Candidate& c, Microbatches which) {
+  // The trainer's own: five periods, of which the third is repeated, and the rest.
+  const int64_t own = 5 * int64_t{c.pipeline} + c.microbatches % c.pipeline;
+  if (which == Microbatches::kEach || c.microbatches <= own) return run_stages(p, c, 0);
+  if (c.pipeline == 1) return without_pipeline(p, c);
+  return run_stages(p, with_microbatches(c, own), (c.microbatches - own) / c.pipeline);
+}
+
 }  // namespace
 
-SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c) {
+SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c, Microbatches which) {
   if (const TrainerAnswer trainer = ask_trainer(p, c); !trainer.refusal.empty())
     fail(ErrorKind::kUsage, "this layout cannot be simulated: ", trainer.refusal);
-  PretrainConfig config = trainer_configuration(p, c);
-  config.parallel.finish();
-  const std::vector<SimulatedStep> steps = run_stages(p, c, run_shape(config));
+  const std::vector<SimulatedStep> steps = simulate_stages(p, c, which);
   const auto by_work = [](const SimulatedStep& a, const SimulatedStep& b) { return a.work < b.work; };
   const auto by_time = [](const SimulatedStep& a, const SimulatedStep& b) { return a.seconds < b.seconds; };
   SimulatedStep step = *std::max_element(steps.begin(), steps.end(), by_work);

@@ -25,7 +25,13 @@ struct SimulatedStep {
 /// op_seconds(). Communicators move no data and take the time of group_link(). Ranks along the other axes
 /// would do the same at the same time, so they are not simulated. kUsage when the trainer does not support
 /// the partition.
-SimulatedStep simulate_step(const PlanProblem&, const Candidate&);
+///
+/// Memory and, but for a few nanoseconds each, time do not depend on the number of microbatches: the trainer
+/// runs those of some periods of the pipeline, and the others repeat one of these on the same clocks and
+/// links. kEach: the trainer runs every one; the result is the same up to rounding.
+enum class Microbatches { kRepeated, kEach };
+SimulatedStep simulate_step(const PlanProblem&, const Candidate&,
+                            Microbatches which = Microbatches::kRepeated);
 
 /// The numbers of devices of --simulate: "64,1024". kUsage when one is not a number of devices.
 std::vector<int> simulated_worlds(const std::string& list);

@@ -239,16 +239,17 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
   }
 }
 
+// All microbatches take the same bytes; views of a million would themselves take half a gigabyte.
 size_t Batch::bytes(const BatchShape& shape) {
   Arena counting = Arena::counting("batch");
-  make_views(counting, shape, shape.microbatches);
-  return counting.peak();
+  make_views(counting, shape, 1);
+  return counting.peak() * static_cast<size_t>(shape.microbatches);
 }
 
 size_t Batch::host_bytes(const BatchShape& shape) {
   Arena counting = Arena::counting("batch staging");
-  const Staging step(counting, shape, shape.microbatches), microbatch(counting, shape, 1);
-  return counting.peak();
+  const Staging step_of_one(counting, shape, 1), microbatch(counting, shape, 1);
+  return counting.peak() + bytes(shape) - bytes(shape) / static_cast<size_t>(shape.microbatches);
 }
 
 }  // namespace megalith

@@ -103,6 +103,56 @@ TEST(Simulation, OfSlowContextRanksIsTheirKeysAndValues) {
   EXPECT_NEAR(step.tensor / (3 * 8 * ring(p, 2 * 128 * 256 * 4, 2)), 1, 0.01);
 }
 
+/// All its numbers, each relative to the step's seconds.
+void expect_same(const SimulatedStep& a, const SimulatedStep& b, const std::string& what) {
+  const double rounding = 1e-10 * b.seconds;
+  EXPECT_NEAR(a.seconds, b.seconds, rounding) << what;
+  EXPECT_NEAR(a.work, b.work, rounding) << what;
+  EXPECT_NEAR(a.tensor, b.tensor, rounding) << what;
+  EXPECT_NEAR(a.pipeline, b.pipeline, rounding) << what;
+}
+
+// The trainer runs every microbatch, or a few periods of them of which one is repeated.
+TEST(Simulation, OfManyMicrobatchesIsThatOfEach) {
+  int repeated = 0;
+  for (const double link : {1e6, 1e9, kFast})
+    for (const Candidate& c : {Candidate{},
+                               {.tensor = 2},
+                               {.data = 4, .sharding = Sharding::kOptimizer},
+                               {.pipeline = 2},
+                               {.pipeline = 4},
+                               {.pipeline = 8},
+                               {.pipeline = 2, .chunks = 2},
+                               {.pipeline = 2, .chunks = 4},
+                               {.pipeline = 4, .chunks = 2},
+                               {.tensor = 2, .pipeline = 2, .chunks = 2, .sequence = true},
+                               {.pipeline = 2, .context = 2},
+                               {.pipeline = 4, .data = 2, .sharding = Sharding::kOptimizer}})
+      for (const int64_t microbatches : {4, 5, 20, 25, 28, 63, 64}) {
+        PlanProblem p = devices(c.tensor * c.pipeline * c.context * c.data, 1e12, link);
+        p.model.layers = 8;
+        p.global_batch = microbatches * c.data;
+        Candidate cut = c;
+        if (complete(p, cut) || !ask_trainer(p, cut).refusal.empty()) continue;
+        expect_same(simulate_step(p, cut), simulate_step(p, cut, Microbatches::kEach),
+                    concat("link ", link, ", tp ", c.tensor, ", pp ", c.pipeline, ", cp ", c.context, ", dp ",
+                           c.data, ", vp ", c.chunks, ", microbatches ", microbatches));
+        ++repeated;
+      }
+  EXPECT_GT(repeated, 150);
+}
+
+// 1F1B of a million microbatches, whose bubble counts for nothing. All but the optimizer's work grows with
+// them.
+TEST(Simulation, OfAMillionMicrobatchesIsTheirWork) {
+  const PlanProblem p = devices(4, 1e12, kFast);
+  const SimulatedStep one = simulated(p, {.pipeline = 4}, 100), two = simulated(p, {.pipeline = 4}, 200);
+  const SimulatedStep million = simulated(p, {.pipeline = 4}, 1'000'000);
+  const double work = one.work + 9999 * (two.work - one.work);
+  EXPECT_NEAR(million.work / work, 1, 1e-9);
+  EXPECT_NEAR(million.seconds / million.work, 1, 1e-4);
+}
+
 TEST(Simulation, RepeatsItself) {
   const PlanProblem p = devices(16, 1e12, 1e9);
   const Candidate c{.tensor = 2, .pipeline = 4, .sequence = true, .sharding = Sharding::kOptimizer};
