@@ -3,13 +3,13 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
-#include <new>
 #include <system_error>
 
 #include "apps/siblings.h"
 #include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/io/files/mapped_ranges.h"
 
@@ -19,6 +19,8 @@ namespace {
 /// Prepares the process: lets OpenMP's threads sleep, opens closed standard descriptors, and sets up signals
 /// and std::cout. Must be called before any file is opened or written.
 void prepare_process(const char* name) {
+  report_refusals(name);
+  check_stack_limit();
   let_openmp_sleep();
   open_standard_descriptors();
   // With these signals ignored, a write to a pipe without a reader or beyond `ulimit -f` fails with a message
@@ -31,15 +33,15 @@ void prepare_process(const char* name) {
 /// The kind of error after a failed access to a path: kNoInput if the path does not exist, kIo if the system
 /// failed.
 ErrorKind kind_of(const std::error_code& reason) {
+  if (reason == std::errc::not_enough_memory) return ErrorKind::kSystem;
   for (const std::errc nowhere : {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
                                   std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})
     if (reason == nowhere) return ErrorKind::kNoInput;
   return ErrorKind::kIo;
 }
 
-}  // namespace
-
-int run_app(const char* name, const std::function<int()>& body) {
+/// Runs `body`; its exit code, or that of what it throws, which it tells.
+int code_of(const char* name, const std::function<int()>& body) {
   try {
     prepare_process(name);
     const int code = body();
@@ -50,17 +52,23 @@ int run_app(const char* name, const std::function<int()>& body) {
   } catch (const Error& error) {
     tell(name, ": error: ", error.what(), error.kind() == ErrorKind::kUsage ? "\nsee --help" : "");
     return exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    tell(name, ": error: out of memory");
-    return exit_code(ErrorKind::kInternal);
   } catch (const std::filesystem::filesystem_error& error) {
     const ErrorKind kind = kind_of(error.code());
     tell(name, ": error: ", error.path1().string(), ": ", error.code().message());
     return exit_code(kind);
-  } catch (const std::exception& error) {
-    tell(name, ": error: internal: ", error.what());
-    return exit_code(ErrorKind::kInternal);
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    tell(name, ": error: ", error.kind() == ErrorKind::kInternal ? "internal: " : "", error.what());
+    return exit_code(error.kind());
   }
+}
+
+}  // namespace
+
+int run_app(const char* name, const std::function<int()>& body) {
+  const int code = code_of(name, body);
+  end_normally();
+  return code;
 }
 
 bool read_options(Options& options, int argc, const char* const* argv) {

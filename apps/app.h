@@ -8,8 +8,9 @@ namespace megalith {
 
 /// Runs `body`, the body of a main(), and returns the exit code. First opens standard descriptors that are
 /// closed. Returns body's value if nothing is thrown. An Error becomes one line on stderr, `NAME: error:
-/// TEXT`, and its exit code; for wrong usage a second line names --help. Any other exception gives 70. If
-/// stdout cannot be written, the code is 74; if its reader has gone, the code is 0, without a message.
+/// TEXT`, and its exit code; for wrong usage a second line names --help. Memory, a thread or a stack that the
+/// system refuses gives 71, any other exception 70. If stdout cannot be written, the code is 74; if its
+/// reader has gone, the code is 0, without a message.
 int run_app(const char* name, const std::function<int()>& body);
 
 /// Reads and checks the command line. Returns whether to continue; if not, --help or a similar option was

@@ -16,6 +16,7 @@ enum class ErrorKind {
   kNoInput = 66,   // an input file does not exist
   kDevice = 69,    // a device or its library does not answer
   kInternal = 70,  // a bug
+  kSystem = 71,    // the system refuses memory, a thread or a stack
   kIo = 74,        // reading or writing failed
   kComm = 75,      // a peer failed; try again
 };

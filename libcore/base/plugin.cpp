@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -29,12 +30,22 @@ std::string missing_library(const std::string& words) {
   return name.find('/') == std::string::npos ? name : std::string();
 }
 
+/// Whether the dynamic linker's message says that it got no memory. It has other words for each call that it
+/// makes.
+bool lacks_memory(const std::string& words) {
+  for (const char* const reason : {"failed to map segment", "cannot allocate", "Cannot allocate",
+                                   "cannot create", "cannot map", "cannot change memory protections"})
+    if (words.find(reason) != std::string::npos) return true;
+  return false;
+}
+
 /// Opens a library. If the linker misses a library that it needs, opens the missing library by its full path
 /// in the search folders and tries again: the linker then counts the SONAME as loaded.
 void* open_library(const std::string& path, const Plugin::Search& search) {
   for (std::string before;;) {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
     const std::string words = dlerror(), missing = missing_library(words);
+    if (lacks_memory(words)) fail(ErrorKind::kSystem, "cannot load ", path, ": ", out_of_memory().what());
     if (missing.empty() || missing == before) fail(ErrorKind::kDevice, "cannot load ", path, ": ", words);
     const std::string found = find_in(search.folders, missing);
     if (found.empty())

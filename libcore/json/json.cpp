@@ -162,6 +162,19 @@ auto& get_as(V& value, const Json& json, const char* wanted) {
 
 }  // namespace
 
+Json::Json(const Json& other) {
+  std::visit(
+      [this](const auto& value) {
+        auto copy = value;
+        value_ = std::move(copy);
+      },
+      other.value_);
+}
+
+Json& Json::operator=(const Json& other) {
+  return *this = Json(other);
+}
+
 Json::Json(uint64_t value) {
   if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     value_ = static_cast<int64_t>(value);

@@ -29,6 +29,13 @@ class Json {
   Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
   Json(Array value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
   Json(Object value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  // Not the variant's own copies: where a copy throws, libstdc++ destroys alternative number 255 of a variant
+  // whose every alternative is moved without throwing.
+  Json(const Json& other);
+  Json& operator=(const Json& other);
+  Json(Json&&) = default;
+  Json& operator=(Json&&) = default;
+  ~Json() = default;
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 

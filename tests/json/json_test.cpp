@@ -1,11 +1,62 @@
 #include "libcore/json/json.h"
 
+#include <cstdlib>
+#include <new>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
 
+namespace {
+
+/// The number of allocations of this thread that still succeed; negative: all do.
+thread_local int allocations_left = -1;
+
+}  // namespace
+
+// For this whole program: its allocations fail when a test says so.
+void* operator new(size_t bytes) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left > 0) --allocations_left;
+  void* const block = std::malloc(bytes == 0 ? 1 : bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void* block) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, size_t) noexcept {
+  std::free(block);
+}
+
 namespace megalith {
 namespace {
+
+// A crash before: libstdc++ destroyed the copy that it had not made.
+TEST(Json, FailsToBeCopiedWhereThereIsNoMemory) {
+  const std::string text(100, 'x');
+  const Json json =
+      Json::parse(R"({"text": ")" + text + R"(", "list": [1, ")" + text + R"("], "more": {"a": {}}})", "x");
+  int failures = 0;
+  const auto with = [&failures](int allocations, const auto& copy) {
+    allocations_left = allocations;
+    try {
+      copy();
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+    allocations_left = -1;
+  };
+  for (int allocations = 0; allocations < 20; ++allocations) {
+    with(allocations, [&] { const Json copy = json; });
+    Json other = "kept";
+    const int before = failures;
+    with(allocations, [&] { other = json; });
+    EXPECT_TRUE(other == (failures == before ? json : Json("kept")));
+  }
+  EXPECT_GT(failures, 10);
+  EXPECT_LT(failures, 40);
+}
 
 TEST(Json, KeepsIntegersBeyond64BitsAsDoubles) {
   const Json json = Json::parse(

@@ -7,6 +7,7 @@
 
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
@@ -27,8 +28,8 @@ std::optional<Error> error_of(const Step& step) {
     return error;
   } catch (const std::filesystem::filesystem_error& error) {
     return Error(ErrorKind::kIo, error.what());
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::kInternal, error.what());
+  } catch (...) {
+    return as_error(std::current_exception());
   }
   return std::nullopt;
 }
@@ -38,11 +39,12 @@ std::optional<Error> error_of(const Step& step) {
 /// What a rank tells the others about its step.
 struct JointSave::Report {
   enum State { kRuns, kDone, kFailed } state = kRuns;
-  std::string error = {};  // the message, if the step failed
+  ErrorKind kind = ErrorKind::kIo;  // of the error, if the step failed
+  std::string error = {};           // the message, if the step failed
 
   template <class V>
   void members(V&& visit) {
-    visit(state, error);
+    visit(state, kind, error);
   }
 };
 
@@ -136,7 +138,7 @@ JointSave::Report JointSave::own_report() {
   if (!thread_) return {Report::kDone};
   const SerialExecutor::Lock lock = thread_->state().lock();
   if (!step_done_) return {Report::kRuns};
-  return error_ ? Report{Report::kFailed, error_->what()} : Report{Report::kDone};
+  return error_ ? Report{Report::kFailed, error_->kind(), error_->what()} : Report{Report::kDone};
 }
 
 bool JointSave::advance() {
@@ -181,7 +183,7 @@ void JointSave::fail_all(const std::vector<Report>& reports) {
   if (own) throw Error(*own);
   for (size_t rank = 0; rank < reports.size(); ++rank)
     if (reports[rank].state == Report::kFailed)
-      fail(ErrorKind::kIo, "another rank could not write its part of the checkpoint: rank ", rank, ": ",
+      fail(reports[rank].kind, "another rank could not write its part of the checkpoint: rank ", rank, ": ",
            reports[rank].error);
   fail(ErrorKind::kInternal, "a save failed on no rank");
 }

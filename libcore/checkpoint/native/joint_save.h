@@ -40,7 +40,7 @@ class JointSave {
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
   /// Moves the save on without waiting for disks. Returns true if this call has completed the save. If a rank
-  /// fails, all ranks throw: that rank its own error, the others kIo. After that no save is in progress, and
+  /// fails, all ranks throw its error. After that no save is in progress, and
   /// all ranks can continue without it.
   bool advance();
   /// Waits until no save is in progress. Throws as advance() does.

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/io/files/file_calls.h"
 #include "libcore/io/files/pending_files.h"
 
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_errno(const char* doing, const std::string& path) {
   const int reason = errno;
+  if (reason == ENOMEM) fail(ErrorKind::kSystem, path, ": cannot ", doing, ": ", out_of_memory().what());
   const bool absent = reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }

@@ -25,8 +25,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual const char* name() const = 0;  // "cpu", "cuda", "dry"
 
-  /// Zeroed memory; kDevice if there is not enough. On a CPU, the pages of large blocks are zeroed when they
-  /// are first touched: zeroing 2 GiB at once delayed a run's start by 0.8 s.
+  /// Zeroed memory. If there is not enough: kSystem on a CPU, kDevice on a GPU. On a CPU, the pages of large
+  /// blocks are zeroed when they are first touched: zeroing 2 GiB at once delayed a run's start by 0.8 s.
   virtual Memory allocate(size_t bytes) = 0;
   virtual Stream make_stream() = 0;
   /// A stream for copies and communication, beside the compute streams: it copies, adds and runs host work,
@@ -89,7 +89,8 @@ class Backend {
 /// depend on the number of threads only where an op's comment says so.
 std::unique_ptr<Backend> make_cpu_backend();
 /// Sets the number of threads for the CPU ops that the calling thread runs from now on, on backends created
-/// after this call. 0: as many as the machine has.
+/// after this call. 0: as many as the machine has. Creates the threads. Throws
+/// std::system_error if the system refuses one.
 void set_cpu_threads(int threads);
 /// A backend that does no work; a Trace on the stream adds up the costs of ops. Accepts views of a counting
 /// Arena.

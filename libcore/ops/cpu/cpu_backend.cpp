@@ -12,6 +12,7 @@
 
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/machine/isa.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/arguments.h"
 #include "libcore/ops/cpu/attention.h"
@@ -166,7 +167,7 @@ Memory CpuBackend::allocate(size_t bytes) {
   try {
     return bytes < 2 * HugePages::kLargePage ? small_block(bytes) : large_block(bytes);
   } catch (const std::bad_alloc&) {
-    fail(ErrorKind::kDevice, "cpu: no memory for ", bytes, " bytes");
+    fail(ErrorKind::kSystem, "cpu: no memory for ", bytes, " bytes: ", out_of_memory().what());
   }
 }
 

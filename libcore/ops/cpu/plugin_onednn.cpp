@@ -9,6 +9,7 @@
 #include <dnnl.hpp>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/cpu/products.h"
 #include "libcore/ops/cpu/threads.h"
 
@@ -53,6 +54,10 @@ struct Primitive {
   std::optional<dnnl::reorder> pack;  // reorders b into packed_b; empty: b is not packed
 };
 
+void check_memory(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) throw out_of_memory();
+}
+
 dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& from,
                         const dnnl::memory::desc& to) {
   dnnl::primitive_attr attributes;
@@ -64,6 +69,8 @@ dnnl::reorder make_pack(const dnnl::engine& engine, const dnnl::memory::desc& fr
 }
 
 Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
+  // oneDNN generates code without checking that it got memory for the code.
+  const UncheckedMemory unchecked;
   Primitive p;
   p.a = {{s.m, s.k}, dnnl_type(s.in), s.trans_a ? Tag::ba : Tag::ab};
   p.b = {{s.k, s.n}, dnnl_type(s.in), s.trans_b ? Tag::ba : Tag::ab};
@@ -115,7 +122,8 @@ class OneDnnProducts final : public Products {
                                .trans_a = false,
                                .trans_b = false,
                                .accumulate = false});
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      check_memory(error);
       has_bf16_ = false;
     }
   }
@@ -171,6 +179,7 @@ void OneDnnProducts::run(const Gemm& op) {
     p.matmul.execute(stream, arguments);
     stream.wait();
   } catch (const dnnl::error& error) {
+    check_memory(error);
     fail(ErrorKind::kDevice, "oneDNN: no matrix product of ", op.a.shape, " and ", op.b.shape, " into ",
          op.c.shape, ": ", error.what());
   }
@@ -181,7 +190,7 @@ void OneDnnProducts::run(const Gemm& op) {
 
 extern "C" {
 
-/// The caller owns the result. Throws kDevice.
+/// The caller owns the result. Throws kDevice, kSystem.
 __attribute__((visibility("default"))) megalith::cpu::Products* megalith_onednn_products() {
   return std::make_unique<megalith::cpu::OneDnnProducts>().release();
 }

@@ -3,25 +3,48 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-#include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 
 namespace megalith {
 
 namespace {
+
 thread_local int chosen_threads = 0;
+
+#ifdef _OPENMP
+/// Makes OpenMP's threads for the calling thread. OpenMP would end the process if it got none, so as many are
+/// tried first, by one thread at a time. Throws std::system_error.
+void make_team() {
+  static std::mutex alone;
+  const std::lock_guard lock(alone);
+  {
+    std::mutex held;  // keeps the threads until all are there
+    std::vector<std::jthread> tried;
+    const std::lock_guard hold(held);
+    for (int i = 1; i < omp_get_max_threads(); ++i)
+      tried.emplace_back([&held] { const std::lock_guard wait(held); });
+  }
+#pragma omp parallel
+  {}
 }
+#endif
+
+}  // namespace
 
 void set_cpu_threads(int threads) {
   chosen_threads = threads;
 #ifdef _OPENMP
   omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs());
+  make_team();
 #endif
 }
 
@@ -48,7 +71,7 @@ float* thread_scratch(size_t floats) {
     block.reset();
     size = 0;
     block.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-    if (!block) fail(ErrorKind::kDevice, "cpu: no memory for ", bytes, " bytes of scratch");
+    if (!block) throw out_of_memory();
     size = bytes / sizeof(float);
   }
   return block.get();

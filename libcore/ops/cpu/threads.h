@@ -29,7 +29,7 @@ int cpu_threads();
 
 /// Returns scratch memory for the calling thread: at least `floats` floats, 64-byte aligned, valid until the
 /// thread's next call. The memory is kept for the life of the thread: allocating and freeing a megabyte can
-/// take longer than the op. Throws kDevice if there is not enough memory.
+/// take longer than the op. Throws kSystem if there is not enough memory.
 float* thread_scratch(size_t floats);
 
 }  // namespace megalith::cpu

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/group_call.h"
@@ -316,10 +317,8 @@ void ProcessWorld::fail(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Aborted&) {  // nothing to do: another rank stopped the run
-  } catch (const std::exception& what) {
-    stop(concat(name_of(rank()), ": ", what.what()));
   } catch (...) {
-    stop(name_of(rank()) + " failed");
+    stop(concat(name_of(rank()), ": ", as_error(error).what()));
   }
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <thread>
 #include <utility>
+
+#include "libcore/base/refusals.h"
 
 namespace megalith {
 namespace {
@@ -61,10 +62,8 @@ void ThreadWorld::fail(int rank, const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Aborted& aborted) {
     stop(aborted.what());
-  } catch (const std::exception& what) {
-    stop(concat("rank ", rank, ": ", what.what()), rank, error);
   } catch (...) {
-    stop(concat("rank ", rank, " failed"), rank, error);
+    stop(concat("rank ", rank, ": ", as_error(error).what()), rank, error);
   }
   wake_all();
 }
@@ -74,15 +73,8 @@ void ThreadWorld::rethrow_error() const {
   if (!aborted_.load()) return;
   if (!error_) throw Aborted(why_);
   const std::string rank = concat("rank ", error_rank_, ": ");
-  try {
-    std::rethrow_exception(error_);
-  } catch (const Error& error) {
-    throw Error(error.kind(), rank + error.what());
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::kInternal, rank + "out of memory");
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kInternal, rank + error.what());
-  }
+  const Error error = as_error(error_);
+  throw Error(error.kind(), rank + error.what());
 }
 
 void ThreadWorld::add(ThreadGroup* group) {

@@ -20,16 +20,17 @@ struct SimulatedStep {
   double rest() const { return seconds - work - tensor - pipeline; }
 };
 
+/// Which microbatches of a step the trainer runs. kRepeated: those of five periods of the pipeline; the
+/// others repeat one of these periods on the same clocks and links, so that memory, and but for a few
+/// nanoseconds each also time, do not depend on their number. kEach: every one, with the same result up to
+/// rounding.
+enum class Microbatches { kRepeated, kEach };
+
 /// Runs the trainer's own step (train/step/trainer.h: its layers, schedule, buckets and optimizer) on a
 /// simulated clock, with one rank for each pipeline stage. The backend is dry: an op only takes the time of
 /// op_seconds(). Communicators move no data and take the time of group_link(). Ranks along the other axes
 /// would do the same at the same time, so they are not simulated. kUsage when the trainer does not support
 /// the partition.
-///
-/// Memory and, but for a few nanoseconds each, time do not depend on the number of microbatches: the trainer
-/// runs those of some periods of the pipeline, and the others repeat one of these on the same clocks and
-/// links. kEach: the trainer runs every one; the result is the same up to rounding.
-enum class Microbatches { kRepeated, kEach };
 SimulatedStep simulate_step(const PlanProblem&, const Candidate&,
                             Microbatches which = Microbatches::kRepeated);
 

@@ -22,9 +22,8 @@ int threads_of_a_rank(const PretrainConfig& config, int share) {
   return std::max(1, share);
 }
 
-void use_threads(int threads, int world) {
+void log_threads(int threads, int world) {
   log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
-  set_cpu_threads(threads);
 }
 
 }  // namespace
@@ -37,7 +36,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
                      const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
   // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
-  use_threads(threads, config.parallel.world);
+  log_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
     return train_rank({config, data, tokenizer, stop, world, 0, tuning});
@@ -57,7 +56,8 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
   const int threads = threads_of_a_rank(config, rank.cpu_share);
-  use_threads(threads, rank.world.size());
+  log_threads(threads, rank.world.size());
+  set_cpu_threads(threads);
   if (config.train.threads == 0 && threads < rank.cpu_share)
     warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
          rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",

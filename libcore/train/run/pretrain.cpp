@@ -10,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/vocab_padding.h"
@@ -336,8 +337,8 @@ PretrainResult join_and_run(const PretrainConfig& config, const Json& agreed, co
   } catch (const Stopped& stopped) {
     ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
     throw;
-  } catch (const std::exception& error) {
-    ranks.comm->abort(error.what());
+  } catch (...) {
+    ranks.comm->abort(as_error(std::current_exception()).what());
     throw;
   }
 }

@@ -1,0 +1,171 @@
+#include "libcore/base/refusals.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace megalith {
+namespace {
+
+/// What our programs need was measured: training with 96 KiB works, with 80 KiB it does not. Four times as
+/// much leaves room for other models, libraries and processors.
+constexpr rlim_t kLeastStack = rlim_t{384} << 10;
+constexpr uintptr_t kFirstPage = 4096;
+
+const char* program = "megalith";
+std::atomic<bool> ends_normally{false};
+struct sigaction earlier {};
+
+// In the thread's own block, so that a signal handler may read it.
+[[gnu::tls_model("initial-exec")]] thread_local int unchecked = 0;
+
+/// A text without memory of its own: there may be none left.
+class Text {
+ public:
+  template <class... Values>
+  void add(const char* format, Values... values) {
+    const size_t room = text_.size() - size_;
+    const int written = std::snprintf(text_.data() + size_, room, format, values...);
+    if (written > 0) size_ += std::min(static_cast<size_t>(written), room - 1);
+  }
+  void add_limit(__rlimit_resource_t which, const char* name, rlim_t unit) {
+    rlimit limit{};
+    if (::getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    add("%s ulimit %s is %llu", limits_++ == 0 ? ";" : ",", name,
+        static_cast<unsigned long long>(limit.rlim_cur / unit));
+  }
+  /// Adds what was refused, the limits that may be why, and what to do.
+  void add_refusal(const char* what) {
+    add("%s", what);
+    add_limit(RLIMIT_AS, "-v", 1024);
+    add_limit(RLIMIT_DATA, "-d", 1024);
+    add_limit(RLIMIT_NPROC, "-u", 1);
+    add("; raise %s, or use fewer ranks and threads or a smaller model", limits_ > 0 ? "it" : "the memory");
+  }
+  const char* c_str() const { return text_.data(); }
+  [[noreturn]] void end_process() {
+    // One thread tells; the others wait for the end that it makes.
+    static std::atomic<bool> told{false};
+    if (told.exchange(true))
+      while (true) ::pause();
+    add("\n");
+    const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
+    static_cast<void>(written);  // a failure cannot be reported anywhere else
+    ::_exit(exit_code(ErrorKind::kSystem));
+  }
+
+ private:
+  std::array<char, 1024> text_ = {};
+  size_t size_ = 0;
+  int limits_ = 0;
+};
+
+constexpr const char* kNoMemory = "out of memory";
+constexpr const char* kNoThread = "the system makes no more threads";
+
+Error refusal(const char* what) {
+  Text text;
+  text.add_refusal(what);
+  return {ErrorKind::kSystem, text.c_str()};
+}
+
+[[noreturn]] void end_refused(const char* what) {
+  Text text;
+  text.add("%s: error: ", program);
+  text.add_refusal(what);
+  text.end_process();
+}
+
+/// What the system refused; null for an error of another kind.
+const char* refused(const std::system_error& error) {
+  if (error.code() == std::errc::not_enough_memory) return kNoMemory;
+  return error.code() == std::errc::resource_unavailable_try_again ? kNoThread : nullptr;
+}
+
+/// What std::terminate() calls: an exception has left a thread or a function that must not throw.
+[[noreturn]] void end_of_exception() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const Error& error) {
+    Text text;
+    text.add("%s: error: %s", program, error.what());
+    if (error.kind() == ErrorKind::kSystem) text.end_process();
+  } catch (const std::bad_alloc&) {
+    end_refused(kNoMemory);
+  } catch (const std::system_error& error) {
+    if (const char* const what = refused(error)) end_refused(what);
+  } catch (...) {
+  }
+  std::abort();
+}
+
+/// What exit() calls. OpenMP calls exit(1) when it gets no thread or no memory; it has said so on stderr.
+void end_of_openmp(int code, void*) {
+  if (!ends_normally.load() && code == EXIT_FAILURE) ::_exit(exit_code(ErrorKind::kSystem));
+}
+
+void end_of_unchecked(int number, siginfo_t* info, void*) {
+  if (unchecked > 0 && reinterpret_cast<uintptr_t>(info->si_addr) < kFirstPage) end_refused(kNoMemory);
+  ::sigaction(number, &earlier, nullptr);  // the faulting instruction runs again and raises the signal again
+}
+
+}  // namespace
+
+Error out_of_memory() {
+  return refusal(kNoMemory);
+}
+
+Error as_error(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& ours) {
+    return ours;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::system_error& other) {
+    if (const char* const what = refused(other)) return refusal(what);
+    return {ErrorKind::kInternal, other.what()};
+  } catch (const std::exception& other) {
+    return {ErrorKind::kInternal, other.what()};
+  } catch (...) {
+    return {ErrorKind::kInternal, "an exception without a message"};
+  }
+}
+
+void check_stack_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;
+  fail(ErrorKind::kSystem, "the stack limit is ", limit.rlim_cur >> 10, " KiB, wanted at least ",
+       kLeastStack >> 10, " KiB; raise it with ulimit -s");
+}
+
+void report_refusals(const char* name) {
+  program = name;
+  std::set_terminate(end_of_exception);
+  ::on_exit(end_of_openmp, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = end_of_unchecked;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &earlier);
+}
+
+void end_normally() {
+  ends_normally.store(true);
+}
+
+UncheckedMemory::UncheckedMemory() {
+  ++unchecked;
+}
+
+UncheckedMemory::~UncheckedMemory() {
+  --unchecked;
+}
+
+}  // namespace megalith

@@ -1,0 +1,86 @@
+// What every program does when the system refuses it memory, threads or a stack.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/apps/program_folder.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Limits : public ProgramFolder {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer needs more addresses than any limit leaves";
+#endif
+  }
+  /// Runs the command under a limit. True if the system refused it something: it then ended with 71, with one
+  /// line. Nothing else may have happened but that it succeeded.
+  bool refused(const std::string& limit, const std::string& command) {
+    for (const auto& entry : fs::directory_iterator(dir_.path()))
+      if (entry.path().filename().string().starts_with("out")) fs::remove_all(entry.path());
+    const CommandResult result = run("ulimit " + limit + " && " + command);
+    EXPECT_TRUE(result.code == 0 || result.code == 71)
+        << limit << ": " << command << ": " << result.code << " " << result.err;
+    if (result.code == 71) {
+      EXPECT_EQ(lines(result.err), 1) << limit << ": " << command << ": " << result.err;
+    }
+    return result.code == 71;
+  }
+  static int64_t lines(const std::string& text) {
+    // OpenMP begins its line with an empty one.
+    const std::string one = text.starts_with("\nlibgomp") ? text.substr(1) : text;
+    return std::count(one.begin(), one.end(), '\n');
+  }
+
+  const std::vector<std::string> kCommands = {
+      "megalith-preprocess --input lines.jsonl --tokenizer-type NullTokenizer --vocab-size 9 --workers 4 "
+      "--output-prefix out",
+      "megalith-merge --input sets --output-prefix out",
+      "megalith-data inspect set",
+      "megalith-convert model --to megatron --output out",
+      "megalith-convert model --to gguf --output out.gguf",
+      "megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out",
+      "megalith-generate --model model --prompt a --max-new-tokens 2 --threads 4",
+      "megalith-autoplan --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+      "--vocab-size 50257 --global-batch-size 64 --simulate 16",
+      kTuneModel + "out",
+      kTrainOnSet + "--train-iters 2 --save out --threads 4",
+  };
+};
+
+TEST_F(Limits, OfAddressesEndTrainingOfTwoRanksWith71) {
+  const std::string train =
+      kTrainOnSet + "--train-iters 4 --nproc 2 --threads 2 --save out --save-interval 1";
+  int times = 0;
+  for (int kib = 150'000; kib <= 400'000; kib += 10'000) times += refused(concat("-v ", kib), train);
+  EXPECT_GT(times, 5);
+}
+
+TEST_F(Limits, OfAddressesEndEveryProgramWith71) {
+  int times = 0;
+  for (const std::string& command : kCommands)
+    for (int kib = 30'000; kib <= 240'000; kib += 15'000) times += refused(concat("-v ", kib), command);
+  EXPECT_GT(times, 30);
+}
+
+TEST_F(Limits, OfStacksAreRefusedFirst) {
+  for (const std::string& command : kCommands) {
+    for (const int kib : {64, 128, 256, 383}) {
+      const CommandResult result = run(concat("ulimit -s ", kib, " && ", command));
+      EXPECT_EQ(result.code, 71) << command << result.err;
+    }
+    EXPECT_FALSE(refused("-s 384", command));
+  }
+  EXPECT_NE(run("ulimit -s 64; megalith-data inspect set").err.find("ulimit -s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,132 @@
+#include "libcore/base/refusals.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace megalith {
+namespace {
+
+std::system_error refused(int code) {
+  return {code, std::generic_category()};
+}
+
+template <class Thrown>
+Error error_of(const Thrown& thrown) {
+  return as_error(std::make_exception_ptr(thrown));
+}
+
+TEST(AsError, TellsRefusalsFromBugs) {
+  EXPECT_EQ(error_of(std::bad_alloc()).kind(), ErrorKind::kSystem);
+  EXPECT_EQ(error_of(std::bad_array_new_length()).kind(), ErrorKind::kSystem);
+  EXPECT_EQ(error_of(refused(EAGAIN)).kind(), ErrorKind::kSystem);
+  EXPECT_EQ(error_of(refused(ENOMEM)).kind(), ErrorKind::kSystem);
+  EXPECT_EQ(error_of(refused(EINVAL)).kind(), ErrorKind::kInternal);
+  EXPECT_EQ(error_of(std::out_of_range("at")).kind(), ErrorKind::kInternal);
+  EXPECT_EQ(error_of(7).kind(), ErrorKind::kInternal);
+  const Error ours = error_of(Error(ErrorKind::kData, "x: wrong"));
+  EXPECT_EQ(ours.kind(), ErrorKind::kData);
+  EXPECT_STREQ(ours.what(), "x: wrong");
+}
+
+TEST(AsError, NamesTheLimits) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  rlimit lower = before;
+  lower.rlim_cur = rlim_t{1} << 40;
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &lower), 0);
+  const std::string text = out_of_memory().what();
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
+  EXPECT_NE(text.find("ulimit -d is 1073741824"), std::string::npos) << text;
+}
+
+// Where no caller gets the exception.
+TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_thread = [](const std::function<void()>& work) { std::thread(work).join(); };
+  const std::vector<std::pair<std::function<void()>, std::string>> cases = {
+      {[&] { in_thread([] { throw std::bad_alloc(); }); }, "out of memory"},
+      {[&] { in_thread([] { throw refused(EAGAIN); }); }, "the system makes no more threads"},
+      {[&] { in_thread([] { throw Error(ErrorKind::kSystem, "no room"); }); }, "no room"},
+      {[]() noexcept { throw std::bad_alloc(); }, "out of memory"},
+      {[] {
+         const UncheckedMemory unchecked;
+         int* volatile nothing = nullptr;
+         *nothing = 1;
+       },
+       "out of memory"},
+  };
+  for (const auto& [work, text] : cases)
+    EXPECT_EXIT(
+        {
+          report_refusals("train");
+          work();
+        },
+        testing::ExitedWithCode(71), "^train: error: " + text + "[^\n]*\n$");
+}
+
+TEST(RefusalsDeathTest, LeaveOtherEndsAsTheyAre) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        report_refusals("train");
+        std::thread([] { throw std::out_of_range("a bug"); }).join();
+      },
+      testing::KilledBySignal(SIGABRT), "");
+  EXPECT_EXIT(
+      {
+        report_refusals("train");
+        std::raise(SIGSEGV);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+// OpenMP has told why.
+TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        report_refusals("train");
+        std::exit(1);  // NOLINT(concurrency-mt-unsafe)
+      },
+      testing::ExitedWithCode(71), "");
+  EXPECT_EXIT(
+      {
+        report_refusals("train");
+        end_normally();
+        std::exit(1);  // NOLINT(concurrency-mt-unsafe)
+      },
+      testing::ExitedWithCode(1), "");
+}
+
+TEST(CheckStackLimit, NamesWhatIsTooLittle) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_STACK, &before), 0);
+  EXPECT_NO_THROW(check_stack_limit());
+  rlimit lower = before;
+  lower.rlim_cur = rlim_t{64} << 10;
+  ASSERT_EQ(::setrlimit(RLIMIT_STACK, &lower), 0);
+  std::string text;
+  try {
+    check_stack_limit();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kSystem);
+    text = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_STACK, &before), 0);
+  EXPECT_EQ(text, "the stack limit is 64 KiB, wanted at least 384 KiB; raise it with ulimit -s");
+}
+
+}  // namespace
+}  // namespace megalith
