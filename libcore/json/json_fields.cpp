@@ -1,6 +1,10 @@
 #include "libcore/json/json_fields.h"
 
+#include <limits>
+#include <utility>
+
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/json/json_names.h"
 
@@ -10,12 +14,20 @@ Json FieldWriter::saved(Hex64 number) {
   return hex64(number.value);
 }
 
+void FieldReader::operator()(const char* name, Figure figure) {
+  const Json* const found = object_.find(name);
+  figure.value = found && !found->is_null() ? found->as_double() : std::numeric_limits<double>::quiet_NaN();
+}
+
 void FieldReader::read(const Json& value, bool& out) {
   out = value.as_bool();
 }
 
 void FieldReader::read(const Json& value, int& out) {
-  out = static_cast<int>(value.as_int());
+  const int64_t number = value.as_int();
+  if (!std::in_range<int>(number))
+    fail(ErrorKind::kData, JsonNames::of(value), " is ", number, ", wanted an integer of 32 bits");
+  out = static_cast<int>(number);
 }
 
 void FieldReader::read(const Json& value, int64_t& out) {
@@ -43,7 +55,8 @@ void FieldReader::read(const Json& value, Json& out) {
 void FieldReader::read(const Json& value, Hex64 out) {
   const std::optional<uint64_t> number = parse_hex64(value.as_string());
   if (!number)
-    fail(ErrorKind::kData, JsonNames::of(value), " is ", value.dump(), ", wanted 16 hexadecimal digits");
+    fail(ErrorKind::kData, JsonNames::of(value), " is ", quote(shortened(value.as_string(), 60)),
+         ", wanted 16 hexadecimal digits");
   out.value = *number;
 }
 

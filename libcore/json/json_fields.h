@@ -24,8 +24,9 @@
 ///   };
 ///
 /// A member is one of: bool, int, int64_t, uint64_t, double, std::string, Json, an enumeration (saved as its
-/// number), Hex64, a struct that has fields() or both to_json() and take(const Json&), or a std::vector,
-/// std::array or NamedFields of these. A std::optional of any of them is written only if it is set.
+/// number), Hex64, Figure, a struct that has fields() or both to_json() and take(const Json&), or a
+/// std::vector, std::array or NamedFields of these. A std::optional of any of them is written only if it is
+/// set.
 namespace megalith {
 
 /// A number written as 16 hexadecimal digits.
@@ -38,6 +39,12 @@ struct Hex64 {
 template <class T>
 struct IfPresent {
   T& value;
+};
+
+/// A measured number. One that is not finite is written as null. If it is missing or null on reading, `value`
+/// becomes NaN.
+struct Figure {
+  double& value;
 };
 
 /// An object whose member names are data, not known when the program is compiled.
@@ -60,6 +67,7 @@ class FieldWriter {
   void operator()(const char* name, IfPresent<T> member) {
     object_.set(name, saved(member.value));
   }
+  void operator()(const char* name, Figure figure) { object_.set(name, figure.value); }
 
  private:
   static Json saved(Hex64 number);
@@ -116,6 +124,7 @@ class FieldReader {
   void operator()(const char* name, IfPresent<T> member) {
     if (const Json* const value = object_.find(name)) read(*value, member.value);
   }
+  void operator()(const char* name, Figure figure);
 
  private:
   static void read(const Json& value, bool& out);

@@ -1,23 +1,17 @@
 #include "libcore/launch/rank_hello.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/terminal.h"
+#include "libcore/json/json_fields.h"
+#include "libcore/options/fields.h"
 
 namespace megalith {
 namespace {
 
 constexpr size_t kMaxValue = 500, kMaxDifferences = 2000, kMaxFailure = 4000;  // bytes in a message
-
-int count(const Json& json, const char* name) {
-  const int64_t value = json[name].as_int();
-  if (value < 0 || value > std::numeric_limits<int>::max())
-    fail(ErrorKind::kData, "a hello whose ", name, " is ", value);
-  return static_cast<int>(value);
-}
 
 const Json* member(const Json& options, const std::string& name) {
   static const Json kNone;
@@ -25,30 +19,34 @@ const Json* member(const Json& options, const std::string& name) {
   return found ? found : &kNone;
 }
 
-std::string option_name(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return "--" + name;
+/// Rank 0's answer to a rank that it refuses.
+struct Failure {
+  int64_t exit_code = 0;
+  std::string message = {};
+  template <class V>
+  void fields(V&& v) {
+    v("exit_code", exit_code);
+    v("message", message);
+  }
+};
+
+template <class Message>
+std::string encoded(const Message& message) {
+  Json json = Json::object();
+  add_fields(json, message);
+  return json.dump();
 }
 
 }  // namespace
 
 std::string encode_hello(const RankHello& hello) {
-  Json json = Json::object();
-  json.set("version", hello.version);
-  json.set("job", hello.job);
-  json.set("rank", hello.rank);
-  json.set("world", hello.world);
-  json.set("options", hello.options);
-  return json.dump();
+  return encoded(hello);
 }
 
 RankHello decode_hello(std::string_view bytes) {
-  const Json json = Json::parse(bytes, "hello");
-  RankHello hello{.version = json["version"].as_string(),
-                  .job = json["job"].as_string(),
-                  .rank = count(json, "rank"),
-                  .world = count(json, "world"),
-                  .options = json["options"]};
+  auto hello = read_fields<RankHello>(Json::parse(bytes, "hello"));
+  for (const auto& [name, value] : {std::pair("rank", hello.rank), {"world", hello.world}})
+    if (value < 0) fail(ErrorKind::kData, "a hello whose ", name, " is ", value);
   (void)hello.options.as_object();  // throws kData if it is not an object
   return hello;
 }
@@ -71,7 +69,7 @@ std::string option_differences(const RankHello& mine, const RankHello& theirs) {
   const auto compare = [&](const std::string& name) {
     const Json &a = *member(mine.options, name), &b = *member(theirs.options, name);
     if (a == b) return;
-    list += concat(list.empty() ? "" : "; ", option_name(name), " is ", printable(a.dump(), kMaxValue),
+    list += concat(list.empty() ? "" : "; ", "--", option_key(name), " is ", printable(a.dump(), kMaxValue),
                    " on rank ", mine.rank, " and ", printable(b.dump(), kMaxValue), " on rank ", theirs.rank);
   };
   for (const auto& [name, value] : mine.options.as_object()) compare(name);
@@ -81,19 +79,16 @@ std::string option_differences(const RankHello& mine, const RankHello& theirs) {
 }
 
 std::string encode_failure(const Error& error) {
-  Json answer = Json::object();
-  answer.set("exit_code", exit_code(error.kind()));
-  answer.set("message", error.what());
-  return answer.dump();
+  return encoded(Failure{.exit_code = exit_code(error.kind()), .message = error.what()});
 }
 
 void fail_as(std::string_view answer, const std::string& where) {
   bool usage = false;
   std::string message;
   try {
-    const Json error = Json::parse(answer, "an answer");
-    usage = error["exit_code"].as_int() != exit_code(ErrorKind::kComm);
-    message = error["message"].as_string();
+    const auto failure = read_fields<Failure>(Json::parse(answer, "an answer"));
+    usage = failure.exit_code != exit_code(ErrorKind::kComm);
+    message = failure.message;
   } catch (const Error&) {
     message = "its answer does not come from this program";
   }

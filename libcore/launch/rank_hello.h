@@ -16,6 +16,15 @@ struct RankHello {
   std::string job = {};      // the launcher's number of the job; it tells jobs apart and proves nothing
   int rank = 0, world = 0;
   Json options = Json::object();  // resolved; the same on every rank
+
+  template <class V>
+  void fields(V&& v) {  // see json/json_fields.h
+    v("version", version);
+    v("job", job);
+    v("rank", rank);
+    v("world", world);
+    v("options", options);
+  }
 };
 
 constexpr size_t kMaxHello = size_t{1} << 20;  // bytes: a hundred times what the options of a run need

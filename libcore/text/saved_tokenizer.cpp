@@ -23,23 +23,21 @@ bool is_inside(std::string_view name) {
   return is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
 }
 
-uint64_t checksum_of(const Json& value) {
-  const auto checksum = parse_hex64(value.as_string());
-  if (!checksum)
-    fail(ErrorKind::kData, JsonNames::of(value), " holds ", quote(shortened(value.as_string(), 60)),
-         ", wanted 16 hexadecimal digits");
-  return *checksum;
-}
+/// The part of an index that is read here.
+struct IndexedFiles {
+  std::vector<IndexedFile> files;
+  template <class V>
+  void fields(V&& v) {
+    v("files", files);
+  }
+};
 
-IndexedFile parse_file(const Json& json) {
-  IndexedFile file{.name = json["name"].as_string(), .bytes = 0, .checksum = checksum_of(json["xxh64"])};
-  if (!is_inside(file.name))
-    fail(ErrorKind::kData, JsonNames::of(json["name"]), " is ", quote(shortened(file.name, 200)),
-         ", wanted the name of a file in the checkpoint's folder");
-  const int64_t bytes = json["bytes"].as_int();
-  if (bytes < 0) fail(ErrorKind::kData, JsonNames::of(json["bytes"]), " is ", bytes, ", wanted 0 or more");
-  file.bytes = static_cast<uint64_t>(bytes);
-  return file;
+IndexedFiles parse_files(std::string_view text, const std::string& index) {
+  const Json json = Json::parse(text, index);
+  const JsonNames names(json, index);
+  auto listed = read_fields<IndexedFiles>(json);
+  check_indexed_files(listed.files, index);
+  return listed;
 }
 
 std::string listed_name(const fs::path& file) {
@@ -59,7 +57,7 @@ void check_folder(const fs::path& folder) {
   const std::string text = read_own_file(index);
   if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // the index of another tool
   check_index_checksum(text, index);
-  check_tokenizer_files(folder.parent_path().string(), parse_indexed_files(Json::parse(text, index), index));
+  check_tokenizer_files(folder.parent_path().string(), parse_files(text, index).files);
 }
 
 }  // namespace
@@ -69,11 +67,11 @@ bool is_plain_name(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name) {
-  const JsonNames names(index, name);
-  std::vector<IndexedFile> files;
-  for (const Json& file : index["files"].as_array()) files.push_back(parse_file(file));
-  return files;
+void check_indexed_files(std::span<const IndexedFile> files, const std::string& name) {
+  for (size_t i = 0; i < files.size(); ++i)
+    if (!is_inside(files[i].name))
+      fail(ErrorKind::kData, name, ": files[", i, "].name is ", quote(shortened(files[i].name, 200)),
+           ", wanted the name of a file in the checkpoint's folder");
 }
 
 void check_index_checksum(std::string_view text, const std::string& name) {

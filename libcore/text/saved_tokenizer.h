@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/json/json.h"
+#include "libcore/json/json_fields.h"
 
 /// The tokenizer that a Megalith checkpoint keeps for later runs. Every program that reads this tokenizer
 /// compares its files with the checksums in the checkpoint's index (docs/formats/checkpoint.md).
@@ -22,11 +22,18 @@ inline constexpr const char* kTokenizerFolder = "tokenizer";
 struct IndexedFile {
   std::string name;
   uint64_t bytes = 0, checksum = 0;  // xxh64
+
+  template <class V>
+  void fields(V&& v) {  // see json/json_fields.h
+    v("name", name);
+    v("bytes", bytes);
+    v("xxh64", Hex64{checksum});
+  }
 };
 /// Whether `name` is the plain name of a file in a folder: not hidden, and without a path.
 bool is_plain_name(std::string_view name);
-/// The member "files" of an index. `name` begins every message (kData).
-std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name);
+/// Throws kData unless each name in `files`, those of the index `name`, stays within the checkpoint's folder.
+void check_indexed_files(std::span<const IndexedFile> files, const std::string& name);
 /// Throws kData unless `text`, that of an index, ends with the checksum of everything before the checksum.
 void check_index_checksum(std::string_view text, const std::string& name);
 /// The text right before the checksum in an index.

@@ -1,5 +1,7 @@
 #include "libcore/json/json_fields.h"
 
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -122,6 +124,26 @@ TEST(JsonFields, ComplainOfWhatIsMissingOrOfAnotherKind) {
   EXPECT_EQ(message_of(with("\"line\": 7", "\"line\": -7")), "f.json: place.line is -7, wanted at least 0");
   EXPECT_EQ(message_of(with("00000000000000ff", "ff")),
             "f.json: hash is \"ff\", wanted 16 hexadecimal digits");
+  EXPECT_EQ(message_of(with("-3", "4294967296")),
+            "f.json: count is 4294967296, wanted an integer of 32 bits");
+}
+
+struct Measured {
+  double loss = 0;
+  template <class V>
+  void fields(V&& v) {
+    v("loss", Figure{loss});
+  }
+};
+
+TEST(JsonFields, HaveFiguresThatAreNullIfTheyAreNotFinite) {
+  Json json = Json::object();
+  add_fields(json, Measured{std::numeric_limits<double>::infinity()});
+  EXPECT_EQ(json.dump(), "{\"loss\": null}");
+  EXPECT_TRUE(std::isnan(read_fields<Measured>(json).loss));
+  EXPECT_TRUE(std::isnan(read_fields<Measured>(Json::object()).loss));
+  EXPECT_EQ(read_fields<Measured>(Json::parse("{\"loss\": 2}", "f")).loss, 2);
+  EXPECT_THROW(read_fields<Measured>(Json::parse("{\"loss\": \"2\"}", "f")), Error);
 }
 
 TEST(JsonFields, LeaveTheRestOfAnArrayThatWasShorter) {

@@ -23,12 +23,21 @@ TEST(RankHello, ComesBack) {
   EXPECT_EQ(back.options, hello(3).options);
 }
 
+// Bytes that an earlier version sent: a rank of another version must be able to read who it is.
+TEST(RankHello, HasTheBytesOfEarlierVersions) {
+  EXPECT_EQ(
+      encode_hello(hello(3)),
+      R"({"version": "1", "job": "j", "rank": 3, "world": 4, "options": {"lr": 0.1, "train_iters": 20}})");
+  EXPECT_EQ(encode_failure({ErrorKind::kUsage, "no"}), R"({"exit_code": 64, "message": "no"})");
+}
+
 TEST(RankHello, IsRefusedWhenItIsNone) {
   const std::string whole = encode_hello(hello(3));
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_THROW(decode_hello(whole.substr(0, size)), Error) << size;
   for (const char* text :
        {"{}", "[]", "GET / HTTP/1.1", R"({"version": "1", "job": "", "rank": -1, "world": 2, "options": {}})",
+        R"({"version": "1", "job": "", "rank": 4294967296, "world": 2, "options": {}})",
         R"({"version": "1", "job": "", "rank": 0, "world": 2, "options": []})"})
     EXPECT_THROW(decode_hello(text), Error) << text;
 }

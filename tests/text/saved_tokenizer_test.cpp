@@ -112,7 +112,7 @@ TEST_F(SavedTokenizer, IsFoundByAnIndexThatIsWhole) {
   expect("16", "1.5", "files[0].bytes is not an integer");
   expect("16", "-16", "files[0].bytes is -16");
   expect("tokenizer/v", "../../v", "files[0].name is \"../../vocab.json\"");
-  expect(kVocabSum, "x", "files[0].xxh64 holds \"x\", wanted 16 hexadecimal digits");
+  expect(kVocabSum, "x", "files[0].xxh64 is \"x\", wanted 16 hexadecimal digits");
 }
 
 TEST_F(SavedTokenizer, IsNotLookedForElsewhere) {

@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/hash/xxh64.h"
+#include "libcore/json/json_names.h"
 
 namespace megalith {
 namespace {
@@ -17,122 +18,69 @@ constexpr int64_t kVersion = 1;
 constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kI32,
                                 DType::kI64, DType::kF64,  DType::kU8};
 
-Json numbers(const Shape& shape) {
+// The number of bytes of a tensor. `where` begins the message if it overflows (kData).
+uint64_t bytes_of(const Shape& shape, DType dtype, const std::string& where) {
+  uint64_t bytes = size_of(dtype);
+  for (int axis = 0; axis < shape.rank; ++axis)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(shape[axis]), &bytes) || bytes > INT64_MAX)
+      fail(ErrorKind::kData, where, ": has more than 2^63 bytes");
+  return bytes;
+}
+
+void check_block(const StoredBlock& block, const IndexedTensor& tensor, const std::string& where) {
+  if (!is_plain_name(block.file))
+    fail(ErrorKind::kData, where, ": is said to be in ", quote(block.file),
+         ", wanted the plain name of a file");
+  if (!fits(tensor.shape, block.offset, block.extent))
+    fail(ErrorKind::kData, where, ": a block ", block.extent, " at ", block.offset, " does not lie in ",
+         tensor.shape);
+  if (block.end < block.begin || block.end - block.begin != bytes_of(block.extent, tensor.dtype, where))
+    fail(ErrorKind::kData, where, ": a block ", block.extent, " of ", name_of(tensor.dtype),
+         " occupies bytes ", block.begin, " to ", block.end);
+}
+
+std::string place_of(const IndexedTensor& tensor, const std::string& index) {
+  return concat(index, ": tensor ", quote(tensor.name));
+}
+
+void check_tensor(const IndexedTensor& tensor, const std::string& index) {
+  const std::string where = place_of(tensor, index);
+  bytes_of(tensor.shape, tensor.dtype, where);
+  for (const StoredBlock& block : tensor.blocks) check_block(block, tensor, where);
+}
+
+}  // namespace
+
+Json SavedShape::to_json() const {
   Json out = Json::array();
   for (int axis = 0; axis < shape.rank; ++axis) out.push_back(shape[axis]);
   return out;
 }
 
-Json block_json(const StoredBlock& block) {
-  return Json::Object{{"offset", numbers(block.offset)},
-                      {"shape", numbers(block.extent)},
-                      {"file", block.file},
-                      {"begin", block.begin},
-                      {"end", block.end},
-                      {"xxh64", hex64(block.checksum)}};
+void SavedShape::take(const Json& json) {
+  const Json::Array& extents = json.as_array();
+  if (extents.empty() || extents.size() > Shape::kMaxRank)
+    fail(ErrorKind::kData, JsonNames::of(json), " has ", extents.size(), " axes, wanted 1 to ",
+         Shape::kMaxRank);
+  shape.rank = static_cast<int>(extents.size());
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    const Json& extent = extents[static_cast<size_t>(axis)];
+    if (extent.as_int() < least)
+      fail(ErrorKind::kData, JsonNames::of(json), " holds ", extent.as_int(), ", wanted at least ", least);
+    shape[axis] = extent.as_int();
+  }
 }
 
-// A JSON value, and where it is, for messages: "DIR/index.json: tensor "x"".
-class Reader {
- public:
-  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
-
-  template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(ErrorKind::kData, where_, ": ", parts...);
-  }
-  const Json& member(const char* key) const {
-    const Json* found = json_.find(key);
-    if (!found) refuse("has no ", quote(key));
-    return *found;
-  }
-  const std::string& text(const char* key) const {
-    if (!member(key).is_string()) refuse(quote(key), " is not a string");
-    return member(key).as_string();
-  }
-  const Json::Array& array(const char* key) const {
-    if (!member(key).is_array()) refuse(quote(key), " is not an array");
-    return member(key).as_array();
-  }
-  int64_t integer(const char* key, int64_t min_value) const {
-    const Json& value = member(key);
-    if (!value.is_int() || value.as_int() < min_value)
-      refuse(quote(key), " holds ", value.dump(), ", wanted an integer of at least ", min_value);
-    return value.as_int();
-  }
-  uint64_t size(const char* key) const { return static_cast<uint64_t>(integer(key, 0)); }
-  uint64_t checksum(const char* key) const {
-    const auto checksum = parse_hex64(text(key));
-    if (!checksum) refuse(quote(key), " holds ", quote(text(key)), ", wanted 16 hexadecimal digits");
-    return *checksum;
-  }
-  Shape shape(const char* key, int64_t min_value) const {
-    const Json::Array& extents = array(key);
-    if (extents.empty() || extents.size() > Shape::kMaxRank)
-      refuse(quote(key), " has ", extents.size(), " axes");
-    Shape out;
-    out.rank = static_cast<int>(extents.size());
-    for (int axis = 0; axis < out.rank; ++axis) {
-      const Json& extent = extents[static_cast<size_t>(axis)];
-      if (!extent.is_int() || extent.as_int() < min_value) refuse(quote(key), " holds ", extent.dump());
-      out[axis] = extent.as_int();
-    }
-    return out;
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
-
-// The number of bytes of a tensor. Throws kData if it overflows.
-uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
-  uint64_t bytes = size_of(dtype);
-  for (int axis = 0; axis < shape.rank; ++axis)
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(shape[axis]), &bytes) || bytes > INT64_MAX)
-      reader.refuse("has more than 2^63 bytes");
-  return bytes;
+Json SavedDType::to_json() const {
+  return std::string(name_of(dtype));
 }
 
-StoredBlock parse_block(const Json& json, const IndexedTensor& tensor, const std::string& where) {
-  const Reader reader(json, where);
-  StoredBlock block{.offset = reader.shape("offset", 0),
-                    .extent = reader.shape("shape", 1),
-                    .file = reader.text("file"),
-                    .begin = reader.size("begin"),
-                    .end = reader.size("end"),
-                    .checksum = reader.checksum("xxh64")};
-  if (!is_plain_name(block.file))
-    reader.refuse("is said to be in ", quote(block.file), ", wanted the plain name of a file");
-  if (!fits(tensor.shape, block.offset, block.extent))
-    reader.refuse("a block ", block.extent, " at ", block.offset, " does not lie in ", tensor.shape);
-  if (block.end < block.begin || block.end - block.begin != bytes_of(block.extent, tensor.dtype, reader))
-    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " occupies bytes ", block.begin,
-                  " to ", block.end);
-  return block;
-}
-
-DType parse_dtype(const Reader& reader) {
-  const std::string& name = reader.text("dtype");
+void SavedDType::take(const Json& json) {
+  const std::string& name = json.as_string();
   const auto it = std::find_if(kDTypes.begin(), kDTypes.end(), [&](DType d) { return name_of(d) == name; });
-  if (it == kDTypes.end()) reader.refuse("unknown type ", quote(name));
-  return *it;
+  if (it == kDTypes.end()) fail(ErrorKind::kData, JsonNames::of(json), " is an unknown type: ", quote(name));
+  dtype = *it;
 }
-
-IndexedTensor parse_tensor(const Json& json, const std::string& name) {
-  const Reader outer(json, name);
-  const std::string where = concat(name, ": tensor ", quote(outer.text("name")));
-  const Reader reader(json, where);
-  IndexedTensor tensor{.name = outer.text("name"),
-                       .dtype = parse_dtype(reader),
-                       .shape = reader.shape("shape", 1),
-                       .blocks = {}};
-  bytes_of(tensor.shape, tensor.dtype, reader);
-  for (const Json& block : reader.array("pieces")) tensor.blocks.push_back(parse_block(block, tensor, where));
-  return tensor;
-}
-
-}  // namespace
 
 std::string iteration_folder(int64_t iteration) {
   if (iteration == kRelease) return "release";
@@ -196,47 +144,36 @@ const IndexedTensor* Index::find(std::string_view name) const {
 }
 
 std::string dump_index(const Index& index) {
-  Json tensors = Json::array(), files = Json::array();
-  for (const IndexedTensor& tensor : index.tensors) {
-    Json blocks = Json::array();
-    for (const StoredBlock& block : tensor.blocks) blocks.push_back(block_json(block));
-    tensors.push_back(Json::Object{{"name", tensor.name},
-                                   {"dtype", std::string(name_of(tensor.dtype))},
-                                   {"shape", numbers(tensor.shape)},
-                                   {"pieces", blocks}});
-  }
-  for (const IndexedFile& file : index.files)
-    files.push_back(
-        Json::Object{{"name", file.name}, {"bytes", file.bytes}, {"xxh64", hex64(file.checksum)}});
-  std::string text = Json(Json::Object{{"format", kIndexFormat},
-                                       {"version", kVersion},
-                                       {"iteration", index.iteration},
-                                       {"files", files},
-                                       {"tensors", tensors}})
-                         .dump(1);
+  Json json = Json::Object{{"format", kIndexFormat}, {"version", kVersion}};
+  add_fields(json, index);
+  std::string text = json.dump(1);
   text.resize(text.size() - 2);  // removes the last two bytes, "\n}"
   return text + std::string(kIndexChecksumMember) + json_quote(hex64(xxh64(text))) + "\n}";
 }
 
 Index parse_index_part(std::string_view text, const std::string& name) {
   const Json json = Json::parse(text, name);
-  const Reader reader(json, name);
-  if (reader.text("format") != kIndexFormat) reader.refuse("is not the index of a Megalith checkpoint");
-  if (const int64_t version = reader.integer("version", 0); version != kVersion)
-    reader.refuse("has version ", version, "; this program reads version ", kVersion);
+  const JsonNames names(json, name);
+  if (json["format"].as_string() != kIndexFormat)
+    fail(ErrorKind::kData, name, ": is not the index of a Megalith checkpoint");
+  if (const int64_t version = json["version"].as_int(); version != kVersion)
+    fail(ErrorKind::kData, name, ": has version ", version, "; this program reads version ", kVersion);
   check_index_checksum(text, name);
-  Index index{.iteration = reader.integer("iteration", kRelease), .tensors = {}, .files = {}};
-  for (const Json& tensor : reader.array("tensors")) index.tensors.push_back(parse_tensor(tensor, name));
-  index.files = parse_indexed_files(json, name);
+  auto index = read_fields<Index>(json);
+  if (index.iteration < kRelease)
+    fail(ErrorKind::kData, name, ": the iteration is ", index.iteration, ", wanted at least ", kRelease);
+  check_indexed_files(index.files, name);
+  for (const IndexedTensor& tensor : index.tensors) check_tensor(tensor, name);
   for (size_t i = 1; i < index.tensors.size(); ++i)
-    if (index.tensors[i - 1].name >= index.tensors[i].name) reader.refuse("tensors are not sorted by name");
+    if (index.tensors[i - 1].name >= index.tensors[i].name)
+      fail(ErrorKind::kData, name, ": tensors are not sorted by name");
   return index;
 }
 
 Index parse_index(std::string_view text, const std::string& name) {
   Index index = parse_index_part(text, name);
   for (const IndexedTensor& tensor : index.tensors)
-    check_cover(tensor, ErrorKind::kData, concat(name, ": tensor ", quote(tensor.name)));
+    check_cover(tensor, ErrorKind::kData, place_of(tensor, name));
   return index;
 }
 

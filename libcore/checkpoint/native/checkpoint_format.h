@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_fields.h"
 #include "libcore/tensor/view.h"
 #include "libcore/text/saved_tokenizer.h"
 
@@ -25,18 +26,50 @@ std::string iteration_folder(int64_t iteration);
 /// The name of the file with the tensors that a rank has written: "data_00000.safetensors".
 std::string data_file(int rank);
 
+/// A shape as it is saved: a list of 1 to Shape::kMaxRank integers, each at least `least`.
+struct SavedShape {
+  Shape& shape;
+  int64_t least;
+  Json to_json() const;
+  void take(const Json&);  // kData
+};
+/// An element type as it is saved: "fp32".
+struct SavedDType {
+  DType& dtype;
+  Json to_json() const;
+  void take(const Json&);  // kData
+};
+
 /// A block of a tensor and the bytes that hold it.
 struct StoredBlock {
   Shape offset, extent;
   std::string file;  // name in the checkpoint folder
   uint64_t begin = 0, end = 0;
   uint64_t checksum = 0;  // xxh64
+
+  template <class V>
+  void fields(V&& v) {  // see json/json_fields.h
+    v("offset", SavedShape{offset, 0});
+    v("shape", SavedShape{extent, 1});
+    v("file", file);
+    v("begin", begin);
+    v("end", end);
+    v("xxh64", Hex64{checksum});
+  }
 };
 struct IndexedTensor {
   std::string name;
   DType dtype{};
   Shape shape;
   std::vector<StoredBlock> blocks;  // they cover the tensor without overlap
+
+  template <class V>
+  void fields(V&& v) {
+    v("name", name);
+    v("dtype", SavedDType{dtype});
+    v("shape", SavedShape{shape, 1});
+    v("pieces", blocks);
+  }
 };
 struct Index {
   int64_t iteration = 0;
@@ -45,6 +78,13 @@ struct Index {
 
   /// nullptr if there is no tensor of this name.
   const IndexedTensor* find(std::string_view name) const;
+
+  template <class V>
+  void fields(V&& v) {
+    v("iteration", iteration);
+    v("files", files);
+    v("tensors", tensors);
+  }
 };
 
 /// Throws an error of kind `kind` unless the blocks cover the tensor exactly once. `where` begins the

@@ -123,45 +123,55 @@ RunLog::RunLog(const RunLogOptions& options) : flush_interval_(options.flush_int
   if (!options.json.empty()) lines_ = std::make_unique<JsonLines>(options.json);
 }
 
-void RunLog::write(const char* type, Json::Object members) {
+template <class Entry>
+void RunLog::write(const char* type, const Entry& entry) {
   if (!lines_) return;
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  Json::Object line{{"type", type}, {"time", std::round(now * 1e3) / 1e3}};
-  line.insert(line.end(), std::make_move_iterator(members.begin()), std::make_move_iterator(members.end()));
-  lines_->write(Json(std::move(line)));
+  Json line = Json::object();
+  add_fields(line, EntryHead{.type = type, .time = std::round(now * 1e3) / 1e3});
+  add_fields(line, entry);
+  lines_->write(line);
 }
 
-void RunLog::start(Json::Object about) {
-  write("start", std::move(about));
+void RunLog::start(const StartEntry& entry) {
+  write(kStartEntry, entry);
 }
+
+namespace {
+
+StepEntry entry_of(const StepFigures& step, double rate) {
+  return {.iteration = step.iteration,
+          .consumed_samples = step.consumed_samples,
+          .tokens = step.seen_tokens,
+          .loss = step.loss,
+          .lr = rate,
+          .grad_norm = step.grad_norm,
+          .loss_scale = step.loss_scale,
+          .ms = step.seconds * 1e3,
+          .tokens_per_s = static_cast<double>(step.tokens) / step.seconds,
+          .tflops = step.flops / step.seconds / 1e12,
+          .memory_bytes = static_cast<int64_t>(step.peak_memory),
+          .batch = step.samples,
+          .skipped = step.skipped};
+}
+
+}  // namespace
 
 void RunLog::step(const StepReport& report) {
   const StepFigures& step = report.figures;
-  const double tokens_per_s = static_cast<double>(step.tokens) / step.seconds;
+  const StepEntry entry = entry_of(step, step.*rate_);
   if (events_) {
     if (!step.skipped) events_->scalar("lm loss", step.iteration, step.loss);
-    events_->scalar("learning-rate", step.iteration, step.*rate_);
+    events_->scalar("learning-rate", step.iteration, entry.lr);
     events_->scalar("grad-norm", step.iteration, step.grad_norm);
     events_->scalar("loss-scale", step.iteration, step.loss_scale);
     events_->scalar("batch-size", step.iteration, static_cast<double>(step.samples));
     events_->scalar("iteration-time", step.iteration, step.seconds);
-    events_->scalar("tokens-per-second", step.iteration, tokens_per_s);
-    events_->scalar("tflops", step.iteration, step.flops / step.seconds / 1e12);
+    events_->scalar("tokens-per-second", step.iteration, entry.tokens_per_s);
+    events_->scalar("tflops", step.iteration, entry.tflops);
   }
-  write("train", {{"iteration", step.iteration},
-                  {"consumed_samples", step.consumed_samples},
-                  {"tokens", step.seen_tokens},
-                  {"loss", step.loss},
-                  {"lr", step.*rate_},
-                  {"grad_norm", step.grad_norm},
-                  {"loss_scale", step.loss_scale},
-                  {"ms", step.seconds * 1e3},
-                  {"tokens_per_s", tokens_per_s},
-                  {"tflops", step.flops / step.seconds / 1e12},
-                  {"memory_bytes", static_cast<int64_t>(step.peak_memory)},
-                  {"batch", step.samples},
-                  {"skipped", step.skipped}});
+  write(kStepEntry, entry);
   if (step.iteration % flush_interval_ == 0) flush();
 }
 
@@ -172,22 +182,23 @@ void RunLog::evaluation(const EvaluationReport& report) {
     events_->scalar(tag, report.iteration, report.loss);
     events_->scalar(tag + " ppl", report.iteration, ppl);
   }
-  write(report.test ? "test" : "valid",
-        {{"iteration", report.iteration}, {"loss", report.loss}, {"ppl", ppl}});
+  write(report.test ? kTestEntry : kValidEntry,
+        EvaluationEntry{.iteration = report.iteration, .loss = report.loss, .ppl = ppl});
 }
 
 void RunLog::sample(const SampleReport& report) {
   if (events_) events_->text("sample", report.iteration, report.text);
-  write("sample", {{"iteration", report.iteration}, {"prompt", report.prompt}, {"text", report.text}});
+  write(kSampleEntry,
+        SampleEntry{.iteration = report.iteration, .prompt = report.prompt, .text = report.text});
 }
 
 void RunLog::saved(int64_t iteration, const std::string& path) {
-  write("save", {{"iteration", iteration}, {"path", path}});
+  write(kSaveEntry, SaveEntry{.iteration = iteration, .path = path});
   flush();
 }
 
 void RunLog::end(const EndReport& report) {
-  write("end", {{"iteration", report.iteration}, {"reason", report.reason}});
+  write(kEndEntry, EndEntry{.iteration = report.iteration, .reason = report.reason});
   flush();
 }
 

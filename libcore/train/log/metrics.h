@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "libcore/json/json.h"
+#include "libcore/train/log/run_entries.h"
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/log/tensorboard.h"
 
@@ -72,20 +73,14 @@ struct RunLogOptions {
 
 /// Writes the events of a run to the TensorBoard folder and the JSON lines if these are requested.
 ///
-/// JSON lines: {"type": "start", …} with the members given to start(), then
-///   {"type": "train", "iteration", "consumed_samples", "tokens", "loss", "lr", "grad_norm", "loss_scale",
-///   "ms", "tokens_per_s", "tflops", "memory_bytes", "batch", "skipped"},
-///   {"type": "valid" | "test", "iteration", "loss", "ppl"}, {"type": "sample", "iteration", "prompt",
-///   "text"},
-///   {"type": "save", "iteration", "path"}, {"type": "end", "iteration", "reason"}.
-/// "time" (seconds since 1970) is in every line; a figure that is not finite is null.
+/// JSON lines: the entries of train/log/run_entries.h; a figure that is not finite is null.
 /// TensorBoard: Megatron's tags, against the iteration: "lm loss", "learning-rate", "grad-norm",
 /// "loss-scale", "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss
 /// test", …; and our own "tokens-per-second", "tflops" and the text "sample".
 class RunLog final : public RunObserver {
  public:
   explicit RunLog(const RunLogOptions&);
-  void start(Json::Object about);
+  void start(const StartEntry&);
   void step(const StepReport&) override;
   void evaluation(const EvaluationReport&) override;
   void sample(const SampleReport&) override;
@@ -93,7 +88,8 @@ class RunLog final : public RunObserver {
   void end(const EndReport&) override;
 
  private:
-  void write(const char* type, Json::Object members);
+  template <class Entry>
+  void write(const char* type, const Entry&);
   void flush();
 
   int64_t flush_interval_;

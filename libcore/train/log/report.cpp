@@ -13,61 +13,52 @@
 #include "libcore/json/json.h"
 #include "libcore/json/json_names.h"
 #include "libcore/train/log/metrics.h"
+#include "libcore/train/log/run_entries.h"
 
 namespace megalith {
 namespace {
 
 using Points = ChartPoints;
 
-struct Sample {
-  int64_t iteration;
-  std::string prompt, text;
-};
-
 struct LoggedRun {
-  std::vector<Json> starts;  // the "start" lines of this run and of the runs that it resumed, by iteration
+  std::vector<StartEntry> starts;  // of this run and of the runs that it resumed, by iteration
   Points loss, valid_loss, rate, grad_norm, speed;
-  std::vector<Sample> samples;
+  std::vector<SampleEntry> samples;
   std::string end_reason;
 };
 
-void keep(Points& points, const Json& line, int64_t iteration, const char* key) {
-  const Json* value = line.find(key);
-  if (value && value->is_number()) points[iteration] = value->as_double();
+void keep(Points& points, int64_t iteration, double value) {
+  if (!std::isnan(value)) points[iteration] = value;
 }
 
-int64_t number_of(const Json& line, const char* name, int64_t otherwise) {
-  const Json* value = line.find(name);
-  return value && value->is_int() ? value->as_int() : otherwise;
-}
-
-/// Handles a "start" line, with which each run begins. Drops the entries after the iteration at which this
+/// Handles a start entry, with which each run begins. Drops the entries after the iteration at which this
 /// run starts: they come from runs that it did not resume.
-void begin_run(LoggedRun& run, const Json& line) {
-  const int64_t began = number_of(line, "iteration", 0);
+void begin_run(LoggedRun& run, const StartEntry& entry) {
+  const int64_t began = entry.iteration;
   for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
     points->erase(points->upper_bound(began), points->end());
-  std::erase_if(run.samples, [&](const Sample& sample) { return sample.iteration > began; });
-  std::erase_if(run.starts, [&](const Json& start) { return number_of(start, "iteration", 0) >= began; });
+  std::erase_if(run.samples, [&](const SampleEntry& sample) { return sample.iteration > began; });
+  std::erase_if(run.starts, [&](const StartEntry& start) { return start.iteration >= began; });
   run.end_reason.clear();
-  run.starts.push_back(line);
+  run.starts.push_back(entry);
 }
 
 void take_line(LoggedRun& run, const Json& line) {
-  const std::string& type = line["type"].as_string();
-  if (type == "start") return begin_run(run, line);
-  const int64_t iteration = line["iteration"].as_int();
-  if (type == "train") {
-    keep(run.loss, line, iteration, "loss");
-    keep(run.rate, line, iteration, "lr");
-    keep(run.grad_norm, line, iteration, "grad_norm");
-    keep(run.speed, line, iteration, "tokens_per_s");
-  } else if (type == "valid") {
-    keep(run.valid_loss, line, iteration, "loss");
-  } else if (type == "sample") {
-    run.samples.push_back({iteration, line["prompt"].as_string(), line["text"].as_string()});
-  } else if (type == "end") {
-    run.end_reason = line["reason"].as_string();
+  const std::string type = read_fields<EntryHead>(line).type;
+  if (type == kStartEntry) return begin_run(run, read_fields<StartEntry>(line));
+  const int64_t iteration = read_fields<EntryPlace>(line).iteration;
+  if (type == kStepEntry) {
+    const auto step = read_fields<StepEntry>(line);
+    keep(run.loss, iteration, step.loss);
+    keep(run.rate, iteration, step.lr);
+    keep(run.grad_norm, iteration, step.grad_norm);
+    keep(run.speed, iteration, step.tokens_per_s);
+  } else if (type == kValidEntry) {
+    keep(run.valid_loss, iteration, read_fields<EvaluationEntry>(line).loss);
+  } else if (type == kSampleEntry) {
+    run.samples.push_back(read_fields<SampleEntry>(line));
+  } else if (type == kEndEntry) {
+    run.end_reason = read_fields<EndEntry>(line).reason;
   }
 }
 
@@ -83,7 +74,7 @@ LoggedRun read_run(const std::string& path) {
     const JsonNames names(line, where);
     take_line(run, line);
   }
-  if (run.starts.empty()) run.starts.push_back(Json::object());
+  if (run.starts.empty()) run.starts.emplace_back();
   return run;
 }
 
@@ -99,9 +90,9 @@ std::string scalar_text(const Json& value) {
   return value.is_string() ? value.as_string() : value.dump();
 }
 
-int64_t log_interval(const Json& start) {
-  const Json* args = start.find("args");
-  return args && args->is_object() ? std::max<int64_t>(number_of(*args, "log_interval", 1), 1) : 1;
+int64_t log_interval(const StartEntry& start) {
+  const Json* const interval = start.args.find("log_interval");
+  return interval && interval->is_int() ? std::max<int64_t>(interval->as_int(), 1) : 1;
 }
 
 /// The loss in the last line of the log, whichever run printed it. If no line has been printed yet, the loss
@@ -110,7 +101,7 @@ std::string last_loss(const LoggedRun& run) {
   LoggedStretch stretch;
   for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
     const int64_t interval = log_interval(*start);
-    stretch.start = number_of(*start, "iteration", 0);
+    stretch.start = start->iteration;
     if (const auto mean = last_logged_mean(run.loss, interval, stretch))
       return format_fixed(*mean, 4) + (interval > 1 ? ", the mean of the last line of the log" : "");
     stretch.end = stretch.start;
@@ -123,27 +114,26 @@ std::string facts(const LoggedRun& run) {
   const auto row = [&](const std::string& name, const std::string& value) {
     out += "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(value) + "</td></tr>\n";
   };
-  const Json& start = run.starts.back();
-  const int64_t all = number_of(start, "iterations", 0), began = number_of(start, "iteration", 0);
+  const StartEntry& start = run.starts.back();
   if (!run.loss.empty()) {
     const int64_t done = run.loss.rbegin()->first;
-    row("iterations", format_count(done) + (all > done ? " of " + format_count(all) : ""));
-    if (began > 0) row("resumed after iteration", format_count(began));
+    row("iterations",
+        format_count(done) + (start.iterations > done ? " of " + format_count(start.iterations) : ""));
+    if (start.iteration > 0) row("resumed after iteration", format_count(start.iteration));
     row("last training loss", last_loss(run));
   }
   if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));
   if (!run.end_reason.empty()) row("ended", run.end_reason);
-  if (const int64_t n = number_of(start, "parameters", 0); n > 0) row("parameters", format_count(n));
-  if (const int64_t n = number_of(start, "memory_bytes", 0); n > 0)
-    row("memory", format_bytes(static_cast<double>(n)));
+  if (start.parameters > 0) row("parameters", format_count(start.parameters));
+  if (start.memory_bytes > 0) row("memory", format_bytes(static_cast<double>(start.memory_bytes)));
   return out + "</table>\n";
 }
 
 std::string options(const LoggedRun& run) {
-  const Json* args = run.starts.back().find("args");
-  if (!args || !args->is_object()) return {};
+  const Json& args = run.starts.back().args;
+  if (!args.is_object()) return {};
   std::string out = "<details><summary>Options</summary>\n<table>\n";
-  for (const auto& [name, value] : args->as_object())
+  for (const auto& [name, value] : args.as_object())
     out +=
         "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(scalar_text(value)) + "</td></tr>\n";
   return out + "</table>\n</details>\n";

@@ -88,11 +88,11 @@ std::unique_ptr<RunLog> begin_run_log(const ObservedRun& run, const std::string&
                                              .start = run.start,
                                              .flush_interval = run.config.train.log_interval,
                                              .rate = step_numbering(run.config.train.log_style).rate});
-  run_log->start({{"iteration", run.start},
-                  {"iterations", *run.config.train.iters},
-                  {"parameters", run.parameters},
-                  {"memory_bytes", static_cast<int64_t>(run.memory)},
-                  {"args", to_json(run.config)}});
+  run_log->start({.iteration = run.start,
+                  .iterations = *run.config.train.iters,
+                  .parameters = run.parameters,
+                  .memory_bytes = static_cast<int64_t>(run.memory),
+                  .args = to_json(run.config)});
   return run_log;
 }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
@@ -211,6 +212,94 @@ TEST(Checkpoint, NoticesTruncatedAndMissingFiles) {
     EXPECT_NE(message_of([&] { CheckpointReader(folder).verify(); }, ErrorKind::kNoInput), "") << name;
     std::ofstream(path, std::ios::binary) << whole;
   }
+}
+
+// An index that an earlier version wrote.
+TEST(Checkpoint, IndexHasTheBytesOfEarlierVersions) {
+  const std::string text = R"({
+ "format": "megalith-checkpoint",
+ "version": 1,
+ "iteration": 7,
+ "files": [
+  {
+   "name": "state.json",
+   "bytes": 12,
+   "xxh64": "0000000000000010"
+  }
+ ],
+ "tensors": [
+  {
+   "name": "b",
+   "dtype": "bf16",
+   "shape": [
+    2,
+    3
+   ],
+   "pieces": [
+    {
+     "offset": [
+      0,
+      0
+     ],
+     "shape": [
+      1,
+      3
+     ],
+     "file": "data_00000.safetensors",
+     "begin": 8,
+     "end": 14,
+     "xxh64": "00000000000000ff"
+    },
+    {
+     "offset": [
+      1,
+      0
+     ],
+     "shape": [
+      1,
+      3
+     ],
+     "file": "data_00001.safetensors",
+     "begin": 8,
+     "end": 14,
+     "xxh64": "0123456789abcdef"
+    }
+   ]
+  },
+  {
+   "name": "w",
+   "dtype": "fp32",
+   "shape": [
+    1
+   ],
+   "pieces": [
+    {
+     "offset": [
+      0
+     ],
+     "shape": [
+      1
+     ],
+     "file": "data_00001.safetensors",
+     "begin": 14,
+     "end": 18,
+     "xxh64": "0000000000000001"
+    }
+   ]
+  }
+ ],
+ "checksum": "4a0e82114165695a"
+})";
+  const Index index = parse_index(text, "index");
+  EXPECT_EQ(index.iteration, 7);
+  EXPECT_EQ(index.files.at(0).checksum, 16U);
+  ASSERT_EQ(index.tensors.size(), 2U);
+  EXPECT_EQ(index.tensors[0].dtype, DType::kBf16);
+  EXPECT_EQ(index.tensors[0].shape, (Shape{2, 3}));
+  EXPECT_EQ(index.tensors[0].blocks.at(1).offset, (Shape{1, 0}));
+  EXPECT_EQ(index.tensors[0].blocks.at(1).checksum, 0x0123456789abcdefU);
+  EXPECT_EQ(index.tensors[1].blocks.at(0).end, 18U);
+  EXPECT_EQ(dump_index(index), text);
 }
 
 // The index has a correct checksum but makes impossible claims.

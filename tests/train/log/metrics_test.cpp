@@ -126,7 +126,7 @@ TEST(RunLog, WritesOneObjectALine) {
   const std::string path = folder / "run.jsonl";
   {
     RunLog log({.json = path});
-    log.start({{"iteration", 0}, {"resumed", false}});
+    log.start({.iteration = 0, .args = Json::object()});
     log.step({.figures = step(1, 6.0)});
     StepFigures bad = step(2, kNan);
     bad.skipped = true;
@@ -150,6 +150,58 @@ TEST(RunLog, WritesOneObjectALine) {
   EXPECT_EQ(lines[4]["type"].as_string(), "test");
   EXPECT_EQ(lines[5]["text"].as_string(), "def \"x\"\n");
   EXPECT_EQ(lines[7]["reason"].as_string(), "done");
+}
+
+std::vector<std::string> without_time(const std::string& path) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(trim(read_file(path)), '\n')) {
+    const size_t time = line.find("\"time\""), end = line.find(", ", time);
+    lines.push_back(line.substr(0, time) + line.substr(end + 2));
+  }
+  return lines;
+}
+
+// Lines that an earlier version wrote.
+TEST(RunLog, HasTheBytesOfEarlierVersions) {
+  const TempDir folder;
+  const std::string path = folder / "run.jsonl";
+  {
+    RunLog log({.json = path});
+    log.start({.iteration = 3,
+               .iterations = 9,
+               .parameters = 100,
+               .memory_bytes = 4096,
+               .args = Json::Object{{"lr", 0.1}}});
+    log.step({.figures = {.iteration = 4,
+                          .consumed_samples = 16,
+                          .loss = 6.5,
+                          .next_rate = 1e-4,
+                          .grad_norm = kNan,
+                          .loss_scale = 2,
+                          .seconds = 0.25,
+                          .samples = 4,
+                          .tokens = 8192,
+                          .seen_tokens = 32768,
+                          .flops = 1e12,
+                          .peak_memory = 1 << 20,
+                          .skipped = true}});
+    log.evaluation({.test = true, .iteration = 4, .loss = 5.5});
+    log.sample({4, "def", "def x\n"});
+    log.saved(4, "out/it");
+    log.end({.iteration = 4, .reason = "done"});
+  }
+  EXPECT_EQ(
+      without_time(path),
+      (std::vector<std::string>{
+          R"({"type": "start", "iteration": 3, "iterations": 9, "parameters": 100, "memory_bytes": 4096, )"
+          R"("args": {"lr": 0.1}})",
+          R"({"type": "train", "iteration": 4, "consumed_samples": 16, "tokens": 32768, "loss": 6.5, )"
+          R"("lr": 1e-04, "grad_norm": null, "loss_scale": 2.0, "ms": 250.0, "tokens_per_s": 32768.0, )"
+          R"("tflops": 4.0, "memory_bytes": 1048576, "batch": 4, "skipped": true})",
+          R"({"type": "test", "iteration": 4, "loss": 5.5, "ppl": 244.69193226422038})",
+          R"({"type": "sample", "iteration": 4, "prompt": "def", "text": "def x\n"})",
+          R"({"type": "save", "iteration": 4, "path": "out/it"})",
+          R"({"type": "end", "iteration": 4, "reason": "done"})"}));
 }
 
 TEST(RunLog, ContinuesInTheSameFile) {
