@@ -50,15 +50,29 @@ void refuse(const OptionFate& fate, const Spot& where, Problems& problems) {
   complain(where, problems, " is not supported; ", fate.remedy);
 }
 
-bool takes_value(const OptionFate& fate) {
-  return fate.remedy.empty() && (fate.values == OptionFate::kOne || fate.values == OptionFate::kSeveral);
+/// What the words of an ignored option have to be, if they are not that; else empty. The rules are those of
+/// our own options.
+std::string_view wanted_words(const OptionFate& fate, const std::vector<std::string>& words) {
+  if (fate.flag()) return words.empty() || (words.size() == 1 && parse_flag(words[0])) ? "" : "true or false";
+  return fate.values == OptionFate::kOne && words.size() > 1 ? "one value" : "";
+}
+
+/// Whether an ignored option has the values that the other tool gives it. If not, adds a problem.
+bool has_values(const OptionFate& fate, const IgnoredOption& option, Problems& problems) {
+  if (!fate.flag() && option.words.empty()) {
+    complain(option.where, problems, " needs a value");
+    return false;
+  }
+  const std::string_view wanted = wanted_words(fate, option.words);
+  if (!wanted.empty())
+    complain(option.where, problems, concat(' ', quote(join(option.words, " ")), ": wanted ", wanted));
+  return wanted.empty();
 }
 }  // namespace
 
 void FatedOptions::take(const OptionFate& fate, IgnoredOption option, Problems& problems) {
-  if (takes_value(fate) && option.words.empty())
-    complain(option.where, problems, " needs a value");
-  else if (!refuses(fate, option.words))
+  if (fate.remedy.empty() && !has_values(fate, option, problems)) return;
+  if (!refuses(fate, option.words))
     ignored.push_back(std::move(option));
   else if (fate.conditional())
     conditional.push_back({&fate, std::move(option)});
@@ -283,23 +297,22 @@ class OptionTaker {
     if (adjacent_)
       words.push_back(*adjacent_);
     else
-      words = fate.remedy.empty() ? take_ignored(name, fate.values, args) : skip_values(args);
+      words = fate.remedy.empty() ? take_ignored(name, fate, args) : skip_values(args);
     out_.fated.take(fate, {.name = "--" + name, .words = std::move(words), .where = {{}, name}}, problems_);
     return {};
   }
 
-  std::vector<std::string> take_ignored(const std::string& name, OptionFate::Values values,
+  std::vector<std::string> take_ignored(const std::string& name, const OptionFate& fate,
                                         std::vector<std::string>& args) const {
     std::vector<std::string> words;
     if (args.empty()) return words;
-    const bool flag = values == OptionFate::kNone || values == OptionFate::kMaybeOne;
-    unglue(flag ? "" : name, args);
-    if (flag && !is_flag_value(args.front())) return words;
+    unglue(fate.flag() ? "" : name, args);
+    if (fate.flag() && !is_flag_value(args.front())) return words;
     do {
       if (args.empty() || is_option(args.front())) break;
       words.push_back(args.front());
       args.erase(args.begin());
-    } while (values == OptionFate::kSeveral);
+    } while (fate.values == OptionFate::kSeveral);
     return words;
   }
 

@@ -23,6 +23,8 @@ struct OptionFate {
   std::string_view only = {};     // the kind of run in which the option is refused; empty: every kind
   std::string_view repeats = {};  // one of our options: a value equal to that option's is accepted
 
+  /// Whether the option is a flag, whose only values are true and false.
+  bool flag() const { return values == kNone || values == kMaybeOne; }
   /// Whether it depends on the run if a value is refused.
   bool conditional() const { return !only.empty() || !repeats.empty(); }
 };

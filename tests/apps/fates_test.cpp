@@ -178,6 +178,36 @@ TEST_P(FatesOf, EachFlagAreTheSameInAllItsForms) {
   }
 }
 
+// An ignored option takes the values that it has in its own tool, on the command line and in a file alike.
+// (An earlier version accepted any word and any list in a file.)
+TEST_P(FatesOf, IgnoredOptionsWantTheirValues) {
+  const test::TempDir dir;
+  std::string line, keys;
+  std::vector<std::string> wanted_of_line, wanted_of_file;
+  for (const std::string& name : all_names()) {
+    const ForeignOption* const row = row_of(GetParam().program, name);
+    if (!row || !row->remedy.empty() || row->values == OptionFate::kSeveral) continue;
+    const bool flag = row->values != OptionFate::kOne;
+    line += " --" + name + (flag ? "=foo" : " a b");
+    if (flag) wanted_of_line.push_back("--" + name + " \"foo\": wanted true or false\n");
+    if (is_run_key(name)) continue;  // in a file, the key is MindFormers'
+    keys += name + (flag ? ": foo\n" : ": [a, b]\n");
+    wanted_of_file.push_back(": " + name +
+                             (flag ? " \"foo\": wanted true or false\n" : " \"a b\": wanted one value\n"));
+  }
+  if (keys.empty()) GTEST_SKIP() << "it ignores no such option";
+  write_file(dir / "keys.yaml", keys);
+  const std::string program = app(GetParam().app);
+  const auto on_line = run_command(program + line),
+             in_file = run_command(program + " --config " + (dir / "keys.yaml"));
+  EXPECT_EQ(on_line.code, 64);
+  EXPECT_EQ(in_file.code, 64);
+  for (const std::string& wanted : wanted_of_line)
+    EXPECT_NE(on_line.err.find(wanted), std::string::npos) << wanted;
+  for (const std::string& wanted : wanted_of_file)
+    EXPECT_NE(in_file.err.find(wanted), std::string::npos) << wanted;
+}
+
 TEST_P(FatesOf, WhatChangesNothingIsNamedInTheLog) {
   const test::TempDir dir;
   std::string line, keys;
@@ -339,7 +369,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Page{"pretrain", "from-paddlenlp.md", "Every flag of run_pretrain.py"},
                     Page{"finetune", "from-paddlenlp.md", "finetune_generation.py"},
                     Page{"autoplan", "from-dlc.md", "Every flag", "megalith-autoplan"},
-                    Page{"pretrain", "from-dlc.md", "Every flag", "megalith-pretrain"}),
+                    Page{"pretrain", "from-dlc.md", "Every flag", "megalith-pretrain"},
+                    Page{"pretrain", "from-codeparrot.md", "Every flag"}),
     [](const auto& test) { return concat(test.param.app, test.index); });
 
 }  // namespace
