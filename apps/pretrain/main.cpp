@@ -10,7 +10,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
+#include "libcore/config/precedence.h"
 #include "libcore/convert/sources/model_files.h"
+#include "libcore/convert/sources/model_source.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/mindformers/run_file.h"
@@ -74,6 +76,9 @@ void add_notes(Options& options) {
               {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE resumes from."}});
 }
 
+/// The groups of which a question uses some options, and passes the others on to the run that it plans.
+const std::vector<std::string> kAlsoGiven = {"Training", "Data", "Checkpoints"};
+
 /// The number of ranks that the run will have. Their layout need not be known yet.
 RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
@@ -88,9 +93,9 @@ class Training {
   Training(int argc, char** argv)
       : app_(argc, argv), options_("pretrain", "Train a GPT or LLaMA model on indexed datasets.") {
     config_.add_to(options_);
-    options_.add("Planning", target_).add("PaddleNLP's names", paddle_);
-    options_.add("MindFormers", mindformers_).add("Running", running_);
     options_.fates(fates_in(kPretrain)).translate(translate_mindformers);
+    plan_.add_to(options_, [this] { return only_asks(); });
+    options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
     options_.rule([this](Problems& problems) { check_run(config_, problems); });
     add_notes(options_);
   }
@@ -102,25 +107,32 @@ class Training {
     task_ = task();
     return true;
   }
-  bool only_asks() const { return task_ == Task::kAnswer; }
 
   /// Completes the options from the model or checkpoint that they name. In a planned run, only the planned
-  /// sizes are then missing: settle_plan() adds them once the ranks are connected.
+  /// sizes are then missing: settle_plan() adds them once the ranks are connected. A question needs no data
+  /// and no weights.
   void settle() {
-    set_log_console(LogConsole::kStdout);  // to stdout, like upstream's log, for `| tee train.log`
-    if (!planned()) config_.train.device_memory = target_.memory_gb.value_or(0) * 1e9;
+    // To stdout, like upstream's log, for `| tee train.log`. The stdout of a question is its answer.
+    if (!only_asks()) set_log_console(LogConsole::kStdout);
+    if (!planned()) config_.train.device_memory = plan_.options.memory_gb.value_or(0) * 1e9;
     settle_paddle_start(paddle_, config_, options_);
     if (config_.checkpoint.use_checkpoint_args)
       if (const auto saved = saved_args(config_.checkpoint))
         options_.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder,
                        {"Model", "Tokenizer"});
-    settle_paddle(paddle_, config_, options_);
+    if (only_asks())
+      settle_question();
+    else
+      settle_paddle(paddle_, config_, options_);
   }
 
   /// Checks the options. For a planned run, checks only the options that the plan depends on: the others
-  /// depend on the plan.
+  /// depend on the plan. For a question, which needs no others, checks those of the others that are given.
   void check() {
-    options_.check(planned() ? planned_groups() : std::vector<std::string>());
+    options_.check(planned() || only_asks() ? planned_groups() : std::vector<std::string>(),
+                   only_asks() ? kAlsoGiven : std::vector<std::string>());
+    if (planned() || only_asks()) plan_.take(options_);
+    if (only_asks()) return options_.tell_ignored();
     RunFiles files = app_.files(options_);
     reads_model(files, "--model-name-or-path", paddle_.model);
     files.reads("--input-dir", paddle_.input_dir);
@@ -132,6 +144,7 @@ class Training {
   }
 
   int run() {
+    if (only_asks()) return answer();
     if (task_ == Task::kLayout) return describe();
     const Settle settle = planned() ? [this](Communicator* world) { return settle_plan(world); } : Settle();
     const bool by_itself = resumes_by_itself(paddle_, config_, options_);
@@ -147,10 +160,11 @@ class Training {
 
  private:
   Task task() const {
-    if (target_.max_global_batch <= 0) return running_.dry ? Task::kLayout : Task::kRun;
+    if (plan_.options.max_global_batch <= 0) return running_.dry ? Task::kLayout : Task::kRun;
     return ranks_are_elsewhere() && !running_.dry ? Task::kAnswer : Task::kPlannedRun;
   }
   bool planned() const { return task_ == Task::kPlannedRun; }
+  bool only_asks() const { return task_ == Task::kAnswer; }
   /// Whether --world-size refers to ranks on other machines: it does if no launcher started this process. The
   /// variables of a DLC container do not count as a launcher, since the container always sets them.
   bool ranks_are_elsewhere() const {
@@ -159,12 +173,23 @@ class Training {
         launch_.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
     return (launch_.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
   }
+  void settle_question() {
+    if (!paddle_.model.empty())
+      options_.adopt(to_json(shape_of_model(paddle_.model)), paddle_.model, {"Model"});
+    set_aside_contradicted(config_.train, options_);
+  }
+  int answer() const {
+    const PlanAnswer plans = answer_question(settled());
+    write_stdout(plans.text);
+    return plans.found ? 0 : exit_code(ErrorKind::kUsage);
+  }
+  SettledRun settled() const { return {config_, plan_, paddle_, options_}; }
   /// Implements Settle of train/run/pretrain.h: rank 0 plans and sends the result to the other ranks. Options
   /// that were given keep their values.
   PretrainConfig settle_plan(Communicator* world) {
     RunPlan plan;
     if (!world || world->rank() == 0) {
-      plan = plan_run({config_, target_, paddle_, options_}, ranks_of(launch_, config_.parallel));
+      plan = plan_run(settled(), ranks_of(launch_, config_.parallel));
       for (const std::string& line : plan.why) log(line);
     }
     if (world) plan.decided = rank0_value(*world, plan.decided);
@@ -181,7 +206,7 @@ class Training {
   TrainingApp app_;
   Options options_;
   PretrainConfig config_;
-  PlanTarget target_;
+  PlanSettings plan_;
   PaddleConfig paddle_;
   MindFormersRun mindformers_;
   Running running_;
@@ -189,16 +214,9 @@ class Training {
   Task task_ = Task::kRun;
 };
 
-int answer(int argc, char** argv) {
-  const PlanAnswer plans = answer_as_autoplan({argv + std::min(argc, 1), argv + argc});
-  write_stdout(plans.text);
-  return plans.found ? 0 : exit_code(ErrorKind::kUsage);
-}
-
 int run_training(int argc, char** argv) {
   Training training(argc, argv);
   if (!training.read()) return 0;
-  if (training.only_asks()) return answer(argc, argv);
   training.settle();
   training.check();
   return training.run();

@@ -1,60 +1,96 @@
 #include "apps/pretrain/run_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "apps/plan_dialects.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/config/launch_config.h"
 #include "libcore/config/precedence.h"
+#include "libcore/dialects/megatron/fates.h"
 #include "libcore/plan/price/trainer.h"
 #include "libcore/plan/search/explain.h"
 
 namespace megalith {
 namespace {
 
-/// Converts the run into a command for the planner.
-PlanCommand command_of(const SettledRun& run, const RunRanks& ranks) {
+/// The kind of run in which the options of a question are refused (OptionFate::only).
+constexpr std::string_view kTraining = "training";
+
+/// Options of the planner that the program does not have: with them a plan is of another model than the
+/// run's, or of a run that only Megatron-LM can do.
+constexpr std::string_view kAbsent[] = {"hf", "verify-log", "use-megatron-fsdp",
+                                        "overlap-moe-expert-parallel-comm"};
+
+OptionFate fate_in_question(const Field& field) {
+  return {
+      .name = field.name,
+      .remedy = "it shapes the answer of a plan; give megalith-autoplan, or --world-size without ranks here",
+      .values = is_flag(field)         ? OptionFate::kMaybeOne
+                : takes_several(field) ? OptionFate::kSeveral
+                                       : OptionFate::kOne,
+      .only = kTraining};
+}
+
+std::vector<OptionFate> fates_in_question() {
+  static PlanOptions plan;  // static, since the fates refer to the fields' names
+  static const std::vector<Field> fields = fields_of(plan), own = fields_of(static_cast<PlanTarget&>(plan));
+  const std::vector<OptionFate> run = fates_in(kPretrain);
+  std::vector<OptionFate> fates;
+  for (const Field& field : fields) {
+    const auto same = [&](const Field& other) { return other.name == field.name; };
+    if (std::any_of(own.begin(), own.end(), same) || find_fate(run, field.name) ||
+        std::find(std::begin(kAbsent), std::end(kAbsent), field.name) != std::end(kAbsent))
+      continue;
+    fates.push_back(fate_in_question(field));
+  }
+  return fates;
+}
+
+/// Converts the run into a command for the planner, completes it and checks it, as PlanCommand::check() does
+/// for megalith-autoplan. The run's own options are checked already.
+PlanCommand command_of(const SettledRun& run) {
   PlanCommand command;
+  command.plan = run.plan.options;
   command.model = run.config.model;
   command.parallel = run.config.parallel;
   command.train = run.config.train;
   command.data = run.config.data;
   command.checkpoint = run.config.checkpoint;
   command.tokenizer = run.config.tokenizer;
-  command.trains_here = true;
   command.data_ranks = data_ranks_of(run.paddle);
-  PlanTarget& target = command.plan;
-  target = run.target;
   GivenOptions& given = command.given;
   given.config_file = run.options.config_file();
+  PlanTarget& target = command.plan;
   ModelConfig& model = command.model;
   given.add(fields_of(target), run.options);
   given.add(fields_of(model), run.options);
   given.add(fields_of(command.parallel), run.options);
   given.add(fields_of(command.train), run.options);
-  if (!command.gives("gpu")) target.gpu = "local";
-  command.parallel.world = ranks.world;
-  command.parallel.local_world = ranks.here;
-  given.anywhere.insert({"world-size", "local-world-size"});
-  return command;
-}
-
-/// Completes and checks the command, as PlanCommand::check() does for megalith-autoplan. Checks the options
-/// that only the plan depends on; the run's own options are checked already.
-void complete(PlanCommand& command, const Options& options) {
+  given.anywhere.insert(run.plan.taken.begin(), run.plan.taken.end());
   Problems problems;
-  options.take_ignored(fields_of(command.plan), problems);
   command.model.finish();
-  command.plan.validate(problems);
   command.model.validate(problems);
   problems.throw_if_any();
   const Muted said;  // the run itself logs which options it sets aside
-  set_aside_contradicted(command.train, options);
+  set_aside_contradicted(command.train, run.options);
   command.train.finish();
+  return command;
+}
+
+/// The command for a run that begins now, on these ranks.
+PlanCommand command_for_ranks(const SettledRun& run, const RunRanks& ranks) {
+  PlanCommand command = command_of(run);
+  command.trains_here = true;
+  if (!command.gives("gpu")) command.plan.gpu = "local";
+  command.parallel.world = ranks.world;
+  command.parallel.local_world = ranks.here;
+  command.given.anywhere.insert({"world-size", "local-world-size"});
+  return command;
 }
 
 struct Choice {
@@ -115,8 +151,7 @@ Json member_of(const LaunchOption& option) {
 }
 
 PlanRequest request_of(const SettledRun& run, const RunRanks& ranks) {
-  PlanCommand command = command_of(run, ranks);
-  complete(command, run.options);
+  PlanCommand command = command_for_ranks(run, ranks);
   const bool half = command.train.bf16 || command.train.fp16;
   PlanRequest request = plan_request(std::move(command));
   // The run computes in the precision of its own options, so the plan assumes it for any device.
@@ -128,6 +163,20 @@ PlanRequest request_of(const SettledRun& run, const RunRanks& ranks) {
 
 std::vector<std::string> planned_groups() {
   return {"Planning", "Model", "Tokenizer", "PaddleNLP's names", "MindFormers"};
+}
+
+void PlanSettings::add_to(Options& app, std::function<bool()> is_question) {
+  app.add("Planning", static_cast<PlanTarget&>(options));
+  app.fates(fates_in_question(), [is_question = std::move(is_question)](std::string_view kind) {
+    return kind != kTraining || !is_question();
+  });
+}
+
+void PlanSettings::take(Options& app) {
+  Problems problems;
+  taken = app.take_ignored(fields_of(options), problems);
+  options.validate(problems);
+  problems.throw_if_any();
 }
 
 RunPlan plan_run(const SettledRun& run, const RunRanks& ranks) {
@@ -156,20 +205,10 @@ Json as_members(const std::vector<LaunchOption>& decided) {
   return json;
 }
 
-PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments) {
-  PlanCommand command;
-  PlanDialects dialects;
-  LaunchConfig launch;  // its options are accepted, but do not affect the plan
-  Options options("autoplan", "Rank the ways to divide a model over devices, before paying for them.");
-  command.add_to(options);
-  dialects.add_to(options, command);
-  options.add("Processes", launch);
-  {
-    const Muted said;  // the first reading of these options logged its notes already
-    options.read(arguments);
-  }
-  dialects.check(command, options);
-  return answer(plan_request(command));
+PlanAnswer answer_question(const SettledRun& run) {
+  PlanCommand command = command_of(run);
+  command.given.words = run_words(run.options);
+  return answer(plan_request(std::move(command)));
 }
 
 }  // namespace megalith

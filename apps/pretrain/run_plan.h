@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,26 @@ struct RunRanks {
   int here = 1;  // number of ranks on this machine
 };
 
+/// The planner's options of a run. Where the run itself would ignore one of them, its plan obeys it
+/// (`--attention-backend`). Those that shape an answer (`--top`, `--json`) are refused unless the command
+/// only asks for plans.
+struct PlanSettings {
+  PlanOptions options;
+  std::set<std::string> taken = {};  // names of the options that take() has set
+
+  /// Adds the group "Planning" and the fates of the planner's other options. `is_question`: whether the
+  /// command only asks for plans; called in Options::check().
+  void add_to(Options&, std::function<bool()> is_question);
+  /// For a plan, after Options::check() of planned_groups(): sets the options that the run ignores, so that
+  /// the log does not name them, and checks them. kUsage with every problem.
+  void take(Options&);
+};
+
 /// A run whose options are complete, except for those that its plan will decide. The options in
 /// planned_groups() have been checked.
 struct SettledRun {
   const PretrainConfig& config;
-  const PlanTarget& target;
+  const PlanSettings& plan;
   const PaddleConfig& paddle;
   const Options& options;  // for asking which options were given
 };
@@ -44,8 +61,8 @@ RunPlan plan_run(const SettledRun& run, const RunRanks& ranks);
 /// …}.
 Json as_members(const std::vector<LaunchOption>& decided);
 
-/// The answer that megalith-autoplan prints for these arguments. They may contain any option of
-/// megalith-autoplan and are read as megalith-autoplan reads them.
-PlanAnswer answer_as_autoplan(const std::vector<std::string>& arguments);
+/// Answers a command that only asks for plans, for ranks on other machines: what megalith-autoplan prints for
+/// a run with these options.
+PlanAnswer answer_question(const SettledRun& run);
 
 }  // namespace megalith

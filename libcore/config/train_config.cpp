@@ -168,9 +168,11 @@ void validate_length(const TrainConfig& t, Problems& problems) {
 
 void validate_schedule(const TrainConfig& t, Problems& problems) {
   if (t.eval_only) return;
-  if (t.lr == 0) problems.missing({"lr"});
-  if (t.min_lr > t.lr) problems.add(Opt{"min-lr"}, ' ', t.min_lr, " is greater than ", Opt{"lr"}, ' ', t.lr);
-  if (t.warmup_init > t.lr)
+  const bool given = t.lr != 0;
+  if (!given) problems.missing({"lr"});
+  if (given && t.min_lr > t.lr)
+    problems.add(Opt{"min-lr"}, ' ', t.min_lr, " is greater than ", Opt{"lr"}, ' ', t.lr);
+  if (given && t.warmup_init > t.lr)
     problems.add(Opt{"lr-warmup-init"}, ' ', t.warmup_init, " is greater than ", Opt{"lr"}, ' ', t.lr);
   const bool twice = t.warmup_fraction && (t.warmup_iters > 0 || t.warmup_samples > 0);
   if (twice)

@@ -61,6 +61,21 @@ struct Entry {
   bool given() const { return !given_by(Giver::kDefault) && !given_by(Giver::kDerived); }
 };
 
+/// Collects the values of an option that a command line gives several times.
+class WordLists {
+ public:
+  /// All values of the field so far, if it takes several; else `words`.
+  const std::vector<std::string>& joined(const Field& field, const std::vector<std::string>& words) {
+    if (!takes_several(field) || field.last_counts) return words;
+    std::vector<std::string>& all = lists_[&field];
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+
+ private:
+  std::map<const Field*, std::vector<std::string>> lists_;
+};
+
 bool among(const std::string& name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -103,6 +118,7 @@ struct Options::State {
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  void validate(const std::vector<std::string>& names, Problems& found) const;
   RunFacts run_facts() const;
   const std::string* name_in(const Problem& problem, const Entry& entry) const;
   Problems with_places(const Problems& all) const;
@@ -149,7 +165,7 @@ Options& Options::derive(std::function<void()> step) {
 
 Options& Options::fates(std::span<const OptionFate> options,
                         std::function<bool(std::string_view kind)> is_kind) {
-  state_->is_kind = std::move(is_kind);
+  if (is_kind) state_->is_kind = std::move(is_kind);
   state_->table.fates.insert(state_->table.fates.end(), options.begin(), options.end());
   return *this;
 }
@@ -157,6 +173,7 @@ Options& Options::fates(std::span<const OptionFate> options,
 Options& Options::withdraw(std::span<const WithdrawnOption> options) {
   for (const WithdrawnOption& option : options) {
     Entry& entry = state_->entries[state_->index(option.name)];
+    if (entry.remedy) fail(ErrorKind::kInternal, "--", option.name, " is withdrawn twice");
     entry.field.unlisted = true;
     entry.remedy = option.remedy;
   }
@@ -233,21 +250,14 @@ void Options::State::take_config_file(const std::string& path) {
 
 void Options::State::take_command_line(const CommandLine& line) {
   fated.append(line.fated);
-  // Collects the values of an option that is given several times.
-  std::map<size_t, std::vector<std::string>> lists;
+  WordLists lists;
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
     if (entry.remedy) {
       problems.add(Opt{entry.field.name}, " is not supported; ", entry.remedy);
       continue;
     }
-    const std::vector<std::string>* words = &given.words;
-    if (takes_several(entry.field) && !entry.field.last_counts) {
-      auto& all = lists[given.field];
-      all.insert(all.end(), given.words.begin(), given.words.end());
-      words = &all;
-    }
-    set_field(entry.field, *words, {{}, entry.field.name}, problems);
+    set_field(entry.field, lists.joined(entry.field, given.words), {{}, entry.field.name}, problems);
     entry.source = kCommandLine;
   }
 }
@@ -302,6 +312,11 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
     else
       found.missing({entry.field.name});
   }
+}
+
+void Options::State::validate(const std::vector<std::string>& names, Problems& found) const {
+  for (const Group& group : groups)
+    if (group.validate && among(group.name, names)) group.validate(found);
 }
 
 namespace {
@@ -362,13 +377,19 @@ Problems& Options::problems() {
   return state_->problems;
 }
 
-void Options::check(const std::vector<std::string>& groups) {
+void Options::check(const std::vector<std::string>& groups, const std::vector<std::string>& given_only) {
   state_->finish(groups);
+  if (!given_only.empty()) state_->finish(given_only);
   state_->fated.decide(state_->run_facts(), state_->problems);
   Problems found = state_->problems;
   state_->find_missing(groups, found);
-  for (const Group& group : state_->groups)
-    if (group.validate && among(group.name, groups)) group.validate(found);
+  state_->validate(groups, found);
+  if (!given_only.empty()) {
+    Problems about_given;
+    state_->validate(given_only, about_given);
+    for (const Problem& problem : about_given.list())
+      if (!problem.missing) found.add(problem);
+  }
   if (groups.empty())
     for (const auto& rule : state_->rules) rule(found);
   state_->with_places(without_echoes(found)).throw_if_any();
@@ -386,19 +407,33 @@ void Options::note_ignored(std::string words) {
   state_->fated.ignored.push_back({.name = std::move(words)});
 }
 
-void Options::take_ignored(const std::vector<Field>& fields, Problems& problems) const {
+namespace {
+/// The words of an ignored option as set_field() wants them for a field of this name.
+std::vector<std::string> words_for(const Field& field, const IgnoredOption& option, bool negated) {
+  std::vector<std::string> words = option.words;
+  if (words.empty() && is_flag(field)) words = {"true"};
+  if (negated)
+    for (std::string& word : words) word = negate_word(word);
+  return words;
+}
+}  // namespace
+
+std::set<std::string> Options::take_ignored(const std::vector<Field>& fields, Problems& problems) {
   OptionTable table;
   for (const Field& field : fields) table.add(field);
-  for (const IgnoredOption& option : state_->fated.ignored) {
+  std::set<std::string> taken;
+  WordLists lists;
+  std::erase_if(state_->fated.ignored, [&](const IgnoredOption& option) {
     const OptionMatch* match = table.find(option.where.name);
-    if (!match) continue;
+    if (!match) return false;
     const Field& field = fields[match->field];
-    std::vector<std::string> words = option.words;
-    if (words.empty() && is_flag(field)) words = {"true"};
-    if (match->negated)
-      for (std::string& word : words) word = negate_word(word);
-    set_field(field, words, option.where, problems);
-  }
+    const std::vector<std::string> words = words_for(field, option, match->negated);
+    const bool in_file = !option.where.place.empty();
+    set_field(field, in_file ? words : lists.joined(field, words), option.where, problems);
+    taken.insert(field.name);
+    return true;
+  });
+  return taken;
 }
 
 std::optional<std::string> Options::parse(int argc, const char* const* argv) {

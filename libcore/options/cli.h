@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,7 +73,7 @@ class Options {
   /// before check() writes the line.
   void note_ignored(std::string words);
   /// Withdraws fields, which were added as part of a struct, from this app: they are not listed, and are
-  /// rejected with their remedy.
+  /// rejected with their remedy. Throws kInternal if a field is not there or is named twice.
   Options& withdraw(std::span<const WithdrawnOption> options);
   /// Adds a reader for another tool's config files: it replaces those keys of the file that it knows by our
   /// options.
@@ -97,16 +98,19 @@ class Options {
   /// checkpoint's args. `groups` limits this to the options under some headings; empty: all. `from` names the
   /// checkpoint in messages. Members of `args` that are not options are skipped.
   void adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups = {});
-  /// Call after read(). For a reader that needs options which this app ignores (fates()): sets `fields`,
-  /// which are not fields of this app, from the ignored options of the same names. If an option is given
-  /// twice, the last one counts.
-  void take_ignored(const std::vector<Field>& fields, Problems&) const;
+  /// Call after check() of some groups and before the log names the ignored options. For a reader that needs
+  /// options which this app ignores (fates()): sets `fields`, which are not fields of this app, from the
+  /// ignored options of the same names, and returns the names of those fields. The options are then obeyed,
+  /// so the log does not name them. If an option is given twice, the same rules apply as to a field of this
+  /// app.
+  std::set<std::string> take_ignored(const std::vector<Field>& fields, Problems&);
   /// After read(): the problems so far. More can be added until check() throws.
   Problems& problems();
   /// The second half of parse(): calls finish() and validate() of every struct (or of the named groups), then
   /// runs the rules. Throws kUsage with all problems, one per line. If `groups` is empty, then logs the
-  /// ignored options as tell_ignored() does.
-  void check(const std::vector<std::string>& groups = {});
+  /// ignored options as tell_ignored() does. The groups in `given_only` are checked too, but in them no
+  /// option is missing: for a program that uses only some of their options.
+  void check(const std::vector<std::string>& groups = {}, const std::vector<std::string>& given_only = {});
   /// Logs the options that were ignored, each once.
   void tell_ignored();
 

@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/views/renamed_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/files/file.h"
@@ -177,6 +178,11 @@ ModelSource::ModelSource(const std::string& name, const SourceOptions& options) 
     open_hugging_face(path, options);
   else
     refuse_foreign_folder(path);
+}
+
+ModelConfig shape_of_model(const std::string& name) {
+  const std::string file = path_or_snapshot(name) + "/config.json";
+  return file_exists(file) ? parse_hf_config(load_own_small(file), file).config : ModelSource(name).config();
 }
 
 ModelView ModelSource::view() const {

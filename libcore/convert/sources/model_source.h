@@ -76,4 +76,8 @@ class ModelSource {
   const TensorFile* theirs_ = nullptr;  // owned by tensors_: the tensors under Hugging Face's names
 };
 
+/// The shape of a model. Of a Hugging Face folder only config.json is read, so its weights need not be there.
+/// The same errors as ModelSource's.
+ModelConfig shape_of_model(const std::string& name);
+
 }  // namespace megalith

@@ -15,7 +15,7 @@ Recomputed selected(const PlanCommand& command) {
   const auto among = [&](const char* name) {
     return std::find(modules.begin(), modules.end(), name) != modules.end();
   };
-  if (modules.empty() || command.trains_here) return Recomputed::kAttention;
+  if (modules.empty()) return Recomputed::kAttention;
   if (modules.size() == 1 && among("core_attn")) return Recomputed::kAttention;
   if (modules.size() == 2 && among("layernorm") && among("mlp_act")) return Recomputed::kNormAct;
   fail(ErrorKind::kUsage, "--recompute-modules ", join(modules, " "),
@@ -33,8 +33,7 @@ void check_recompute(const PlanCommand& command) {
     fail(ErrorKind::kUsage, "--recompute-num-layers ", *train.recompute_layers,
          " of --recompute-method uniform is not planned: layers are recomputed one by one; give 1, or "
          "--recompute-method block");
-  if (!command.plan.recompute_modules.empty() && train.recompute != Recompute::kSelective &&
-      !command.trains_here)
+  if (!command.plan.recompute_modules.empty() && train.recompute != Recompute::kSelective)
     fail(ErrorKind::kUsage, "--recompute-modules ", join(command.plan.recompute_modules, " "),
          " needs --recompute-granularity selective");
 }

@@ -1,7 +1,6 @@
 #include "libcore/plan/request/plan_command.h"
 
 #include "libcore/config/precedence.h"
-#include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/small_json.h"
@@ -42,12 +41,7 @@ void PlanCommand::check(Options& options, std::vector<std::string> groups) {
     if (shape.latent_attention) shape.kv_channels = 0;  // derived from --v-head-dim
     options.adopt(to_json(shape), plan.hf, {"Model"});
   }
-  if (!model_folder.empty()) {
-    const std::string file = model_folder + "/config.json";
-    const ModelConfig shape = file_exists(file) ? parse_hf_config(load_own_small(file), file).config
-                                                : ModelSource(model_folder).config();
-    options.adopt(to_json(shape), model_folder, {"Model"});
-  }
+  if (!model_folder.empty()) options.adopt(to_json(shape_of_model(model_folder)), model_folder, {"Model"});
   if (!plan.verify_log.empty())  // the rest of the log is read when it is compared with the plan
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});

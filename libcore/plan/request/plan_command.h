@@ -42,7 +42,7 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
-  /// Whether the plan is for a run of our trainer, which treats some options differently.
+  /// Whether the plan is for a run of our trainer that begins now, in the precision of its own options.
   bool trains_here = false;
   /// Whether the environment's WORLD_SIZE counts servers, as on PAI's DLC (--task-type).
   bool counts_servers = false;

@@ -49,18 +49,22 @@ bool has_flag(std::string_view option) {
   return option.starts_with("--no-") == among(name_of(option), kMegatronsNegatives);
 }
 
+void add_words(const std::vector<std::string>& words, RunWords& out) {
+  const std::string_view name = name_of(words.front());
+  if (among(name, kPlanned)) return;
+  std::string line;
+  for (const std::string& word : words) line += ' ' + shell_word(word);
+  out.ours += line;
+  if (among(name, kMegatron) && (words.size() > 1 || has_flag(words.front()))) out.megatron += line;
+}
+
 }  // namespace
 
 RunWords run_words(const Options& given) {
   RunWords out;
-  for (const auto& words : given.given_words({"Training", "Data", "Checkpoint", "Tokenizer"})) {
-    const std::string_view name = name_of(words.front());
-    if (among(name, kPlanned)) continue;
-    std::string line;
-    for (const std::string& word : words) line += ' ' + shell_word(word);
-    out.ours += line;
-    if (among(name, kMegatron) && (words.size() > 1 || has_flag(words.front()))) out.megatron += line;
-  }
+  // The programs add these groups in different orders, and those that train call the third "Checkpoints".
+  for (const char* group : {"Training", "Data", "Checkpoint", "Checkpoints", "Tokenizer"})
+    for (const auto& words : given.given_words({group})) add_words(words, out);
   return out;
 }
 

@@ -13,8 +13,8 @@ struct RunWords {
   std::string megatron;  // those that Megatron-LM's pretrain_gpt.py supports, in its spelling
 };
 
-/// The given options of the groups Training, Data, Checkpoint and Tokenizer, except those that a plan
-/// decides.
+/// The given options of the groups Training, Data, Checkpoint or Checkpoints, and Tokenizer, except those
+/// that a plan decides.
 RunWords run_words(const Options& given);
 
 }  // namespace megalith

@@ -153,6 +153,63 @@ TEST_F(PretrainPlanApp, PlansWithOptionsThatTheRunIgnores) {
   EXPECT_EQ(train("--attention-backend fast").code, 0) << "has no meaning without a plan";
 }
 
+// A command that only asks for plans, and one that plans and trains, treat an option alike: as a run does,
+// except that a plan obeys what only the planner knows.
+TEST_F(PretrainPlanApp, HasOneFateOfAnOptionInBothForms) {
+  struct Fate {
+    const char* options;
+    int code;
+    const char *part, *ignored = "";
+  };
+  for (const Fate& fate :
+       {Fate{"--calculate-per-token-loss", 64, "--calculate-per-token-loss is not supported; "},
+        {"--moe-router-fusion", 64, "--moe-router-fusion is not supported; "},
+        {"--num-experts 8", 64, "--num-experts"},
+        {"--fp8-format hybrid", 64, "--fp8-format is not supported; "},
+        {"--optimizer-cpu-offload", 0, "ignored, no", " --optimizer-cpu-offload"},
+        {"--cuda-graph-impl local", 0, "ignored, no", " --cuda-graph-impl"},
+        {"--min-lr 5", 64, "--min-lr 5 is greater than --lr 0.01"},
+        {"--split many", 64, "--split \"many\": wanted"},
+        {"--manual-gc foo", 64, "unexpected argument \"foo\""},
+        {"--recompute-modules foo bar --recompute-granularity selective", 64,
+         "--recompute-modules foo bar is not planned; give core_attn"},
+        {"--recompute-modules core_attn", 64, "needs --recompute-granularity selective"},
+        {"--recompute-modules core_attn --recompute-granularity selective", 0, ""},
+        {"--attention-backend unfused --gpu A100-SXM-80GB", 0, ""},
+        {"--hf config.json", 64, "unknown option \"--hf\""}})
+    for (const char* ranks : {"--nproc 2 --bf16 ", "--world-size 2 "}) {
+      const CommandResult result = run(open() + ranks + fate.options);
+      SCOPED_TRACE(std::string(ranks) + fate.options);
+      EXPECT_EQ(result.code, fate.code) << result.all();
+      EXPECT_NE(result.all().find(fate.part), std::string::npos) << result.all();
+      const std::string ignored = "ignored, no effect here:" + std::string(fate.ignored) + "\n";
+      EXPECT_EQ(result.all().find(ignored) != std::string::npos, *fate.ignored != '\0') << result.all();
+      EXPECT_EQ(result.all().find("ignored, no") != std::string::npos, *fate.ignored != '\0') << result.all();
+    }
+}
+
+TEST_F(PretrainPlanApp, ShapesAnswersOnlyWhereItAnswers) {
+  const CommandResult asked = run(open() + "--world-size 2 --top 1 --json"),
+                      run_of_ranks = run(open() + "--nproc 2 --top 1 --json");
+  EXPECT_EQ(asked.code, 0) << asked.all();
+  EXPECT_EQ(asked.out.substr(0, 1), "{") << asked.all();
+  EXPECT_EQ(run_of_ranks.code, 64) << run_of_ranks.all();
+  EXPECT_NE(run_of_ranks.err.find("--top is not supported; "), std::string::npos) << run_of_ranks.err;
+}
+
+// A plan is often made where the model's weights and the run's data are not.
+TEST_F(PretrainPlanApp, AnswersForAModelWithoutWeights) {
+  std::filesystem::create_directory(dir_ / "model");
+  write_file(dir_ / "model/config.json",
+             R"({"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 16, "n_positions": 12,
+                 "vocab_size": 61, "activation_function": "gelu_new"})");
+  const CommandResult result =
+      run("--model-name-or-path model --input-dir nowhere --seq-length 12 --world-size 2 "
+          "--max-global-batch-size 8");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.out.find("--num-layers 2"), std::string::npos) << result.out;
+}
+
 // If the run takes its sizes from a checkpoint, the planner must use them, too.
 TEST_F(PretrainPlanApp, PlansTheModelOfACheckpoint) {
   ASSERT_EQ(train("--save saved --swiglu --ffn-hidden-size 32 --train-iters 20").code, 0);
