@@ -27,6 +27,12 @@ std::vector<std::string_view> words_in(std::string_view names) {
   return words;
 }
 
+bool is_one_of(std::string_view values, std::span<const std::string> words) {
+  const std::string given = words.empty() ? "true" : join(words, " ");
+  const std::vector<std::string> all = split(values, '|');
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return same_word(given, one); });
+}
+
 size_t letters_of(const OptionFate& fate, std::string_view name) {
   std::string_view own = fate.name;
   if (own == name) return name.size();
@@ -38,10 +44,7 @@ size_t letters_of(const OptionFate& fate, std::string_view name) {
 }
 
 bool refuses(const OptionFate& fate, std::span<const std::string> words) {
-  if (fate.remedy.empty()) return false;
-  const std::string given = words.empty() ? "true" : join(words, " ");
-  const std::vector<std::string> plain = split(fate.plain.empty() ? "false" : fate.plain, '|');
-  return std::none_of(plain.begin(), plain.end(), [&](const auto& one) { return same_word(given, one); });
+  return !fate.remedy.empty() && !is_one_of(fate.plain.empty() ? "false" : fate.plain, words);
 }
 
 bool lifted(const OptionFate& fate, std::span<const std::string> words, const RunFacts& run) {

@@ -40,6 +40,23 @@ struct RunFacts {
 /// Splits a text with several names at the blanks.
 std::vector<std::string_view> words_in(std::string_view names);
 
+/// The rows of a table whose lines have several names, separated by blanks: one row for each name. A line has
+/// two members, the names and the row.
+template <class Row, class Lines>
+std::vector<Row> one_by_one(const Lines& lines) {
+  std::vector<Row> all;
+  for (const auto& [names, row] : lines)
+    for (const std::string_view name : words_in(names)) {
+      all.push_back(row);
+      all.back().name = name;
+    }
+  return all;
+}
+
+/// Whether the words are one of the values, which are separated by "|". No words count as "true". Upper and
+/// lower case do not differ, and a flag's value may be spelled in any accepted way.
+bool is_one_of(std::string_view values, std::span<const std::string> words);
+
 /// The number of letters of `name` that the fate matches; 0 if it does not match.
 size_t letters_of(const OptionFate&, std::string_view name);
 /// Whether the option is refused with these values; no values count as "true" for a flag. If the fate is

@@ -1,9 +1,7 @@
 #include "libcore/dialects/axolotl/axolotl.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,154 +10,109 @@
 namespace megalith {
 namespace {
 
-/// A key, with its groups, that is our option under another name.
-struct Renamed {
-  const char *path, *option;
-};
-constexpr Renamed kRenamed[] = {
-    {"datasets.path", "data"},
-    {"test_datasets.path", "eval-data"},
-    {"lr_scheduler", "lr-decay-style"},
-    {"adam_epsilon", "adam-eps"},
-    {"gradient_checkpointing", "recompute"},
-    {"lora_model_dir", "adapter"},
-    {"peft_use_rslora", "use-rslora"},
-    {"rl_beta", "dpo-beta"},
+/// A line of the table: several keys, separated by blanks, with the same meaning.
+struct Row {
+  std::string_view paths;
+  AxolotlKey key;
 };
 
-/// A value that a key may have, and our option with the value that replaces it.
+constexpr Row renamed(std::string_view path, const char* option) {
+  return {path, {{.name = {}}, option}};
+}
+/// Keys that must have one of these values, of which kValues translates some.
+constexpr Row fixed(std::string_view path, std::string_view values, std::string_view remedy) {
+  return {path, {{.name = {}, .remedy = remedy, .plain = values}}};
+}
+constexpr Row ignored(std::string_view paths) {
+  return {paths, {{.name = {}}}};
+}
+
+constexpr Row kRows[] = {
+    renamed("datasets.path", "data"),
+    renamed("test_datasets.path", "eval-data"),
+    renamed("lr_scheduler", "lr-decay-style"),
+    renamed("adam_epsilon", "adam-eps"),
+    renamed("gradient_checkpointing", "recompute"),
+    renamed("lora_model_dir", "adapter"),
+    renamed("peft_use_rslora", "use-rslora"),
+    renamed("rl_beta", "dpo-beta"),
+    fixed("adapter", "lora", "give lora, with load_in_8bit: true for a base in 8 bits"),
+    fixed("bf16", "auto|full|true|false", "give true, false or auto"),
+    fixed("lora_target_linear", "true|false", "give true or false"),
+    fixed("optimizer", "adamw_torch|adamw_torch_fused|adamw_hf|adamw", "give adamw_torch"),
+    fixed("rl", "dpo", "give dpo"),
+    fixed("evals_per_epoch", "1|0", "give 0, 1, or eval_steps"),
+    fixed("saves_per_epoch", "1|0", "give 0, 1, or save_steps"),
+    fixed("train_on_inputs", "false", "give false: answers are learned"),
+    fixed("load_in_4bit", "false", "give load_in_8bit: true"),
+    fixed("load_in_8bit", "true|false", "give true or false"),
+    fixed("datasets.type", "alpaca|chat_template|sharegpt", "give alpaca, chat_template or sharegpt"),
+    fixed("datasets.split", "train", "give train"),
+    ignored("model_type tokenizer_type is_llama_derived_model is_mistral_derived_model trust_remote_code "
+            "strict dataset_prepared_path dataset_processes dataset_num_proc datasets.ds_type "
+            "pad_to_sequence_len eval_sample_packing flash_attention xformers_attention sdp_attention tf32 "
+            "wandb_* hub_* mlflow_* loss_watchdog_* local_rank debug special_tokens.* save_safetensors "
+            "eval_table_size eval_max_new_tokens auto_resume_from_checkpoints lora_fan_in_fan_out "
+            "lora_on_cpu gradient_checkpointing_kwargs.* test_datasets.type test_datasets.split "
+            "test_datasets.ds_type device_map ddp_*"),
+};
+
+/// A value of a key, and our option with the value that replaces it.
 struct Value {
   const char *path, *word;
   const char *option = "", *words = "";  // empty: the value has no effect
 };
 constexpr Value kValues[] = {
     {"adapter", "lora", "lora", "true"},
-    {"bf16", "auto", "bf16", "true"},
-    {"bf16", "full", "bf16", "true"},
-    {"bf16", "true", "bf16", "true"},
-    {"bf16", "false"},
+    {"bf16", "auto|full|true", "bf16", "true"},
     {"lora_target_linear", "true", "target-modules", "all-linear"},
-    {"lora_target_linear", "false"},
-    {"optimizer", "adamw_torch"},
-    {"optimizer", "adamw_torch_fused"},
-    {"optimizer", "adamw_hf"},
-    {"optimizer", "adamw"},
     {"rl", "dpo", "dpo", "true"},
     {"evals_per_epoch", "1", "eval-strategy", "epoch"},
     {"evals_per_epoch", "0", "eval-strategy", "no"},
     {"saves_per_epoch", "1", "save-strategy", "epoch"},
     {"saves_per_epoch", "0", "save-strategy", "no"},
-    {"train_on_inputs", "false"},
-    {"load_in_4bit", "false"},
-    {"load_in_8bit", "false"},
     {"load_in_8bit", "true", "qlora", "true"},
     {"datasets.type", "alpaca", "prompt-style", "alpaca"},
-    {"datasets.type", "chat_template"},
-    {"datasets.type", "sharegpt"},
-    {"datasets.split", "train"},
-    {"chat_template", "tokenizer_default"},
+    {"chat_template", "tokenizer_default"},  // any other text names a file, as for our own option
 };
-/// What the user can do if a key of kValues has another value.
-constexpr Renamed kRemedies[] = {
-    {"adapter", "give lora, with load_in_8bit: true for a base in 8 bits"},
-    {"bf16", "give true, false or auto"},
-    {"lora_target_linear", "give true or false"},
-    {"optimizer", "give adamw_torch"},
-    {"rl", "give dpo"},
-    {"evals_per_epoch", "give 0, 1, or eval_steps"},
-    {"saves_per_epoch", "give 0, 1, or save_steps"},
-    {"train_on_inputs", "give false: answers are learned"},
-    {"load_in_4bit", "give load_in_8bit: true"},
-    {"load_in_8bit", "give true or false"},
-    {"datasets.type", "give alpaca, chat_template or sharegpt"},
-    {"datasets.split", "give train"},
-    {"chat_template", nullptr},  // null: may be any other text, which names a file as for our own option
-};
-
-/// Keys without effect here. "wandb_*" stands for every key that begins with "wandb_".
-constexpr std::string_view kIgnored[] = {
-    "model_type",
-    "tokenizer_type",
-    "is_llama_derived_model",
-    "is_mistral_derived_model",
-    "trust_remote_code",
-    "strict",
-    "dataset_prepared_path",
-    "dataset_processes",
-    "dataset_num_proc",
-    "datasets.ds_type",
-    "pad_to_sequence_len",
-    "eval_sample_packing",
-    "flash_attention",
-    "xformers_attention",
-    "sdp_attention",
-    "tf32",
-    "wandb_*",
-    "hub_*",
-    "mlflow_*",
-    "loss_watchdog_*",
-    "local_rank",
-    "debug",
-    "special_tokens.*",
-    "save_safetensors",
-    "eval_table_size",
-    "eval_max_new_tokens",
-    "auto_resume_from_checkpoints",
-    "lora_fan_in_fan_out",
-    "lora_on_cpu",
-    "gradient_checkpointing_kwargs.*",
-    "test_datasets.type",
-    "test_datasets.split",
-    "test_datasets.ds_type",
-    "device_map",
-    "ddp_*",
-};
-
-bool is_ignored(const std::string& path) {
-  return std::any_of(std::begin(kIgnored), std::end(kIgnored), [&](std::string_view name) {
-    return name.ends_with("*") ? path.starts_with(name.substr(0, name.size() - 1)) : path == name;
-  });
-}
-
-const char* option_of(std::span<const Renamed> table, const std::string& path) {
-  for (const Renamed& row : table)
-    if (path == row.path) return row.option;
-  return nullptr;
-}
-
-bool is_known(const std::string& path) {
-  return std::any_of(std::begin(kValues), std::end(kValues),
-                     [&](const Value& value) { return path == value.path; });
-}
 
 void put(FileTranslation& file, const FileOption& from, const char* option, std::vector<std::string> words) {
-  file.options.push_back({.key = option, .words = std::move(words), .where = from.where});
+  if (*option == '\0')
+    file.ignored.push_back(from.path());
+  else
+    file.options.push_back({.key = option, .words = std::move(words), .where = from.where});
 }
 
-/// Handles a key for which kValues lists the possible values.
-void take_value(FileTranslation& file, const FileOption& option, const std::string& path) {
-  const std::string word = join(option.words, " ");
+/// Whether kValues translates the key's value. If so, does it.
+bool translate_value(FileTranslation& file, const FileOption& option) {
   for (const Value& value : kValues)
-    if (path == value.path && word == value.word) {
-      if (*value.option != '\0') return put(file, option, value.option, {value.words});
-      return file.ignored.push_back(path);
+    if (option.path() == value.path && is_one_of(value.word, option.words)) {
+      put(file, option, value.option, {value.words});
+      return true;
     }
-  if (const char* const remedy = option_of(kRemedies, path))
-    file.problems.add_at(option.where, path, " is ", quote(word), ", which is not supported; ", remedy);
-  else
-    file.options.push_back(option);
+  return false;
 }
 
 void take(FileTranslation& file, const FileOption& option) {
-  const std::string path = option.path();
-  if (is_ignored(path)) return file.ignored.push_back(path);
-  if (option.is_empty()) return;
-  if (is_known(path)) return take_value(file, option, path);
-  if (const char* const name = option_of(kRenamed, path)) return put(file, option, name, option.words);
-  file.options.push_back(option);
+  const AxolotlKey* const key = find_fate(axolotl_keys(), option.path());
+  const bool named = key && *key->option == '\0';
+  if (named && key->remedy.empty()) return file.ignored.push_back(option.path());
+  if (option.is_empty() || translate_value(file, option)) return;
+  if (!key)
+    file.options.push_back(option);
+  else if (refuses(*key, option.words))
+    file.problems.add_at(option.where, option.path(), " is ", quote(join(option.words, " ")),
+                         ", which is not supported; ", key->remedy);
+  else
+    put(file, option, key->option, option.words);
 }
 
 }  // namespace
+
+const std::vector<AxolotlKey>& axolotl_keys() {
+  static const std::vector<AxolotlKey> kAll = one_by_one<AxolotlKey>(kRows);
+  return kAll;
+}
 
 void translate_axolotl(FileTranslation& file) {
   const auto is = [](const char* path) {
@@ -172,7 +125,7 @@ void translate_axolotl(FileTranslation& file) {
     file.problems.add_at(read.front().where, "datasets has several entries; put their records into one file");
   // If all linear layers are adapted, the names of single layers add nothing.
   const bool all = std::any_of(read.begin(), read.end(), [&](const FileOption& option) {
-    return is("lora_target_linear")(option) && option.words == std::vector<std::string>{"true"};
+    return is("lora_target_linear")(option) && is_one_of("true", option.words);
   });
   if (all) std::erase_if(read, is("lora_target_modules"));
   for (const FileOption& option : read) take(file, option);

@@ -272,16 +272,6 @@ constexpr Row kRows[] = {
     refused("multimodal", kMerge, "leave it out: datasets with sequence modes cannot be joined"),
 };
 
-std::vector<ForeignOption> one_by_one() {
-  std::vector<ForeignOption> all;
-  for (const auto& [names, fate] : kRows)
-    for (const std::string_view name : words_in(names)) {
-      all.push_back(fate);
-      all.back().name = name;
-    }
-  return all;
-}
-
 std::vector<ForeignOption> options_in(unsigned programs) {
   std::vector<ForeignOption> own;
   std::copy_if(foreign_options().begin(), foreign_options().end(), std::back_inserter(own),
@@ -299,7 +289,7 @@ bool RunKind::has(std::string_view kind) const {
 }
 
 const std::vector<ForeignOption>& foreign_options() {
-  static const std::vector<ForeignOption> kAll = one_by_one();
+  static const std::vector<ForeignOption> kAll = one_by_one<ForeignOption>(kRows);
   return kAll;
 }
 

@@ -129,20 +129,10 @@ constexpr Row kRows[] = {
          KeyUse::kNamed),
 };
 
-std::vector<RunKey> one_by_one() {
-  std::vector<RunKey> all;
-  for (const auto& [paths, key] : kRows)
-    for (const std::string_view path : words_in(paths)) {
-      all.push_back(key);
-      all.back().name = path;
-    }
-  return all;
-}
-
 }  // namespace
 
 const std::vector<RunKey>& run_keys() {
-  static const std::vector<RunKey> kAll = one_by_one();
+  static const std::vector<RunKey> kAll = one_by_one<RunKey>(kRows);
   return kAll;
 }
 

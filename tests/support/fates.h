@@ -1,0 +1,21 @@
+#pragma once
+
+#include <set>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace megalith::test {
+
+/// Expects a table of other tools' names (rows of OptionFate) to have each name once, and that no name is
+/// empty.
+template <class Rows>
+void expect_one_row_for_each_name(const Rows& rows) {
+  std::set<std::string_view> names;
+  for (const auto& row : rows) {
+    EXPECT_FALSE(row.name.empty());
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " has two rows";
+  }
+}
+
+}  // namespace megalith::test
