@@ -91,8 +91,7 @@ Pipe ask_app(const fs::path& program, const std::string& option) {
 }
 
 std::string who_has(const std::string& option) {
-  std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
-  std::replace(name.begin(), name.end(), '_', '-');
+  const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   if (name.empty()) return {};
   std::vector<std::string> having;
   for (const Sibling& sibling : siblings())

@@ -21,7 +21,7 @@ using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
 Pipe ask_app(const std::filesystem::path& program, const std::string& option);
 
 /// Text for an error message that says which of the other programs in this program's folder have the option:
-/// "; megalith-convert has it". Empty if none has it. "-" and "_" in the name are equal. The first call
+/// "; megalith-convert has it". Empty if none has it. The name has the form of option_key(). The first call
 /// starts each of the programs, so use it only for a message that ends the run.
 std::string who_has(const std::string& option);
 

@@ -78,8 +78,8 @@ class Options {
   /// Adds a reader for another tool's config files: it replaces those keys of the file that it knows by our
   /// options.
   Options& translate(std::function<void(FileTranslation&)> translator);
-  /// Sets a function that is called for an unknown option. It returns a text such as "; megalith-convert has
-  /// it", or an empty one.
+  /// Sets a function that is called for an unknown option, whose name it gets in the form of option_key(). It
+  /// returns a text such as "; megalith-convert has it", or an empty one.
   Options& elsewhere(std::function<std::string(const std::string&)> who);
   /// Sets the text below the options of --help, such as examples. It must consist of whole lines.
   Options& epilog(std::string text);

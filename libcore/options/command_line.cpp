@@ -130,7 +130,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
     if (!fields[match.field]->unlisted) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // the user typed "-lr", with one dash
   // Another tool's option is not a typing mistake, so it gets no suggestion.
-  if (std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
+  if (std::string who = elsewhere ? elsewhere(own) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
 }

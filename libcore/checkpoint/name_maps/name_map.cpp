@@ -10,11 +10,6 @@
 namespace megalith {
 namespace {
 
-std::string with_layer(std::string name, int layer) {
-  if (const size_t at = name.find('#'); at != std::string::npos) name.replace(at, 1, std::to_string(layer));
-  return name;
-}
-
 bool repeats(const NameRow& row) {
   return std::strchr(row.ours, '#') != nullptr;
 }
@@ -109,6 +104,7 @@ Shape their_shape(const NameRow& row, const Shape& ours, size_t part) {
 
 RenamedTensor renamed(const NameMap& map, const NameRow& row, const ModelConfig& config, int layer) {
   RenamedTensor out{.row = &row,
+                    .layer = layer,
                     .ours = with_layer(row.ours, layer),
                     .shape = shape_of(row, config),
                     .absent = !is_present(row.presence, config),
@@ -128,6 +124,11 @@ void append_if_any(std::vector<RenamedTensor>& out, const NameMap& map, const Na
 }
 
 }  // namespace
+
+std::string with_layer(std::string name, int layer) {
+  if (const size_t at = name.find('#'); at != std::string::npos) name.replace(at, 1, std::to_string(layer));
+  return name;
+}
 
 int64_t extent_of(Dim dim, const ModelConfig& config) {
   switch (dim) {

@@ -40,6 +40,10 @@ int64_t extent_of(Dim dim, const ModelConfig& config);
 /// Which models have a certain parameter.
 enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias };
 
+/// Replaces the first '#' of a name such as "decoder.layers.#.mlp.linear_fc1" by the layer's number. A name
+/// without '#' stays as it is.
+std::string with_layer(std::string name, int layer);
+
 /// A parameter: our name for it and its names in the other format. '#' stands for the layer.
 struct NameRow {
   const char* ours;                 // our name, as in Param::name
@@ -75,6 +79,7 @@ struct TheirTensor {
 /// A NameRow, applied to one layer of one model.
 struct RenamedTensor {
   const NameRow* row;
+  int layer;  // 0 for a row that does not repeat
   std::string ours;
   Shape shape;  // of our tensor
   bool absent;  // our model lacks the tensor, but their format has it: it is written as zeros

@@ -54,8 +54,6 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
 
 /// Lists some of the names for an error message: `"a", "b", …`.
 std::string some_of(const std::set<std::string>& names);
-/// Replaces the '#' of "decoder.layers.#.…" by the number of a layer.
-std::string with_layer(std::string name, int layer);
 
 /// open_megatron_ranks() opens a checkpoint of one file per rank, open_megatron_dist() a distributed one.
 MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& options);

@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/megatron_names.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_optimizer.h"
 #include "libcore/convert/sources/megatron_parts.h"

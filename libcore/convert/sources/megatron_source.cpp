@@ -64,11 +64,6 @@ std::string some_of(const std::set<std::string>& names) {
   return join(shown, ", ") + (names.size() > shown.size() ? ", …" : "");
 }
 
-std::string with_layer(std::string name, int layer) {
-  if (const size_t at = name.find('#'); at != std::string::npos) name.replace(at, 1, std::to_string(layer));
-  return name;
-}
-
 MegatronState megatron_state(const PickleTree& tree) {
   MegatronState state;
   if (const auto args = tree.find_ref(tree.root(), "args")) state.args = args_json(tree, *args);

@@ -65,15 +65,9 @@ std::string gguf_name(const Family& family, const RenamedTensor& renamed, size_t
   const std::string_view row = renamed.row->ours;
   const size_t dot = row.rfind('.');
   for (const GgufName& name : kNames)
-    if (name.ours == row.substr(0, dot)) {
-      std::string out = (family.gpt2 ? name.gpt2 : name.llama)[part];
-      if (const size_t at = out.find('#'); at != std::string::npos) {
-        constexpr std::string_view kLayers = "decoder.layers.";
-        const std::string_view layer = std::string_view(renamed.ours).substr(kLayers.size());
-        out.replace(at, 1, layer.substr(0, layer.find('.')));
-      }
-      return out + std::string(row.substr(dot));
-    }
+    if (name.ours == row.substr(0, dot))
+      return with_layer((family.gpt2 ? name.gpt2 : name.llama)[part], renamed.layer) +
+             std::string(row.substr(dot));
   fail(ErrorKind::kInternal, "no name in GGUF for ", quote(renamed.ours));
 }
 

@@ -84,10 +84,8 @@ std::string made_name(const std::string& stem) {
 /// Whether a pair's name has the form that made_name() gives for these arrays, in their present or an earlier
 /// state.
 bool is_made_of(const std::string& pair, const std::string& stem) {
-  constexpr size_t kHashDigits = 16;
-  if (!pair.starts_with(concat(stem, kMade))) return false;
-  const std::string_view hash = std::string_view(pair).substr(stem.size() + kMade.size());
-  return hash.size() == kHashDigits && hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return pair.starts_with(concat(stem, kMade)) &&
+         parse_hex64(std::string_view(pair).substr(stem.size() + kMade.size())).has_value();
 }
 
 void make_pair(const std::string& stem, const std::string& prefix) {

@@ -48,6 +48,13 @@ const RenamedTensor& named(const std::vector<RenamedTensor>& all, const std::str
   throw std::runtime_error("no " + ours);
 }
 
+TEST(NameMap, PutsTheLayerInPlaceOfTheFirstSign) {
+  EXPECT_EQ(with_layer("decoder.layers.#.mlp.linear_fc1.weight", 12),
+            "decoder.layers.12.mlp.linear_fc1.weight");
+  EXPECT_EQ(with_layer("output_layer.weight", 12), "output_layer.weight");
+  EXPECT_EQ(with_layer("#.#", 0), "0.#");
+}
+
 using Values = std::map<std::string, std::pair<Shape, std::vector<float>>>;
 
 // Compares blocks of a tensor in `file` with `ours`. Some blocks cut across groups, heads and halves of
