@@ -164,7 +164,7 @@ TEST(CheckSubjects, WantsWhatChangedInTheImperative) {
 }
 
 // The test replaces the programs that tidy calls. A source without findings is checked once, and again only
-// when its text changes.
+// when its text or the rules change. good.cpp includes part.inc through its header.
 TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   const TempDir dir;
   const std::string root = dir / "repository", bin = dir / "bin";
@@ -172,7 +172,8 @@ TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   fs::copy_file(kRoot + "/tools/tidy", root + "/tools/tidy");
   write_file(root + "/.clang-tidy", "Checks: '*'\n");
   write_file(root + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint good;\n");
-  write_file(root + "/libcore/good.h", "extern int good;\n");
+  write_file(root + "/libcore/good.h", "#include \"libcore/part.inc\"\n");
+  write_file(root + "/libcore/part.inc", "extern int good;\n");
   write_file(root + "/libcore/bad.cpp", "int bad;\n");
   Json commands = Json::array();
   for (const char* name : {"good", "bad"}) {
@@ -199,6 +200,14 @@ TEST(Tidy, PrintsFindingsAndReadsNothingTwiceThatPassed) {
   EXPECT_EQ(tidy(root + "/libcore/good.cpp").code, 0);
   EXPECT_EQ(read_file(dir / "read"), "libcore/bad.cpp\nlibcore/good.cpp\nlibcore/good.cpp\n");
   EXPECT_EQ(tidy("--everything").code, 64);
+
+  write_file(root + "/libcore/good.cpp", "#include \"libcore/good.h\"\nint best;\n");
+  fs::remove(dir / "read");
+  EXPECT_EQ(tidy(root + "/libcore/part.inc").code, 0);
+  EXPECT_EQ(read_file(dir / "read"), "libcore/good.cpp\n");
+  write_file(root + "/.clang-tidy", "Checks: 'a-*'\n");
+  EXPECT_EQ(tidy(root + "/.clang-tidy").code, 1);
+  EXPECT_EQ(read_file(dir / "read"), "libcore/good.cpp\nlibcore/bad.cpp\nlibcore/good.cpp\n");
 }
 
 }  // namespace
