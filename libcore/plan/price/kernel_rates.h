@@ -44,7 +44,8 @@ double Coefficients::*flash_coefficient(AttentionKernel);
 /// memory-bound ops by their bytes, and a start by the time that a kernel takes in addition to its work.
 PointPricer point_pricer(const PlanProblem&);
 
-/// sqrt(sqrt(a^4 + b^4)): a smooth maximum, for two times that overlap almost completely.
+/// sqrt(sqrt(a^4 + b^4)), in the unit of a and b: a smooth maximum, for two times that overlap almost
+/// completely. Two equal times take 2^(1/4) = 1.19 of one. The fourth power is a belief (layer_price.cpp).
 double smooth_max(double a, double b);
 
 /// Sustained FLOP/s of the device's matrix units in 16 bits (or fp32), before any loss within a product.

@@ -31,6 +31,8 @@ constexpr double kReadAndWritten = 2;  // passes over memory that is changed in 
 constexpr double kCopiesBelow16Bits = 2;  // bytes: an 8-bit copy in each of two orders; count
 // Tensors that a product reads in each pass and that are narrowed for it; count.
 constexpr Passes kTensorsBelow16Bits{1, 2};
+/// Products whose input has the hidden width: queries, keys and values, and the block's first; count.
+constexpr double kHiddenInputs = 2;
 
 // Attention. A causal mask leaves half of the scores; kernels that do not store the scores compute only that
 // half.
@@ -98,9 +100,11 @@ constexpr double kNormCopies = 2 * (kFp32 + 2);  // of two norms by PyTorch's op
                                                  // fp32 and a 16-bit copy, times eager_kept; count
 constexpr double kAroundNorm = 2;  // a norm's kept input and result: head, latent attention; count
 constexpr double kPredictionKept = 2 * kAroundNorm;  // the previous token's state and an embedding; count
-constexpr double kActivated = 1;        // kept results of the activation, with a fused kernel; count
-constexpr double kEagerActivated = 2;   // with PyTorch's operators also SiLU's result before the gate; count
-constexpr double kEverySecond = 0.5;    // share of products that torchtitan's selective-op keeps
+constexpr double kActivated = 1;       // kept results of the activation, with a fused kernel; count
+constexpr double kEagerActivated = 2;  // with PyTorch's operators also SiLU's result before the gate; count
+/// Share of the products whose results torchtitan's selective-op keeps: every second one
+/// (torchtitan/distributed/activation_checkpoint.py). As many are computed again; count.
+constexpr double kEverySecond = 0.5;
 constexpr double kTokenId = 8;          // bytes per input of the embedding (int64)
 constexpr double kScoreTransients = 3;  // a layer's raw scores and two gradients of scores; count
 constexpr double kGathered = 2;         // a layer's input with all tensor ranks' parts, and its gradient
@@ -167,11 +171,10 @@ struct Pricer : KernelRates {
                    : both(gates() * ffn(), m.hidden) + both(m.hidden, ffn());
   }
   double gates() const { return megalith::gates(m); }
-  /// Casts of the products' inputs to 8 bits or less: each is read, and written in both orders. Two products
-  /// have an input of the hidden width.
+  /// Casts of the products' inputs to 8 bits or less: each is read, and written in both orders.
   double narrowing(double tensors) const {
     if (!narrow()) return 0;
-    return tensors * stream(n * (2 * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
+    return tensors * stream(n * (kHiddenInputs * m.hidden + q() + ffn()) * (e + kCopiesBelow16Bits));
   }
 
   // Operations of attention's two products under a causal mask, in a forward pass.
