@@ -55,10 +55,6 @@ void TuningDataOptions::finish() {
 }
 
 void MethodOptions::finish() {
-  if (adapter == "lora") {  // axolotl names the method here, not a folder
-    lora = true;
-    adapter.clear();
-  }
   if (!adapter.empty()) begin_ = adapter_kind(adapter);
   if (type)
     method = *type;

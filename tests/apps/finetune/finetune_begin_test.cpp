@@ -61,6 +61,12 @@ TEST_F(FinetuneBegin, ContinuesWithAPrefixAsAPrefix) {
                  "--finetuning-type full and --adapter out contradict each other");
 }
 
+// In axolotl's files "adapter: lora" is the method, but here it is the folder.
+TEST_F(FinetuneBegin, TakesAnAdapterFromAFolderNamedAsTheMethod) {
+  ASSERT_EQ(tune(kLora, "lora").code, 0);
+  expect_said(tune(kSmall + "--lora --adapter lora", "more"), "training an adapter of rank 4 ");
+}
+
 TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
   expect_refused(tune("--finetuning-type prefix --lora"),
                  "--finetuning-type prefix and --lora contradict each other; give one of them");
