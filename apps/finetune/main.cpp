@@ -2,6 +2,7 @@
 #include "apps/training_app.h"
 #include "libcore/base/log.h"
 #include "libcore/dialects/axolotl/axolotl.h"
+#include "libcore/dialects/llama_factory/factory_names.h"
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
@@ -25,14 +26,23 @@ void add_notes(Options& options) {
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }
 
+/// Options of other tools.
+struct Dialects {
+  PaddleNames paddle;
+  FactoryNames factory;
+};
+
 /// Adds the options and file keys of other tools.
-void add_dialects(Options& options, PaddleNames& paddle, FinetuneConfig& config) {
-  options.add("PaddleNLP", paddle).fates(fates_in(kFinetune)).translate(translate_axolotl);
+void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
+  options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
+  options.fates(fates_in(kFinetune)).translate(translate_axolotl);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
-    if (folder.empty()) folder = paddle.tensorboard(config.run.checkpoint.save);
+    if (folder.empty()) folder = dialects.paddle.tensorboard(config.run.checkpoint.save);
+    dialects.factory.apply(config);
   });
-  options.rule([&](Problems& problems) { paddle.check_sharding(config.run.parallel.data, problems); });
+  options.rule(
+      [&](Problems& problems) { dialects.paddle.check_sharding(config.run.parallel.data, problems); });
 }
 
 /// The options that must be added to the command to resume from the checkpoints of its earlier run.
@@ -49,8 +59,8 @@ int run_tuning(int argc, char** argv) {
   TrainingApp app(argc, argv);
   Options options("finetune", "Tune a GPT or LLaMA model on questions and answers: all parameters, or LoRA.");
   config.add_to(options);
-  PaddleNames paddle;
-  add_dialects(options, paddle, config);
+  Dialects dialects;
+  add_dialects(options, dialects, config);
   add_notes(options);
   if (!app.read(options)) return 0;
   app.plan(config.run.parallel);

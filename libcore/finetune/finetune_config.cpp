@@ -64,8 +64,6 @@ void MethodOptions::finish() {
     method = "lora";
   if (is_prefix() && !prefix_positions && begin_.positions > 0) prefix_positions = begin_.positions;
   split_commas(modules);
-  std::replace(modules.begin(), modules.end(), std::string("all"),
-               std::string(kAllLinear));  // LLaMA-Factory's name for all linear layers
 }
 
 void MethodOptions::validate(Problems& problems) const {

@@ -199,7 +199,7 @@ struct AnswerOptions {
 /// Direct preference optimization: the model learns which of two answers is better.
 struct PairOptions {
   bool wanted = false;
-  std::string stage = "sft", loss = "sigmoid";
+  std::string loss = "sigmoid";
   double beta = 0.1, smoothing = 0;
 
   template <class V>
@@ -207,7 +207,6 @@ struct PairOptions {
     v("dpo", wanted,
       "Learn from records of a chosen and a rejected answer which is better (direct preference "
       "optimization); the reference is the model before the run, without an adapter.");
-    v("stage", stage, "LLaMA-Factory's word: sft, or dpo as --dpo.", one_of({"sft", "dpo"}));
     v("dpo-beta", beta, "Cost of leaving the reference; a lower value allows more freedom.", positive(),
       alias({"pref-beta"}));
     v("dpo-label-smoothing", smoothing, "Fraction of the records whose answers are assumed to be swapped.",
@@ -215,7 +214,6 @@ struct PairOptions {
     v("dpo-loss-type", loss, "Only the sigmoid of the paper is supported.", one_of({"sigmoid"}),
       alias({"pref-loss"}), unlisted());
   }
-  void finish() { wanted |= stage == "dpo"; }
   int64_t answers() const { return wanted ? 2 : 1; }  // answers per record
 };
 
