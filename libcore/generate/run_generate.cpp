@@ -57,9 +57,10 @@ std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSour
                                    const Tokenizer& tokenizer, const GenerationFiles& files) {
   std::vector<Prompt> prompts;
   if (!config.prompt.chat.empty()) {
-    const std::string text = render_chat(ChatTemplate(files.chat_template, files.template_file),
-                                         Json::parse(read_text(config.prompt.chat), config.prompt.chat),
-                                         {.bos_token = files.bos_token, .eos_token = files.eos_token});
+    const Json messages = Json::parse(read_text(config.prompt.chat), config.prompt.chat);
+    const ChatTemplate chat(files.chat_template, files.template_file);
+    const std::string text =
+        render_chat(chat, messages, {.bos_token = files.bos_token, .eos_token = files.eos_token});
     prompts.push_back({text, encode(tokenizer, text, source)});
   } else {
     for (const std::string& text : read_prompts(config.prompt))

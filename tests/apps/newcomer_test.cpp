@@ -359,6 +359,9 @@ TEST_F(Newcomer, RunsOneProcessAFolderOfCheckpoints) {
 }
 
 TEST_F(Newcomer, GetsOpenMpThreadsThatSleepUnlessItSaysOtherwise) {
+#ifdef __clang__
+  GTEST_SKIP() << "libomp shows no number of spins";
+#endif
   const auto policy = [](const std::string& before) {
     const std::string shown = run("OMP_DISPLAY_ENV=verbose " + before +
                                   " megalith-pretrain --num-layers 2 2>&1 | "
