@@ -38,7 +38,8 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
 #if defined(__CUDACC__)
   kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(args...);
 #else
-  run_grid(stream, blocks, kThreads, shared, [&] { kernel(args...); });
+  // By value: the kernel may run after this returns.
+  run_grid(stream, blocks, kThreads, shared, [kernel, ... copies = args] { kernel(copies...); });
 #endif
   require_success(cudaGetLastError(), "kernel launch");
 }

@@ -1,12 +1,7 @@
 #pragma once
 
-// Includes the CUDA runtime. The tests set MEGALITH_CUDA_RUNTIME to another header, which runs the kernels on
-// the host.
-#ifdef MEGALITH_CUDA_RUNTIME
-#include MEGALITH_CUDA_RUNTIME
-#else
+// The tests' emulated plugin finds tests/emulator/include here, which runs the kernels on the host.
 #include <cuda_runtime.h>
-#endif
 
 namespace megalith::cuda {
 

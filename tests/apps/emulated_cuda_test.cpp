@@ -1,0 +1,150 @@
+// The programs with --device cuda on the emulated device (tests/emulator), beside the same on the CPU. Sums
+// have another order there: fp32 drifts by rounding alone, bf16 by the rounding of stored activations.
+#include "tests/support/emulated_cuda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/finetune/finetune_app.h"
+#include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Lets programs load the emulated device, whose work runs in this order, during its lifetime.
+class EmulatedDeviceForPrograms {
+ public:
+  explicit EmulatedDeviceForPrograms(int order = 1)
+      : folder_("MEGALITH_CUDA_LIBS", emulated_cuda_folder()),
+        order_("MEGALITH_EMULATOR_ORDER", std::to_string(order)) {}
+
+ private:
+  Variable folder_, order_;
+};
+
+/// The figures of a --log-json file's lines of one type.
+std::vector<double> figures(const std::string& path, const std::string& type, const char* key) {
+  std::vector<double> all;
+  for (const Json& line : log_lines(path, type)) all.push_back(line[key].as_double());
+  return all;
+}
+
+/// The greatest |a - b| / |a|.
+double worst_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a[i] - b[i]) / std::abs(a[i]);
+    if (!(difference <= worst)) worst = difference;
+  }
+  return worst;
+}
+
+/// Trains small models on the CPU and on the emulated device.
+class EmulatedCudaPretrain : public PretrainApp {
+ protected:
+  void train_well(const std::string& options, const std::string& log) const {
+    const CommandResult result = train(options + " --log-json " + log);
+    ASSERT_EQ(result.code, 0) << result.all();
+  }
+  /// Trains 50 steps on both devices and compares losses and evaluations.
+  void expect_same_curve(const std::string& model, double limit, int order) const {
+    const EmulatedDeviceForPrograms device(order);
+    const std::string options =
+        model + " --hidden-size 32 --train-iters 50 --lr 0.003 --eval-interval 25 --eval-iters 1";
+    train_well(options, "cpu.jsonl");
+    train_well(options + " --device cuda", "cuda.jsonl");
+    const std::vector<double> losses = figures(dir_ / "cpu.jsonl", "train", "loss");
+    ASSERT_EQ(losses.size(), 50U);
+    EXPECT_LT(losses.back(), losses.front());
+    EXPECT_LE(worst_difference(losses, figures(dir_ / "cuda.jsonl", "train", "loss")), limit);
+    EXPECT_LE(worst_difference(figures(dir_ / "cpu.jsonl", "valid", "loss"),
+                               figures(dir_ / "cuda.jsonl", "valid", "loss")),
+              limit);
+  }
+  static constexpr double kFp32 = 1e-5, kBf16 = 2e-3;
+  const std::string kGpt2 = " --attention-dropout 0.1 --hidden-dropout 0.1";
+  const std::string kLlama =
+      " --num-attention-heads 4 --group-query-attention --num-query-groups 2 --swiglu --ffn-hidden-size 48 "
+      "--normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
+      "--disable-bias-linear --attention-dropout 0 --hidden-dropout 0";
+};
+
+TEST_F(EmulatedCudaPretrain, TrainsGpt2WithDropoutAsTheCpuDoes) {
+  expect_same_curve(kGpt2, kFp32, 1);
+}
+TEST_F(EmulatedCudaPretrain, TrainsGpt2InBf16AsTheCpuDoes) {
+  expect_same_curve(kGpt2 + " --bf16", kBf16, 2);
+}
+TEST_F(EmulatedCudaPretrain, TrainsLlamaAsTheCpuDoes) {
+  expect_same_curve(kLlama, kFp32, 3);
+}
+TEST_F(EmulatedCudaPretrain, TrainsLlamaInBf16AsTheCpuDoes) {
+  expect_same_curve(kLlama + " --bf16", kBf16, 1);
+}
+
+// Part of the run goes in each order of the device's work, so a sum or a read that depends on it would show.
+TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
+  const std::string options =
+      " --device cuda --train-iters 6 --eval-interval 3 --eval-iters 1 --save-interval 2 "
+      "--recompute-granularity "
+      "full --recompute-method uniform";
+  const auto save = [&](const std::string& folder, int order, const std::string& more) {
+    const EmulatedDeviceForPrograms device(order);
+    train_well(options + " --save " + folder + " --load " + folder + more, folder + ".jsonl");
+  };
+  save("whole", 1, "");
+  save("parts", 2, " --exit-interval 2");
+  save("parts", 3, " --exit-interval 4");
+  save("parts", 1, "");
+  for (const char* type : {"train", "valid"})
+    EXPECT_EQ(figures(dir_ / "whole.jsonl", type, "loss"), figures(dir_ / "parts.jsonl", type, "loss"))
+        << type;
+  int compared = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir_.path() / "whole/iter_0000006")) {
+    const std::string name = entry.path().filename();
+    if (!entry.is_regular_file() || name == "args.json" || name == "index.json") continue;
+    EXPECT_EQ(file("whole/iter_0000006/" + name), file("parts/iter_0000006/" + name)) << name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 2);
+}
+
+TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
+  const EmulatedDeviceForPrograms device(2);
+  for (const char* model : {"generate-gpt2", "generate-llama"}) {
+    const TempDir dir;
+    fs::copy(test_data(std::string("parity/goldens/") + model), dir / "model");
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir / "model");
+    const std::string command = app("generate") + " --model " + (dir / "model") +
+                                " --prompt 'The first' --max-new-tokens 12 --temperature 0 --device ";
+    const CommandResult cpu = run_command(command + "cpu"), cuda = run_command(command + "cuda");
+    ASSERT_EQ(cuda.code, 0) << cuda.all();
+    EXPECT_EQ(cuda.out, cpu.out);
+  }
+}
+
+using EmulatedCudaFinetune = FinetuneApp;
+
+TEST_F(EmulatedCudaFinetune, TunesAllWeightsAsTheCpuDoes) {
+  const EmulatedDeviceForPrograms device(3);
+  const std::string options = "--max-steps 6 --per-device-train-batch-size 2 --lr 0.001 --log-json ";
+  for (const std::string where : {"cpu", "cuda"}) {
+    const CommandResult result = tune(options + where + ".jsonl --device " + where, "out-" + where);
+    ASSERT_EQ(result.code, 0) << result.all();
+  }
+  const std::vector<double> cpu = losses("cpu.jsonl");
+  EXPECT_EQ(cpu.size(), 6U);
+  EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
+}
+
+}  // namespace
+}  // namespace megalith::test

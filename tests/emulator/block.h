@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+namespace megalith::emulator {
+
+/// CUDA's dim3, of which the kernels use x.
+struct KernelIndex {
+  unsigned x = 0;
+};
+
+/// Runs the threads of one block, each as a fiber. A fiber runs to its next barrier or shuffle; a shuffle
+/// waits for the warp, a barrier for the block. Ends the process if the threads of a warp or a block wait
+/// at different places.
+class EmulatedBlock {
+ public:
+  static EmulatedBlock& running();
+
+  void run(int threads, size_t shared_bytes, const std::function<void()>& kernel);
+  /// The running thread waits here for the others of its block.
+  void wait() { pause(kBarrier); }
+  /// Every thread of a warp gives a value and receives that of thread (own ^ apart).
+  template <class T>
+  T exchange(T value, unsigned apart) {
+    static_assert(sizeof(T) <= sizeof(Fiber::given[0]));
+    Fiber& self = fibers_[current_];
+    // Alternates two places, since a value may be read after the next one is given.
+    const size_t turn = ++self.gifts % 2;
+    std::memcpy(self.given[turn], &value, sizeof value);
+    pause(kShuffle);
+    std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
+    return value;
+  }
+  /// Whether `value` is true in any thread of the block.
+  bool any(bool value);
+  float* shared() { return reinterpret_cast<float*>(shared_.data()); }
+
+  bool backwards = false;  // runs the threads last to first
+
+ private:
+  static constexpr size_t kStack = 64 << 10, kWarp = 32;
+  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // what a thread waits for
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  /// A thread. Its context is made once: after a kernel it waits for the next block. It is switched by jumps,
+  /// which save no signal mask and so make no system call.
+  struct Fiber {
+    ucontext_t context{};
+    jmp_buf place{};
+    bool started = false;
+    std::unique_ptr<unsigned char[]> stack;
+    unsigned char given[2][8] = {};
+    bool vote[2] = {};
+    unsigned gifts = 0, votes = 0;
+    Place waits_at = kRunning;
+  };
+
+  static void make_context(Fiber& fiber);
+  void enter();
+  void resume(Fiber& fiber);
+  void pause(Place place);
+  /// Runs each warp to its next barrier; false when all have ended.
+  bool step();
+  /// Runs each thread of a warp to the place where it waits. Returns the kind of place, which must be the
+  /// same for all threads.
+  Place step_warp(size_t first);
+  size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
+
+  const std::function<void()>* kernel_ = nullptr;
+  jmp_buf scheduler_place_{};
+  std::vector<Fiber> fibers_;
+  std::vector<Line> shared_;
+  size_t current_ = 0;
+};
+
+}  // namespace megalith::emulator

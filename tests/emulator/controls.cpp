@@ -1,0 +1,39 @@
+#include "tests/emulator/controls.h"
+
+#include <cstdlib>
+#include <fstream>
+
+namespace megalith::emulator {
+namespace {
+
+void write_counts() {
+  const CallCounts& counts = controls().counts;
+  std::ofstream file(std::getenv("MEGALITH_EMULATOR_COUNTS"));
+  file << "{\"allocations\": " << counts.allocations << ", \"events\": " << counts.events
+       << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
+       << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
+       << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products << "}\n";
+}
+
+Controls make_controls() {
+  Controls made;
+  if (const char* const order = std::getenv("MEGALITH_EMULATOR_ORDER"))
+    made.order = static_cast<unsigned>(std::strtoul(order, nullptr, 10));
+  if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
+    made.memory = std::strtoull(memory, nullptr, 10);
+  if (std::getenv("MEGALITH_EMULATOR_COUNTS") != nullptr) std::atexit(write_counts);
+  return made;
+}
+
+}  // namespace
+
+Controls& controls() {
+  static Controls* const made = new Controls(make_controls());  // lives as long as the process
+  return *made;
+}
+
+}  // namespace megalith::emulator
+
+extern "C" __attribute__((visibility("default"))) megalith::emulator::Controls* megalith_emulator_controls() {
+  return &megalith::emulator::controls();
+}

@@ -1,0 +1,186 @@
+// What the emulated device promises: each misuse ends the process, and work runs late in every order that
+// events allow.
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <cublasLt.h>
+#include <gtest/gtest.h>
+
+#include "tests/emulator/controls.h"
+#include "tests/emulator/memory.h"
+#include "tests/emulator/report.h"
+
+namespace megalith::emulator {
+namespace {
+
+constexpr int kThreads = 64;
+
+/// Device memory and a stream, as CUDA's functions make them.
+class EmulatedDevice : public testing::Test {
+ protected:
+  ~EmulatedDevice() override {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+    for (void* const block : blocks_) cudaFree(block);
+  }
+  float* floats(size_t n) {
+    void* block = nullptr;
+    EXPECT_EQ(cudaMalloc(&block, n * sizeof(float)), cudaSuccess);
+    blocks_.push_back(block);
+    return static_cast<float*>(block);
+  }
+  void run(int64_t blocks, const std::function<void()>& kernel) {
+    cuda::run_grid(stream_, blocks, kThreads, 0, kernel);
+  }
+  std::vector<float> read(const float* from, size_t n) {
+    std::vector<float> values(n);
+    cudaMemcpyAsync(values.data(), from, n * sizeof(float), cudaMemcpyDeviceToHost, stream_);
+    cudaStreamSynchronize(stream_);
+    return values;
+  }
+
+  cudaStream_t stream_ = [] {
+    cudaStream_t made = nullptr;
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    return made;
+  }();
+  std::vector<void*> blocks_;
+};
+using EmulatedDeviceDeathTest = EmulatedDevice;
+
+const auto misused = testing::ExitedWithCode(kMisused);
+
+TEST_F(EmulatedDevice, HasMemoryFullOfNan) {
+  for (const float value : read(floats(1000), 1000)) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST_F(EmulatedDevice, HasAsMuchMemoryAsTheControlsSay) {
+  size_t left = 0, all = 0, less = 0;
+  cudaMemGetInfo(&left, &all);
+  EXPECT_EQ(all, controls().memory);
+  floats(256);
+  cudaMemGetInfo(&less, &all);
+  EXPECT_EQ(left - less, 1024U);
+  void* block = nullptr;
+  EXPECT_EQ(cudaMalloc(&block, less + 1), cudaErrorMemoryAllocation);
+}
+
+TEST_F(EmulatedDevice, RunsWorkWhenTheHostWaits) {
+  float* const x = floats(1);
+  bool ran = false;
+  run(1, [&ran] { ran = true; });
+  EXPECT_FALSE(ran);
+  read(x, 1);
+  EXPECT_TRUE(ran);
+}
+
+/// The order in which two streams' kernels ran, as a string of their names.
+std::string order_of_streams(unsigned seed, bool with_event) {
+  controls().order = seed;
+  std::string order;
+  cudaStream_t streams[2] = {};
+  for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  const auto put = [&](cudaStream_t stream, char name) {
+    cuda::run_grid(stream, 1, 1, 0, [&order, name] { order += name; });
+  };
+  for (const char name : {'a', 'b', 'c'}) put(streams[0], name);
+  cudaEvent_t event = nullptr;
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventRecord(event, streams[0]);
+  if (with_event) cudaStreamWaitEvent(streams[1], event, 0);
+  for (const char name : {'1', '2', '3'}) put(streams[1], name);
+  for (cudaStream_t stream : streams) {
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+  }
+  cudaEventDestroy(event);
+  return order;
+}
+
+// In a child process, because a block has one size per process and these kernels have one thread.
+TEST_F(EmulatedDeviceDeathTest, OrdersStreamsByEventsAlone) {
+  const auto check = [] {
+    std::set<std::string> orders, ordered;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      orders.insert(order_of_streams(seed, false));
+      ordered.insert(order_of_streams(seed, true));
+    }
+    std::exit(orders.size() > 3 && ordered == std::set<std::string>{"abc123"} ? 0 : 1);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsHostFunctionsThatCallCuda) {
+  const auto call = [&] {
+    cudaLaunchHostFunc(
+        stream_, [](void*) { cudaSetDevice(0); }, nullptr);
+    cudaStreamSynchronize(stream_);
+  };
+  EXPECT_EXIT(call(), misused, "a host function calls CUDA");
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsHostCodeThatTouchesDeviceMemory) {
+  float* const x = floats(8);
+  EXPECT_EXIT(x[0] = 1, misused, "the host touches device memory");
+  float host = 0;
+  EXPECT_EXIT(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyDeviceToHost, stream_), misused,
+              "host memory where device memory is wanted");
+  EXPECT_EXIT(cudaMemcpyAsync(x, x, 4, cudaMemcpyHostToDevice, stream_), misused,
+              "device memory where host memory is wanted");
+  EXPECT_EXIT(cudaMemcpyAsync(x, &host, 64, cudaMemcpyHostToDevice, stream_), misused,
+              "that no block of device memory holds");
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsKernelsThatLeaveTheirBlock) {
+  float* const x = floats(64);
+  const auto write_at = [&](int64_t place) {
+    run(1, [=] { x[place] = 0; });
+    cudaStreamSynchronize(stream_);
+    cudaFree(x);
+  };
+  EXPECT_EXIT(write_at(64), misused, "device code leaves its block");
+  EXPECT_EXIT(write_at(-1), misused, "wrote beside a block");
+  const auto use_freed = [&] {
+    cudaFree(x);
+    write_at(0);
+  };
+  EXPECT_EXIT(use_freed(), misused, "device code leaves its block");
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsBarriersThatNotAllThreadsReach) {
+  const auto half = [&](const std::function<void()>& barrier, unsigned threads) {
+    run(1, [=] {
+      if (threadIdx.x < threads) barrier();
+    });
+    cudaStreamSynchronize(stream_);
+  };
+  EXPECT_EXIT(half([] { __syncthreads(); }, 32), misused, "threads of a block wait at different barriers");
+  EXPECT_EXIT(half([] { __shfl_xor_sync(~0U, 1, 1); }, 16), misused, "threads of a warp wait at different");
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsGridsThatNoDeviceTakes) {
+  EXPECT_EXIT(run(int64_t{1} << 31, [] {}), misused, "a grid of 2147483648 blocks");
+}
+
+// A kernel whose threads read what others wrote without a barrier gives another result in each order.
+TEST_F(EmulatedDevice, RunsThreadsInBothOrders) {
+  float* const x = floats(kThreads);
+  std::set<float> seen;
+  for (const unsigned order : {2U, 3U}) {
+    controls().order = order;
+    cudaMemset(x, 0, kThreads * sizeof(float));
+    cudaStreamSynchronize(nullptr);
+    run(1, [=] {
+      x[threadIdx.x] = 1;
+      if (threadIdx.x == kThreads / 2)
+        for (int i = 0; i < kThreads; ++i) x[kThreads / 2] += i == kThreads / 2 ? 0 : x[i];
+    });
+    seen.insert(read(x, kThreads)[kThreads / 2]);
+  }
+  EXPECT_EQ(seen, (std::set<float>{kThreads / 2, kThreads / 2 + 1}));
+}
+
+}  // namespace
+}  // namespace megalith::emulator

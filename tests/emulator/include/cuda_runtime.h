@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "tests/emulator/block.h"
+
+/// The part of the CUDA runtime that libcore/ops/cuda uses, on the host, for tests on machines without a
+/// device. Memory is closed to the host (../memory.h), streams run late (../streams.h), and the blocks of a
+/// kernel run one after the other (../block.h). Finds wrong maths and indices, barriers that not all threads
+/// reach, missing barriers, events that were forgotten, and host code that takes device memory for its own;
+/// no fault that shows only on hardware.
+
+// NOLINTBEGIN: names, signatures and macros are CUDA's
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __launch_bounds__(...)
+
+/// Those of the running thread; one block runs at a time.
+extern megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
+
+inline void __syncthreads() {
+  megalith::emulator::EmulatedBlock::running().wait();
+}
+inline int __syncthreads_or(bool value) {
+  return megalith::emulator::EmulatedBlock::running().any(value);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int apart) {
+  return megalith::emulator::EmulatedBlock::running().exchange(value, static_cast<unsigned>(apart));
+}
+
+enum cudaError_t { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+using cudaStream_t = struct EmulatedStream*;
+using cudaEvent_t = struct EmulatedEvent*;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaGetDeviceCount(int* count);  // 1
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaMemGetInfo(size_t* left, size_t* all);
+cudaError_t cudaMalloc(void** block, size_t bytes);
+cudaError_t cudaFree(void* block);
+cudaError_t cudaMemset(void* block, int value, size_t bytes);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* data);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+/// Allows 99 KiB of shared memory per block, as every device of compute capability 8.0 or later does; 8.6 and
+/// 8.9 allow no more.
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int bytes);
+
+namespace megalith::cuda {
+
+inline float* dynamic_shared() {
+  return emulator::EmulatedBlock::running().shared();
+}
+/// In place of <<<blocks, threads, shared, stream>>>: enqueues calls of `kernel`, one for each thread.
+void run_grid(cudaStream_t stream, int64_t blocks, int threads, size_t shared, std::function<void()> kernel);
+
+}  // namespace megalith::cuda
+// NOLINTEND

@@ -1,0 +1,124 @@
+#include "tests/emulator/memory.h"
+
+#include <cstring>
+#include <string>
+
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "tests/emulator/controls.h"
+#include "tests/emulator/report.h"
+
+namespace megalith::emulator {
+namespace {
+
+constexpr size_t kReserved = size_t{1} << 38, kPage = 4096, kHugePage = 2 << 20, kAlignment = 256;
+constexpr int kFresh = 0xff;  // every byte of fresh memory: NaN in every format
+
+constexpr size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+struct sigaction before;  // what handled SIGSEGV before the device did
+
+void end_at_fault(int, siginfo_t* info, void*) {
+  if (DeviceMemory::get().owns(info->si_addr))
+    end_in_handler("the host touches device memory, or device code leaves its block");
+  sigaction(SIGSEGV, &before, nullptr);  // not ours: the instruction runs again and meets the former handler
+}
+
+void protect(std::byte* first, size_t bytes, int protection) {
+  if (mprotect(first, bytes, protection) != 0) end_with("mprotect failed");
+}
+
+}  // namespace
+
+DeviceMemory& DeviceMemory::get() {
+  static DeviceMemory* const memory = new DeviceMemory;  // lives as long as the process
+  return *memory;
+}
+
+DeviceMemory::DeviceMemory() {
+  void* const reserved =
+      mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) end_with("cannot reserve addresses for the device");
+  base_ = static_cast<std::byte*>(reserved);
+  struct sigaction action {};
+  action.sa_sigaction = end_at_fault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, &before);
+}
+
+void* DeviceMemory::allocate(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (bytes > controls().memory || used_ > controls().memory - bytes) return nullptr;
+  const size_t span = round_up(bytes, kAlignment), pages = round_up(span, kPage);
+  if (pages >= kHugePage) end_ = round_up(end_, kHugePage);
+  if (end_ + pages + kPage > kReserved) return nullptr;
+  std::byte* const first = base_ + end_;
+  std::byte* const begin = first + (pages - span);
+  protect(first, pages, PROT_READ | PROT_WRITE);
+  madvise(first, pages, MADV_HUGEPAGE);  // where there are such pages, they open and close 512 times as fast
+  std::memset(first, kFresh, pages);
+  if (!is_open_) protect(first, pages, PROT_NONE);
+  end_ += pages + kPage;
+  used_ += bytes;
+  blocks_.emplace(reinterpret_cast<uintptr_t>(begin), Block{bytes, first, pages});
+  return begin;
+}
+
+void DeviceMemory::require_clean_edges(const std::byte* begin, const Block& block) const {
+  const auto is_clean = [](const std::byte* from, const std::byte* to) {
+    for (; from != to; ++from)
+      if (*from != std::byte{kFresh}) return false;
+    return true;
+  };
+  if (!is_clean(block.first, begin) || !is_clean(begin + block.bytes, block.first + block.pages))
+    end_with("device code wrote beside a block of " + std::to_string(block.bytes) + " bytes");
+}
+
+void DeviceMemory::release(void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(reinterpret_cast<uintptr_t>(address));
+  if (found == blocks_.end()) end_with("cudaFree of an address that cudaMalloc did not return");
+  const Block block = found->second;
+  protect(block.first, block.pages, PROT_READ | PROT_WRITE);
+  require_clean_edges(static_cast<std::byte*>(address), block);
+  madvise(block.first, block.pages, MADV_DONTNEED);
+  protect(block.first, block.pages, PROT_NONE);
+  used_ -= block.bytes;
+  blocks_.erase(found);
+}
+
+size_t DeviceMemory::used() const {
+  const std::lock_guard lock(mutex_);
+  return used_;
+}
+
+bool DeviceMemory::owns(const void* address) const {
+  return address >= base_ && address < base_ + kReserved;
+}
+
+void DeviceMemory::require_block(const void* address, size_t bytes, const char* what) const {
+  if (bytes == 0) return;
+  if (!owns(address)) end_with(std::string(what) + ": host memory where device memory is wanted");
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(begin);
+  if (block == blocks_.begin() || begin + bytes > (--block)->first + block->second.bytes)
+    end_with(std::string(what) + ": " + std::to_string(bytes) +
+             " bytes that no block of device memory holds");
+}
+
+void DeviceMemory::require_host(const void* address, const char* what) const {
+  if (owns(address)) end_with(std::string(what) + ": device memory where host memory is wanted");
+}
+
+void DeviceMemory::open(bool yes) {
+  const std::lock_guard lock(mutex_);
+  is_open_ = yes;
+  for (const auto& [begin, block] : blocks_)
+    protect(block.first, block.pages, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+}  // namespace megalith::emulator

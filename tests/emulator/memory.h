@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace megalith::emulator {
+
+/// The device's memory: pages of one reserved range, open while device code runs and closed while host
+/// code does. Fresh memory is full of NaN. Each block ends where a closed page begins, and a freed block is
+/// never used again, so a kernel that runs over a block's end or uses a freed one ends the process.
+class DeviceMemory {
+ public:
+  static DeviceMemory& get();
+
+  /// Null if the device has not that much memory left. Aligned to 256 bytes.
+  void* allocate(size_t bytes);
+  /// Ends the process if `block` is not a block, or if bytes beside it were written.
+  void release(void* block);
+  size_t used() const;
+
+  /// Whether the address is the device's.
+  bool owns(const void* address) const;
+  /// Ends the process unless the bytes are within one block. `what` names their use.
+  void require_block(const void* address, size_t bytes, const char* what) const;
+  /// Ends the process if the address is the device's.
+  void require_host(const void* address, const char* what) const;
+
+  /// Opens the memory for device code, or closes it.
+  void open(bool yes);
+
+ private:
+  struct Block {
+    size_t bytes;
+    std::byte* first;  // of its pages
+    size_t pages;      // bytes
+  };
+  DeviceMemory();
+  void require_clean_edges(const std::byte* begin, const Block& block) const;
+
+  std::byte* base_ = nullptr;
+  mutable std::mutex mutex_;  // guards the rest
+  size_t end_ = 0;            // of the pages given out so far
+  size_t used_ = 0;
+  bool is_open_ = false;
+  std::map<uintptr_t, Block> blocks_;  // by first byte
+};
+
+}  // namespace megalith::emulator

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <cublasLt.h>
+
+#include "tests/emulator/controls.h"
+#include "tests/emulator/memory.h"
+#include "tests/emulator/report.h"
+#include "tests/emulator/streams.h"
+
+// NOLINTBEGIN: names and signatures are cuBLASLt's
+struct EmulatedProducts {};
+struct EmulatedProduct {
+  cublasOperation_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+  cudaDataType_t bias_type = CUDA_R_32F;
+};
+struct EmulatedLayout {
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t leading;
+};
+struct EmulatedPreference {
+  uint64_t workspace = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};  // of a, b, c and d
+};
+
+namespace megalith::emulator {
+namespace {
+
+size_t bytes_of(cudaDataType_t type) {
+  return type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
+}
+size_t bytes_of(const EmulatedLayout& layout) {
+  return ((layout.columns - 1) * static_cast<uint64_t>(layout.leading) + layout.rows) * bytes_of(layout.type);
+}
+
+float element(const void* data, cudaDataType_t type, uint64_t i) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  return std::bit_cast<float>(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16);
+}
+
+/// Rounds to nearest even.
+void set_element(void* data, cudaDataType_t type, uint64_t i, float value) {
+  if (type == CUDA_R_32F) {
+    static_cast<float*>(data)[i] = value;
+    return;
+  }
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  const uint32_t rounded = is_nan ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
+  static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(rounded >> 16);
+}
+
+/// A matrix in device memory.
+struct Operand {
+  const void* data;
+  EmulatedLayout layout;
+  float at(uint64_t row, uint64_t column) const {
+    return element(data, layout.type, row + column * static_cast<uint64_t>(layout.leading));
+  }
+  /// Its rows, or with `columns` its columns, one after the other.
+  std::vector<float> lines(bool columns) const {
+    const uint64_t count = columns ? layout.columns : layout.rows,
+                   length = columns ? layout.rows : layout.columns;
+    std::vector<float> all(count * length);
+    for (uint64_t i = 0; i < count; ++i)
+      for (uint64_t j = 0; j < length; ++j) all[i * length + j] = columns ? at(j, i) : at(i, j);
+    return all;
+  }
+};
+
+/// The inner product in fp32, in parts that the compiler can make vectors of.
+float inner_product(const float* x, const float* y, uint64_t n) {
+  constexpr uint64_t kParts = 8;
+  float parts[kParts] = {}, sum = 0;
+  uint64_t i = 0;
+  for (; i + kParts <= n; i += kParts)
+    for (uint64_t part = 0; part < kParts; ++part) parts[part] += x[i + part] * y[i + part];
+  for (; i < n; ++i) sum += x[i] * y[i];
+  for (const float part : parts) sum += part;
+  return sum;
+}
+
+/// d = alpha op(a) op(b) + beta c (+ bias down each column).
+struct Multiplication {
+  EmulatedProduct product;
+  float alpha, beta;
+  Operand a, b, c;
+  void* d;
+  EmulatedLayout d_layout;
+
+  uint64_t depth() const { return product.transposed_a ? a.layout.rows : a.layout.columns; }
+  void run() const {
+    const std::vector<float> rows = a.lines(product.transposed_a != CUBLAS_OP_N),
+                             columns = b.lines(product.transposed_b == CUBLAS_OP_N);
+    for (uint64_t j = 0; j < d_layout.columns; ++j)
+      for (uint64_t i = 0; i < d_layout.rows; ++i) {
+        float value = alpha * inner_product(&rows[i * depth()], &columns[j * depth()], depth());
+        if (beta != 0) value += beta * c.at(i, j);
+        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += element(product.bias, product.bias_type, i);
+        set_element(d, d_layout.type, i + j * static_cast<uint64_t>(d_layout.leading), value);
+      }
+  }
+};
+
+/// Whether cuBLASLt multiplies matrices of these shapes and types.
+bool is_product(const EmulatedProduct& product, const EmulatedLayout& a, const EmulatedLayout& b,
+                const EmulatedLayout& c, const EmulatedLayout& d) {
+  const auto rows = [](const EmulatedLayout& x, bool transposed) { return transposed ? x.columns : x.rows; };
+  const bool ta = product.transposed_a != CUBLAS_OP_N, tb = product.transposed_b != CUBLAS_OP_N;
+  const bool types = a.type == b.type && c.type == d.type && a.type != CUDA_R_16F && d.type != CUDA_R_16F;
+  return types && rows(a, !ta) == rows(b, tb) && d.rows == rows(a, ta) && d.columns == rows(b, !tb) &&
+         c.rows == d.rows && c.columns == d.columns;
+}
+
+void require_alignment(const void* address, uint64_t alignment, const char* what) {
+  if (alignment != 0 && reinterpret_cast<uintptr_t>(address) % alignment != 0)
+    end_with(std::string(what) + ": less aligned than the algorithm was told");
+}
+
+void require_operands(const Multiplication& m, const cublasLtMatmulAlgo_t& algorithm) {
+  const DeviceMemory& memory = DeviceMemory::get();
+  memory.require_block(m.a.data, bytes_of(m.a.layout), "product: a");
+  memory.require_block(m.b.data, bytes_of(m.b.layout), "product: b");
+  memory.require_block(m.c.data, bytes_of(m.c.layout), "product: c");
+  memory.require_block(m.d, bytes_of(m.d_layout), "product: d");
+  if (m.product.epilogue == CUBLASLT_EPILOGUE_BIAS)
+    memory.require_block(m.product.bias, m.d_layout.rows * bytes_of(m.product.bias_type), "product: bias");
+  require_alignment(m.a.data, algorithm.data[0], "product: a");
+  require_alignment(m.b.data, algorithm.data[1], "product: b");
+  require_alignment(m.c.data, algorithm.data[2], "product: c");
+  require_alignment(m.d, algorithm.data[3], "product: d");
+}
+
+/// Copies an attribute of exactly this size.
+template <class T>
+cublasStatus_t take(T& to, const void* value, size_t bytes) {
+  if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, value, sizeof to);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+}  // namespace megalith::emulator
+
+using namespace megalith::emulator;
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused by the emulator";
+}
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new EmulatedProducts;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t, cudaDataType_t) {
+  *product = new EmulatedProduct;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
+  delete product;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              size_t bytes) {
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(product->transposed_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(product->transposed_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(product->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(product->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return take(product->bias_type, value, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+  if (leading < static_cast<int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = new EmulatedLayout{type, rows, columns, leading};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new EmulatedPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return take(preference->workspace, value, bytes);
+  if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+    return take(preference->alignments[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, bytes);
+  uint32_t schemes = 0;  // sums are never split here
+  return take(schemes, value, bytes);
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  if (!is_product(*product, *a, *b, *c, *d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::copy(std::begin(preference->alignments), std::end(preference->alignments), results->algo.data);
+  results->workspaceSize = preference->workspace;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes,
+                              cudaStream_t stream) {
+  if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  ++controls().counts.products;
+  DeviceMemory::get().require_host(alpha, "product: alpha");
+  DeviceMemory::get().require_host(beta, "product: beta");
+  DeviceMemory::get().require_block(workspace, workspace_bytes, "product: workspace");
+  const Multiplication multiplication{.product = *product,
+                                      .alpha = *static_cast<const float*>(alpha),
+                                      .beta = *static_cast<const float*>(beta),
+                                      .a = {a, *a_layout},
+                                      .b = {b, *b_layout},
+                                      .c = {c, *c_layout},
+                                      .d = d,
+                                      .d_layout = *d_layout};
+  require_operands(multiplication, *algorithm);
+  Streams::get().enqueue(stream, [=] {
+    std::memset(workspace, 0xff, std::min<size_t>(workspace_bytes, 4096));  // whose former contents are gone
+    multiplication.run();
+    return true;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+// NOLINTEND

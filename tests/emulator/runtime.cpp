@@ -1,0 +1,186 @@
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "tests/emulator/controls.h"
+#include "tests/emulator/memory.h"
+#include "tests/emulator/report.h"
+#include "tests/emulator/streams.h"
+
+// NOLINTBEGIN: names and signatures are CUDA's
+megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
+
+namespace megalith::emulator {
+namespace {
+
+/// Numbers of the last record() that was enqueued and of the last that has run.
+struct EventState {
+  uint64_t enqueued = 0;
+  std::atomic<uint64_t> done = 0;
+};
+
+DeviceMemory& memory() {
+  return DeviceMemory::get();
+}
+Streams& streams() {
+  return Streams::get();
+}
+
+template <class Work>
+cudaError_t enqueue(cudaStream_t stream, Work work) {
+  streams().enqueue(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
+  return cudaSuccess;
+}
+
+cudaError_t copy_in(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  ++controls().counts.copies_in;
+  memory().require_host(from, "cudaMemcpyAsync from");
+  memory().require_block(to, bytes, "cudaMemcpyAsync to");
+  // Pageable memory is copied before the call returns.
+  auto copied = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
+  return enqueue(stream, [=] { std::memcpy(to, copied->data(), bytes); });
+}
+
+cudaError_t copy_out(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  ++controls().counts.copies_out;
+  memory().require_block(from, bytes, "cudaMemcpyAsync from");
+  memory().require_host(to, "cudaMemcpyAsync to");
+  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+}
+
+cudaError_t copy_within(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  memory().require_block(from, bytes, "cudaMemcpyAsync from");
+  memory().require_block(to, bytes, "cudaMemcpyAsync to");
+  return enqueue(stream, [=] { std::memmove(to, from, bytes); });
+}
+
+}  // namespace
+}  // namespace megalith::emulator
+
+using namespace megalith::emulator;
+
+struct EmulatedEvent {
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+};
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess                 ? "no error"
+         : error == cudaErrorMemoryAllocation ? "out of memory"
+                                              : "invalid value";
+}
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) {
+  streams().require_no_host_function();
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
+  *all = controls().memory;
+  *left = *all - memory().used();
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** block, size_t bytes) {
+  streams().require_no_host_function();
+  ++controls().counts.allocations;
+  *block = memory().allocate(bytes);
+  return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFree(void* block) {
+  if (block == nullptr) return cudaSuccess;
+  streams().finish_all();
+  memory().release(block);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* block, int value, size_t bytes) {
+  memory().require_block(block, bytes, "cudaMemset");
+  return enqueue(nullptr, [=] { std::memset(block, value, bytes); });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (kind == cudaMemcpyHostToDevice) return copy_in(to, from, bytes, stream);
+  if (kind == cudaMemcpyDeviceToHost) return copy_out(to, from, bytes, stream);
+  return copy_within(to, from, bytes, stream);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new EmulatedStream;
+  streams().add(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  streams().remove(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++controls().counts.waits;
+  streams().finish(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  streams().enqueue(
+      stream, [state = event->state, number = event->state->enqueued] { return state->done >= number; });
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* data) {
+  ++controls().counts.host_functions;
+  streams().enqueue_host_function(stream, [=] { work(data); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  ++controls().counts.events;
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  streams().enqueue(stream, [state = event->state, number = ++event->state->enqueued] {
+    state->done = number;
+    return true;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
+  return bytes <= 99 << 10 ? cudaSuccess : cudaErrorInvalidValue;
+}
+// NOLINTEND
+
+namespace megalith::cuda {
+
+void run_grid(cudaStream_t stream, int64_t blocks, int threads, size_t shared, std::function<void()> kernel) {
+  constexpr int64_t kMaxBlocks = 0x7fffffff;
+  if (blocks > kMaxBlocks) end_with("a grid of " + std::to_string(blocks) + " blocks");
+  ++controls().counts.kernels;
+  enqueue(stream, [=, kernel = std::move(kernel)] {
+    const bool backwards = controls().order % 2 != 0;
+    EmulatedBlock& block = EmulatedBlock::running();
+    block.backwards = backwards;
+    blockDim.x = static_cast<unsigned>(threads);
+    gridDim.x = static_cast<unsigned>(blocks);
+    for (int64_t i = 0; i < blocks; ++i) {
+      blockIdx.x = static_cast<unsigned>(backwards ? blocks - 1 - i : i);
+      block.run(threads, shared, kernel);
+    }
+  });
+}
+
+}  // namespace megalith::cuda

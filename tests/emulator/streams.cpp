@@ -1,0 +1,94 @@
+#include "tests/emulator/streams.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/emulator/controls.h"
+#include "tests/emulator/memory.h"
+#include "tests/emulator/report.h"
+
+namespace megalith::emulator {
+namespace {
+thread_local bool in_host_function = false;
+}  // namespace
+
+Streams& Streams::get() {
+  static Streams* const streams = new Streams;  // lives as long as the process
+  return *streams;
+}
+
+void Streams::require_no_host_function() const {
+  if (in_host_function) end_with("a host function calls CUDA");
+}
+
+void Streams::add(EmulatedStream* stream) {
+  require_no_host_function();
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream);
+}
+
+void Streams::remove(EmulatedStream* stream) {
+  finish(stream);
+  const std::lock_guard lock(mutex_);
+  std::erase(streams_, stream);
+}
+
+void Streams::enqueue(EmulatedStream* stream, std::function<bool()> work) {
+  require_no_host_function();
+  const std::lock_guard lock(mutex_);
+  (stream == nullptr ? &default_ : stream)->work.push_back(std::move(work));
+}
+
+void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
+  enqueue(stream, [work] {
+    DeviceMemory::get().open(false);
+    in_host_function = true;
+    work();
+    in_host_function = false;
+    DeviceMemory::get().open(true);
+    return true;
+  });
+}
+
+std::vector<EmulatedStream*> Streams::busy_streams() const {
+  std::vector<EmulatedStream*> busy;
+  for (EmulatedStream* const stream : streams_)
+    if (!stream->work.empty()) busy.push_back(stream);
+  return busy;
+}
+
+bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
+  constexpr unsigned kMaxItems = 8;
+  for (EmulatedStream* const stream : busy) {
+    bool ran = false;
+    for (unsigned items = 1 + random_() % kMaxItems; items > 0 && !stream->work.empty(); --items) {
+      if (!stream->work.front()()) break;
+      stream->work.pop_front();
+      ran = true;
+    }
+    if (ran) return true;
+  }
+  return false;
+}
+
+void Streams::finish(EmulatedStream* stream) {
+  require_no_host_function();
+  const std::lock_guard lock(mutex_);
+  if (stream == nullptr) stream = &default_;
+  if (const unsigned order = controls().order; order != seed_) random_.seed(seed_ = order);
+  if (stream->work.empty()) return;
+  DeviceMemory::get().open(true);
+  while (!stream->work.empty()) {
+    std::vector<EmulatedStream*> busy = busy_streams();
+    std::shuffle(busy.begin(), busy.end(), random_);
+    if (!run_some(busy)) end_with("streams wait for each other for ever");
+  }
+  DeviceMemory::get().open(false);
+}
+
+void Streams::finish_all() {
+  const std::lock_guard lock(mutex_);
+  for (EmulatedStream* const stream : busy_streams()) finish(stream);
+}
+
+}  // namespace megalith::emulator

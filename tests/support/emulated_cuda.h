@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/ops/backend/backend.h"
+#include "tests/emulator/controls.h"
+
+namespace megalith::test {
+
+/// The folder of the CUDA plugin that runs its kernels on the host (tests/emulator): a value of
+/// MEGALITH_CUDA_LIBS.
+std::string emulated_cuda_folder();
+
+/// The backend of the emulated device, loaded into this process.
+std::unique_ptr<Backend> make_emulated_backend(int device = 0);
+/// The controls of that device.
+emulator::Controls& emulated_controls();
+
+}  // namespace megalith::test
