@@ -18,6 +18,11 @@ void require_success(cudaError_t status, const char* what) {
   if (status != cudaSuccess) fail(ErrorKind::kDevice, "cuda: ", what, ": ", cudaGetErrorString(status));
 }
 
+void refuse_grid(int64_t blocks) {
+  fail(ErrorKind::kUsage, "cuda: a kernel of ", blocks, " blocks, of which a device takes up to ", kMaxGrid,
+       "; lower --micro-batch-size or --seq-length");
+}
+
 // ---- queue
 
 void* allocate_device(size_t bytes) {
@@ -106,6 +111,14 @@ Storage storage_of(DType dtype) {
   }
 }
 
+/// The storage of an op's activations or weights, which no kernel takes in fp16.
+Storage activation_of(DType dtype) {
+  if (dtype == DType::kF16)
+    fail(ErrorKind::kUsage, "cuda: fp16 is computed on the CPU only; give --bf16 instead of --fp16, or ",
+         "--device cpu");
+  return storage_of(dtype);
+}
+
 /// `value` as an element of this dtype.
 uint64_t element_bits(DType dtype, double value) {
   switch (dtype) {
@@ -122,6 +135,7 @@ uint64_t element_bits(DType dtype, double value) {
     case DType::kF64:
       return std::bit_cast<uint64_t>(value);
     case DType::kI8:
+      return static_cast<uint8_t>(static_cast<int8_t>(value));
     case DType::kU8:
       return static_cast<uint8_t>(value);
   }
@@ -132,7 +146,7 @@ uint64_t element_bits(DType dtype, double value) {
 /// spans of a context-parallel rank (model/attention.h) are refused here.
 int64_t first_position(const char* op, const RowPositions& rows) {
   if (!rows.one_span())
-    fail(ErrorKind::kDevice, "cuda: ", op,
+    fail(ErrorKind::kUsage, "cuda: ", op,
          " takes positions that follow each other, not the two spans of "
          "--context-parallel-size; compute on the CPU (--device cpu)");
   return rows.first;
@@ -140,7 +154,7 @@ int64_t first_position(const char* op, const RowPositions& rows) {
 
 void refuse_apart(const char* op, const ConstView& kv) {
   if (kv)
-    fail(ErrorKind::kDevice, "cuda: ", op,
+    fail(ErrorKind::kUsage, "cuda: ", op,
          " takes keys and values packed with the queries, not apart as with "
          "--context-parallel-size; compute on the CPU (--device cpu)");
 }
@@ -159,7 +173,8 @@ struct Packed {
 Packed packed(const char* op, const Shape& qkv) {
   const int64_t b = qkv[1], groups = qkv[2], r = qkv[3] - 2, head = qkv[4];
   if (head > kWidestHead)
-    fail(ErrorKind::kDevice, op, ": heads of ", head, " columns; the CUDA backend takes up to ", kWidestHead);
+    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", head,
+         "; raise --num-attention-heads or give --device cpu");
   const int64_t group = (r + 2) * head, sequence = groups * group;
   const HeadStrides strides{b * sequence, sequence, group};
   return {{.batch = b,
@@ -194,12 +209,15 @@ void require_device(int device) {
 /// Only the CPU, where reading the weights takes most of the time, supports weights narrower than the
 /// activations.
 [[noreturn]] void refuse_narrow(const char* op) {
-  fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
+  fail(ErrorKind::kUsage, "cuda: ", op,
+       " takes no weights or cache narrower than the activations; leave out --int8 and --kv-cache bf16, or "
+       "give "
+       "--device cpu");
 }
 
 /// No kernel here supports LoRA adapters or a prefix.
 [[noreturn]] void refuse_adapters() {
-  fail(ErrorKind::kUsage, "cuda: adapters are trained on the CPU; give --device cpu");
+  fail(ErrorKind::kUsage, "cuda: --lora and --prefix-tuning are for the CPU; give --device cpu");
 }
 
 class CudaBackend final : public Backend {
@@ -365,14 +383,15 @@ void CudaBackend::synchronize(Stream& stream) {
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
+  for (const ConstView& view : {op.a, op.b, ConstView(op.c)}) activation_of(view.dtype);
   if (op.c.elements() == 0) return;
   if (op.k() > 0) return gemm_->run(queue, op);
   if (op.accumulate) return;  // k = 0: there is nothing to add
   if (!op.bias) return fill(stream, op.c, 0);
   launch_row_bias(queue.stream(), {.c = op.c.data,
-                                   .c_storage = storage_of(op.c.dtype),
+                                   .c_storage = activation_of(op.c.dtype),
                                    .bias = op.bias.data,
-                                   .bias_storage = storage_of(op.bias.dtype),
+                                   .bias_storage = activation_of(op.bias.dtype),
                                    .rows = op.m(),
                                    .columns = op.n(),
                                    .add = false});
@@ -380,7 +399,8 @@ void CudaBackend::run(Stream& stream, const Gemm& op) {
 
 void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums) {
   if (sums.plain == nullptr && sums.normed == nullptr) return;
-  launch_column_sums(queue.stream(), storage_of(dtype), sums, queue.workspace(column_sums_workspace(sums)));
+  launch_column_sums(queue.stream(), activation_of(dtype), sums,
+                     queue.workspace(column_sums_workspace(sums)));
 }
 
 void CudaBackend::run(Stream& stream, const BiasGrad& op) {
@@ -415,11 +435,11 @@ void CudaBackend::run(Stream& stream, const LayerNorm& op) {
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
   args.centred = true;
-  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), args);
+  launch_norm(enter(stream).stream(), activation_of(op.x.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const RmsNorm& op) {
-  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), norm_args(op));
+  launch_norm(enter(stream).stream(), activation_of(op.x.dtype), norm_args(op));
 }
 
 NormGradArgs norm_grad_args(const auto& op) {
@@ -452,39 +472,39 @@ void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
   NormGradArgs args = norm_grad_args(op);
   args.mean = op.mean.as<float>();
   add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db));
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args);
+  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   Queue& queue = enter(stream);
   const NormGradArgs args = norm_grad_args(op);
   add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}));
-  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args);
+  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const Gelu& op) {
-  launch_gelu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.tanh_form,
+  launch_gelu(enter(stream).stream(), activation_of(op.x.dtype), op.y.data, op.x.data, op.tanh_form,
               op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const GeluGrad& op) {
-  launch_gelu_grad(enter(stream).stream(), storage_of(op.x.dtype), op.dx.data, op.dy.data, op.x.data,
+  launch_gelu_grad(enter(stream).stream(), activation_of(op.x.dtype), op.dx.data, op.dy.data, op.x.data,
                    op.tanh_form, op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGlu& op) {
-  launch_swiglu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
+  launch_swiglu(enter(stream).stream(), activation_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
                 op.y.shape.back());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
-  launch_swiglu_grad(enter(stream).stream(), storage_of(op.x.dtype),
+  launch_swiglu_grad(enter(stream).stream(), activation_of(op.x.dtype),
                      {op.dx.data, op.dy.data, op.x.data, op.dy.shape.rows(), op.dy.shape.back()});
 }
 
 void CudaBackend::run(Stream& stream, const Dropout& op) {
   if (op.key.first_column != 0) refuse_adapters();
-  launch_dropout(enter(stream).stream(), storage_of(op.x.dtype),
+  launch_dropout(enter(stream).stream(), activation_of(op.x.dtype),
                  {.y = op.y.data,
                   .x = op.x.data,
                   .residual = op.residual.data,
@@ -502,14 +522,15 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 void refuse_documents(const char* op, const ConstView& starts) {
   if (starts)
     fail(ErrorKind::kUsage, "cuda: ", op,
-         " does not keep documents of one sequence apart; give --device cpu, or no packing");
+         " does not keep documents of one sequence apart; leave out --packing, --reset-position-ids and "
+         "--reset-attention-mask, or give --device cpu");
 }
 
 void CudaBackend::run(Stream& stream, const Rope& op) {
   refuse_documents(op.kName, op.starts);
   const Shape& qkv = op.qkv.shape;
   const int64_t half = op.cos.shape[1], first = first_position(op.kName, op.rows) * half;
-  launch_rope(enter(stream).stream(), storage_of(op.qkv.dtype),
+  launch_rope(enter(stream).stream(), activation_of(op.qkv.dtype),
               {.qkv = op.qkv.data,
                .cos = op.cos.as<float>() + first,
                .sin = op.sin.as<float>() + first,
@@ -525,7 +546,7 @@ void CudaBackend::run(Stream& stream, const Attention& op) {
   refuse_apart(op.kName, op.kv);
   refuse_documents(op.kName, op.starts);
   const Packed heads = packed(Attention::kName, op.qkv.shape);
-  launch_attention(enter(stream).stream(), storage_of(op.qkv.dtype),
+  launch_attention(enter(stream).stream(), activation_of(op.qkv.dtype),
                    {.out = op.out.data,
                     .q = op.qkv.data,
                     .k = at(op.qkv, heads.k),
@@ -542,7 +563,7 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
   Queue& queue = enter(stream);
   const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
   const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
-  launch_attention_grad(queue.stream(), storage_of(op.qkv.dtype),
+  launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
                          .dk = at(op.dqkv, heads.k),
                          .dv = at(op.dqkv, heads.v),
@@ -564,19 +585,21 @@ void CudaBackend::run(Stream&, const CopyKeyValues& op) {
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
   if (op.k_cache.dtype != op.qkv.dtype) refuse_narrow(op.kName);
-  if (op.hides()) fail(ErrorKind::kInternal, "cuda: ", op.kName, " sees all positions; a window hides some");
+  if (op.hides())
+    fail(ErrorKind::kUsage, "cuda: ", op.kName,
+         " sees all positions, and --sliding-window hides some; give --device cpu");
   const cudaStream_t queue = enter(stream).stream();
   Packed heads = packed(CachedAttention::kName, op.qkv.shape);
   const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;
   heads.shape.kv = {head, heads.shape.groups * capacity * head, capacity * head};
   heads.shape.past = op.past;
-  launch_cache_append(queue, storage_of(op.qkv.dtype),
+  launch_cache_append(queue, activation_of(op.qkv.dtype),
                       {.k_cache = op.k_cache.data,
                        .v_cache = op.v_cache.data,
                        .k = at(op.qkv, heads.k),
                        .v = at(op.qkv, heads.v),
                        .shape = heads.shape});
-  launch_attention(queue, storage_of(op.qkv.dtype),
+  launch_attention(queue, activation_of(op.qkv.dtype),
                    {.out = op.out.data,
                     .q = op.qkv.data,
                     .k = op.k_cache.data,
@@ -599,7 +622,7 @@ void CudaBackend::run(Stream& stream, const Embedding& op) {
   refuse_documents(op.kName, op.starts);
   const int64_t columns = op.y.shape.back();
   launch_embedding(
-      enter(stream).stream(), storage_of(op.y.dtype),
+      enter(stream).stream(), activation_of(op.y.dtype),
       {.y = op.y.data,
        .table = op.table.data,
        .positions = op.positions ? at(op.positions, first_position(op.kName, op.rows) * columns) : nullptr,
@@ -615,7 +638,7 @@ void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
   refuse_documents(op.kName, op.starts);
   const int64_t columns = op.dy.shape.back();
   launch_embedding_grad(
-      enter(stream).stream(), storage_of(op.dy.dtype),
+      enter(stream).stream(), activation_of(op.dy.dtype),
       {.dtable = op.dtable.as<float>(),
        .dpositions =
            op.dpositions ? op.dpositions.as<float>() + first_position(op.kName, op.rows) * columns : nullptr,
@@ -629,7 +652,7 @@ void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
-  launch_softmax_stats(enter(stream).stream(), storage_of(op.logits.dtype),
+  launch_softmax_stats(enter(stream).stream(), activation_of(op.logits.dtype),
                        {.max = op.max.as<float>(),
                         .sum_exp = op.sum_exp.as<float>(),
                         .logits = op.logits.data,
@@ -644,7 +667,7 @@ void CudaBackend::run(Stream& stream, const SoftmaxRescale& op) {
 }
 
 void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
-  launch_cross_entropy(enter(stream).stream(), storage_of(op.logits.dtype),
+  launch_cross_entropy(enter(stream).stream(), activation_of(op.logits.dtype),
                        {.loss = op.loss.as<float>(),
                         .logits = op.logits.data,
                         .max = op.max.as<float>(),
@@ -662,7 +685,7 @@ void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
 void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
-  launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
+  launch_sum_squares(queue.stream(), activation_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
                      queue.workspace(sum_workspace(n)));
 }
 

@@ -30,6 +30,7 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
             const Args&... args) {
   constexpr size_t kAlwaysGranted = 48 << 10;
   if (blocks <= 0) return;
+  if (blocks > kMaxGrid) refuse_grid(blocks);
   if (shared > kAlwaysGranted)
     require_success(
         cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

@@ -12,8 +12,13 @@
 /// architecture.
 namespace megalith::cuda {
 
-/// How an activation or weight is stored. fp16 is only for copies, sums and AdamW's value.
+/// How an activation or weight is stored. fp16 is only for copies, add and AdamW's value; the
+/// other launchers take none.
 enum class Storage { kF32, kBf16, kF16 };
+
+constexpr int64_t kMaxGrid = 0x7fffffff;  // blocks of a one-dimensional grid
+/// Throws kUsage: the grid has more blocks than a device takes.
+[[noreturn]] void refuse_grid(int64_t blocks);
 
 // ---- elementwise.cu
 
