@@ -118,6 +118,20 @@ TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
   EXPECT_GE(compared, 2);
 }
 
+// Two steps more must call the device for their work alone.
+TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
+  const auto calls = [&](int steps) {
+    const EmulatedDeviceForPrograms device;
+    const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+    train_well(kGpt2 + " --device cuda --eval-iters 0 --train-iters " + std::to_string(steps), "steps.jsonl");
+    return Json::load(dir_ / "counts.json");
+  };
+  const Json few = calls(3), more = calls(5);
+  for (const char* kind : {"allocations", "events", "host_functions"})
+    EXPECT_EQ(few[kind].as_int(), more[kind].as_int()) << kind;
+  for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
+}
+
 TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
   const EmulatedDeviceForPrograms device(2);
   for (const char* model : {"generate-gpt2", "generate-llama"}) {

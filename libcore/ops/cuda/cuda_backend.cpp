@@ -220,6 +220,37 @@ void require_device(int device) {
   fail(ErrorKind::kUsage, "cuda: --lora and --prefix-tuning are for the CPU; give --device cpu");
 }
 
+/// Events that can be recorded, so that a step makes none. An event may be recorded again while a stream
+/// still waits for its last record.
+class EventPool {
+ public:
+  EventPool() = default;
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+  ~EventPool() {
+    for (const cudaEvent_t event : free_) cudaEventDestroy(event);
+  }
+  cudaEvent_t take() {
+    const std::lock_guard lock(mutex_);
+    cudaEvent_t event = nullptr;
+    if (free_.empty()) {
+      require_success(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+    } else {
+      event = free_.back();
+      free_.pop_back();
+    }
+    return event;
+  }
+  void give_back(cudaEvent_t event) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
+
+ private:
+  std::mutex mutex_;  // guards free_
+  std::vector<cudaEvent_t> free_;
+};
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int device) : device_(device) {
@@ -286,7 +317,9 @@ class CudaBackend final : public Backend {
 
   int device_;
   std::unique_ptr<GemmRunner> gemm_;
-  std::mutex mutex_;  // guards queues_
+  std::shared_ptr<EventPool> events_ =
+      std::make_shared<EventPool>();  // shared with the events, which may outlive this
+  std::mutex mutex_;                  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
 };
 
@@ -358,10 +391,10 @@ void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::funct
 
 Event CudaBackend::record(Stream& stream) {
   const Queue& queue = enter(stream);
-  cudaEvent_t created = nullptr;
-  require_success(cudaEventCreateWithFlags(&created, cudaEventDisableTiming), "make an event");
-  Event event{std::shared_ptr<void>(created, [](void* e) { cudaEventDestroy(static_cast<cudaEvent_t>(e)); })};
-  require_success(cudaEventRecord(created, queue.stream()), "record an event");
+  const cudaEvent_t taken = events_->take();
+  Event event{std::shared_ptr<void>(
+      taken, [events = events_](void* e) { events->give_back(static_cast<cudaEvent_t>(e)); })};
+  require_success(cudaEventRecord(taken, queue.stream()), "record an event");
   return event;
 }
 
