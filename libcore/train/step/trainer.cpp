@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/step.h"
+#include "libcore/parallel/exchange.h"
 
 namespace megalith {
 
@@ -140,6 +141,19 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .loss_scale = loss_scale_.value()};
 }
 
+namespace {
+
+/// The sum of all ranks' vectors, in rank order. On the host, where `mine` is: tensor calls of a communicator
+/// take memory of the device.
+std::vector<double> sum_of_ranks(Communicator& world, const std::vector<double>& mine) {
+  std::vector<double> sum(mine.size(), 0.0);
+  for (const std::vector<double>& one : exchange_values(world, mine))
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  return sum;
+}
+
+}  // namespace
+
 // The losses of the current batch's samples. Ranks that share a sample each compute the loss of their own
 // rows, which are summed. Tensor-parallel ranks all compute the same losses, so only the first one's are
 // added.
@@ -159,10 +173,8 @@ std::vector<double> Trainer::losses_of_batch() {
   });
   executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
   executor_->listen({});
-  groups_.world.all_reduce(stream_, View{sums.data(), DType::kF64, {batch_->shape().samples()}},
-                           Reduce::kSum);
   stream_.synchronize();
-  return sums;
+  return sum_of_ranks(groups_.world, sums);
 }
 
 double Trainer::judge_batch(const SampleSource& source, int64_t consumed) {
