@@ -6,6 +6,7 @@
 #include "libcore/dialects/megatron/fates.h"
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/finetune/finetune.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 namespace {
@@ -65,6 +66,7 @@ int run_tuning(int argc, char** argv) {
   if (!app.read(options)) return 0;
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);
+  config.run.train.device = resolved_device(config.run.train.device);
   options.check();
   check_files(config, app.files(options));
   return app.run(options,

@@ -19,6 +19,7 @@
 #include "libcore/dialects/paddle/paddle_config.h"
 #include "libcore/dialects/paddle/paddle_run.h"
 #include "libcore/launch/launch_plan.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/options/cli.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/text/tokenizer_files.h"
@@ -112,8 +113,10 @@ class Training {
   /// sizes are then missing: settle_plan() adds them once the ranks are connected. A question needs no data
   /// and no weights.
   void settle() {
-    // To stdout, like upstream's log, for `| tee train.log`. The stdout of a question is its answer.
-    if (!only_asks()) set_log_console(LogConsole::kStdout);
+    if (!only_asks()) {
+      set_log_console(LogConsole::kStdout);  // like upstream's log, for `| tee train.log`
+      config_.train.device = resolved_device(config_.train.device);
+    }  // the stdout of a question is its answer, which no device of this machine changes
     if (!planned()) config_.train.device_memory = plan_.options.memory_gb.value_or(0) * 1e9;
     settle_paddle_start(paddle_, config_, options_);
     if (config_.checkpoint.use_checkpoint_args)

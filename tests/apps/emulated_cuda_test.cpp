@@ -132,6 +132,18 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
 }
 
+// "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
+TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
+  const EmulatedDeviceForPrograms emulated;
+  for (const std::string device : {"cuda", "gpu"})
+    for (const std::string options : {"--nproc 2", "--fp16", "--reset-position-ids"}) {
+      const CommandResult result = train(options + " --device " + device);
+      EXPECT_EQ(result.code, 64) << options << result.all();
+      EXPECT_NE(result.all().find(options.substr(0, options.find(' '))), std::string::npos) << result.all();
+      EXPECT_NE(result.all().find("--device"), std::string::npos) << result.all();
+    }
+}
+
 TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
   const EmulatedDeviceForPrograms device(2);
   for (const char* model : {"generate-gpt2", "generate-llama"}) {
@@ -158,6 +170,15 @@ TEST_F(EmulatedCudaFinetune, TunesAllWeightsAsTheCpuDoes) {
   const std::vector<double> cpu = losses("cpu.jsonl");
   EXPECT_EQ(cpu.size(), 6U);
   EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
+}
+
+TEST_F(EmulatedCudaFinetune, RefusesAnAdapterUnderTheNameGpuToo) {
+  const EmulatedDeviceForPrograms emulated;
+  for (const std::string device : {"cuda", "gpu"}) {
+    const CommandResult result = tune("--max-steps 1 --lora --device " + device);
+    EXPECT_EQ(result.code, 64) << result.all();
+    EXPECT_NE(result.all().find("--device cuda"), std::string::npos) << result.all();
+  }
 }
 
 }  // namespace

@@ -54,6 +54,15 @@ void add_python_folders(FolderList& folders) {
           folders.add((package / "lib").string());
 }
 
+Plugin cuda_plugin() {
+  return Plugin(
+      "libmegalith_cuda.so",
+      {.folders = cuda_library_folders(),
+       .if_missing = "build Megalith where the CUDA toolkit is (docs/cuda.md), name the plugin's folder in "
+                     "MEGALITH_CUDA_LIBS, or choose --device cpu",
+       .if_library_missing = "install NVIDIA's libraries, or name their folder in MEGALITH_CUDA_LIBS"});
+}
+
 }  // namespace
 
 std::vector<std::string> cuda_library_folders() {
@@ -67,13 +76,11 @@ std::vector<std::string> cuda_library_folders() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(int device) {
-  const Plugin plugin(
-      "libmegalith_cuda.so",
-      {.folders = cuda_library_folders(),
-       .if_missing = "build Megalith where the CUDA toolkit is (docs/cuda.md), name the plugin's folder in "
-                     "MEGALITH_CUDA_LIBS, or choose --device cpu",
-       .if_library_missing = "install NVIDIA's libraries, or name their folder in MEGALITH_CUDA_LIBS"});
-  return std::unique_ptr<Backend>(plugin.function<Backend*(int)>("megalith_cuda_backend")(device));
+  return std::unique_ptr<Backend>(cuda_plugin().function<Backend*(int)>("megalith_cuda_backend")(device));
+}
+
+std::string resolved_device(const std::string& device) {
+  return device == "gpu" ? make_gpu_backend()->name() : device;
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view device) {

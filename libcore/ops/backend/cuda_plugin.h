@@ -25,4 +25,8 @@ std::vector<std::string> cuda_library_folders();
 /// is none, the CPU, with a log message. Throws kUsage for any other value.
 std::unique_ptr<Backend> make_backend(std::string_view device);
 
+/// --device with "gpu" resolved to "cuda" or "cpu", as make_backend() would choose. Rules about devices must
+/// be checked on this name.
+std::string resolved_device(const std::string& device);
+
 }  // namespace megalith

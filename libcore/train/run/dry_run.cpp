@@ -128,9 +128,7 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 }
 
 DryMemory dry_memory(const PretrainConfig& config) {
-  const std::string& device = config.train.device;
-  const bool on_host =
-      device == "cpu" || (device == "gpu" && make_backend(device)->name() == std::string_view("cpu"));
+  const bool on_host = resolved_device(config.train.device) == "cpu";
   const MachineMemory machine{on_host ? available_memory() : std::nullopt, config.parallel.local_world};
   const CheckpointConfig saved = config.train.eval_only ? CheckpointConfig{} : config.checkpoint;
   return {chosen_save_copy(saved, run_shape(config), machine).ranks, on_host};
