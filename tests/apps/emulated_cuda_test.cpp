@@ -144,6 +144,22 @@ TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
     }
 }
 
+TEST_F(EmulatedCudaPretrain, RefusesARunThatTheDeviceHasNoMemoryForBeforeItAllocates) {
+  const EmulatedDeviceForPrograms device;
+  const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+  constexpr int64_t kScratch = 64 << 20;  // of two streams
+  const auto run_with = [&](int64_t left) {
+    const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kScratch + left));
+    return train("--device cuda --train-iters 3 --eval-iters 0");
+  };
+  const CommandResult refused = run_with(100'000);
+  EXPECT_EQ(refused.code, 64) << refused.all();
+  EXPECT_NE(refused.all().find("of device memory"), std::string::npos) << refused.all();
+  EXPECT_NE(refused.all().find("--micro-batch-size"), std::string::npos) << refused.all();
+  EXPECT_EQ(Json::load(dir_ / "counts.json")["allocations"].as_int(), 0);
+  EXPECT_EQ(run_with(4'000'000).code, 0);
+}
+
 TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
   const EmulatedDeviceForPrograms device(2);
   for (const char* model : {"generate-gpt2", "generate-llama"}) {

@@ -79,6 +79,10 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
   return std::unique_ptr<Backend>(cuda_plugin().function<Backend*(int)>("megalith_cuda_backend")(device));
 }
 
+size_t cuda_memory_left(int device) {
+  return cuda_plugin().function<size_t(int)>("megalith_cuda_memory_left")(device);
+}
+
 std::string resolved_device(const std::string& device) {
   return device == "gpu" ? make_gpu_backend()->name() : device;
 }

@@ -754,4 +754,12 @@ std::unique_ptr<Backend> make_backend(int device) {
   return std::make_unique<CudaBackend>(device);
 }
 
+size_t memory_left(int device) {
+  constexpr size_t kScratch = 2 * Queue::kMinWorkspace;  // of the compute stream and of the gradients' stream
+  size_t left = 0, all = 0;
+  require_success(cudaSetDevice(device), "choose a device");
+  require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
+  return left > kScratch ? left - kScratch : 0;
+}
+
 }  // namespace megalith::cuda

@@ -10,4 +10,8 @@ namespace megalith::cuda {
 /// several threads may call them, each with its own stream. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device);
 
+/// The bytes that a run can allocate on a device: what is free, less the scratch memory of two streams.
+/// Throws kDevice.
+size_t memory_left(int device);
+
 }  // namespace megalith::cuda

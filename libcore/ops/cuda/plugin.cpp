@@ -8,4 +8,9 @@ extern "C" {
 __attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(int device) {
   return megalith::cuda::make_backend(device).release();
 }
+
+/// Throws kDevice.
+__attribute__((visibility("default"))) size_t megalith_cuda_memory_left(int device) {
+  return megalith::cuda::memory_left(device);
+}
 }

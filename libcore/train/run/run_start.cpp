@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/step/memory.h"
@@ -70,14 +71,14 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
-    // The memory of the machine limits only runs on the CPU; a GPU itself refuses what does not fit its
-    // memory.
+    // The memory of the machine limits only runs on the CPU.
     const MachineMemory machine{is_host(backend) ? available_memory() : std::nullopt, in.ranks_on_machine()};
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, machine);
     shape.save_copy = chosen.copy;
     require_memory(shape, chosen.ranks, machine);
     require_device_memory(chosen.ranks, config.train.device_memory, is_host(backend));
+    if (!is_host(backend)) require_memory_left(chosen.ranks, cuda_memory_left(0));
     log_parameters(chosen.ranks);
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);

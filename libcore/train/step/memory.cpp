@@ -195,6 +195,17 @@ void require_device_memory(const std::vector<ModelRank>& ranks, double limit, bo
   }
 }
 
+void require_memory_left(const std::vector<ModelRank>& ranks, size_t left) {
+  for (const ModelRank& rank : ranks)
+    if (rank.memory.on_device() > left)
+      fail(
+          ErrorKind::kUsage, "the run needs ", format_bytes(static_cast<double>(rank.memory.on_device())),
+          " of device memory (", rank.memory.text(), "), the device has ",
+          format_bytes(static_cast<double>(left)),
+          " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, or "
+          "take a smaller model");
+}
+
 void log_parameters(const std::vector<ModelRank>& ranks) {
   for (const ModelRank& rank : ranks)
     log(" > number of parameters on (tensor, pipeline) model parallel rank (", rank.at.tensor, ", ",

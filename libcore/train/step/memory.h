@@ -67,6 +67,8 @@ void require_memory(const RunShape&, const std::vector<ModelRank>&, const Machin
 /// Throws kUsage when a rank needs more device memory than `limit` bytes (TrainConfig::device_memory; 0: no
 /// limit). On the CPU, device memory is host memory.
 void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
+/// Throws kUsage when a rank needs more memory than its device has left.
+void require_memory_left(const std::vector<ModelRank>&, size_t left);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
 /// What a save should copy if there is enough memory. kNone with --no-async-save, and without --save in our
