@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "libcore/base/refusals.h"
+#include "libcore/base/machine/refusals.h"
 
 namespace megalith {
 namespace {
