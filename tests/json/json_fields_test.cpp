@@ -124,8 +124,27 @@ TEST(JsonFields, ComplainOfWhatIsMissingOrOfAnotherKind) {
   EXPECT_EQ(message_of(with("\"line\": 7", "\"line\": -7")), "f.json: place.line is -7, wanted at least 0");
   EXPECT_EQ(message_of(with("00000000000000ff", "ff")),
             "f.json: hash is \"ff\", wanted 16 hexadecimal digits");
-  EXPECT_EQ(message_of(with("-3", "4294967296")),
-            "f.json: count is 4294967296, wanted an integer of 32 bits");
+}
+
+struct Ranks {
+  int ranks = 0;
+  template <class V>
+  void fields(V&& v) {
+    v("ranks", ranks);
+  }
+};
+
+TEST(JsonFields, RefuseAnIntegerThatAnIntDoesNotHold) {
+  const Json fits = Json::parse("{\"ranks\": -2147483648}", "f.json");
+  EXPECT_EQ(read_fields<Ranks>(fits).ranks, std::numeric_limits<int>::min());
+  const Json json = Json::parse("{\"ranks\": 4294967296}", "f.json");
+  const JsonNames names(json, "f.json");
+  try {
+    read_fields<Ranks>(json);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "f.json: ranks is 4294967296, wanted an integer of 32 bits");
+  }
 }
 
 struct Measured {
@@ -140,7 +159,7 @@ TEST(JsonFields, HaveFiguresThatAreNullIfTheyAreNotFinite) {
   Json json = Json::object();
   add_fields(json, Measured{std::numeric_limits<double>::infinity()});
   EXPECT_EQ(json.dump(), "{\"loss\": null}");
-  EXPECT_TRUE(std::isnan(read_fields<Measured>(json).loss));
+  EXPECT_TRUE(std::isnan(read_fields<Measured>(Json::parse(json.dump(), "f")).loss));
   EXPECT_TRUE(std::isnan(read_fields<Measured>(Json::object()).loss));
   EXPECT_EQ(read_fields<Measured>(Json::parse("{\"loss\": 2}", "f")).loss, 2);
   EXPECT_THROW(read_fields<Measured>(Json::parse("{\"loss\": \"2\"}", "f")), Error);
