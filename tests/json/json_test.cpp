@@ -14,18 +14,19 @@ thread_local int allocations_left = -1;
 
 }  // namespace
 
-// For this whole program: its allocations fail when a test says so.
-void* operator new(size_t bytes) {
+// For this whole program: its allocations fail when a test says so. Not inline: g++ takes a free() that it
+// sees in the place of a delete for a mistake.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   if (allocations_left == 0) throw std::bad_alloc();
   if (allocations_left > 0) --allocations_left;
   void* const block = std::malloc(bytes == 0 ? 1 : bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   std::free(block);
 }
-void operator delete(void* block, size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* block, size_t) noexcept {
   std::free(block);
 }
 
