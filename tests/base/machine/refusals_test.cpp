@@ -55,11 +55,12 @@ TEST(AsError, NamesTheLimits) {
 TEST(RefusalsDeathTest, EndTheProcessWithOneLine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_thread = [](const std::function<void()>& work) { std::thread(work).join(); };
+  const std::function<void()> get_no_memory = [] { throw std::bad_alloc(); };
   const std::vector<std::pair<std::function<void()>, std::string>> cases = {
-      {[&] { in_thread([] { throw std::bad_alloc(); }); }, "out of memory"},
+      {[&] { in_thread(get_no_memory); }, "out of memory"},
       {[&] { in_thread([] { throw refused(EAGAIN); }); }, "the system makes no more threads"},
       {[&] { in_thread([] { throw Error(ErrorKind::kSystem, "no room"); }); }, "no room"},
-      {[]() noexcept { throw std::bad_alloc(); }, "out of memory"},
+      {[&]() noexcept { get_no_memory(); }, "out of memory"},
       {[] {
          const UncheckedMemory unchecked;
          int* volatile nothing = nullptr;
