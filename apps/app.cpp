@@ -9,9 +9,9 @@
 #include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/machine/refusals.h"
-#include "libcore/base/standard_streams.h"
+#include "libcore/base/refusals.h"
 #include "libcore/io/files/mapped_ranges.h"
+#include "libcore/io/streams/standard_streams.h"
 
 namespace megalith {
 namespace {

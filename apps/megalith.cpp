@@ -14,9 +14,9 @@
 
 #include "apps/siblings.h"
 #include "libcore/base/error.h"
-#include "libcore/base/standard_streams.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/io/streams/standard_streams.h"
 
 /// `megalith APP …` runs megalith-APP, which is next to this program, as git runs its commands.
 

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 
 namespace megalith {

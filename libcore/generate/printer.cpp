@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "libcore/base/standard_streams.h"
+#include "libcore/io/streams/standard_streams.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

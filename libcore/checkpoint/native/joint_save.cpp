@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "libcore/base/log.h"
-#include "libcore/base/machine/refusals.h"
 #include "libcore/base/process.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"

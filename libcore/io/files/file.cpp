@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/io/files/file_calls.h"
 #include "libcore/io/files/pending_files.h"
 

@@ -12,7 +12,7 @@
 
 #include "libcore/base/machine/huge_pages.h"
 #include "libcore/base/machine/isa.h"
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/ops/cpu/arguments.h"
 #include "libcore/ops/cpu/attention.h"

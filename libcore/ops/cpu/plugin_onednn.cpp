@@ -9,7 +9,7 @@
 #include <dnnl.hpp>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/cpu/products.h"
 #include "libcore/ops/cpu/threads.h"
 

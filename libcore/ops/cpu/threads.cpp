@@ -11,7 +11,7 @@
 #include <omp.h>
 #endif
 
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/ops/backend/backend.h"
 
 namespace megalith {

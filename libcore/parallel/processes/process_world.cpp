@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/group_call.h"

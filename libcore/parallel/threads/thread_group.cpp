@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/base/standard_streams.h"
+#include "libcore/io/streams/standard_streams.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "libcore/base/machine/refusals.h"
+#include "libcore/base/refusals.h"
 
 #include <cerrno>
 #include <csignal>
