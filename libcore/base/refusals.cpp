@@ -18,6 +18,8 @@ namespace {
 /// much leaves room for other models, libraries and processors.
 constexpr rlim_t kLeastStack = rlim_t{384} << 10;
 constexpr uintptr_t kFirstPage = 4096;
+constexpr const char* kNoMemory = "out of memory";
+constexpr const char* kNoThread = "the system makes no more threads";
 
 const char* program = "megalith";
 std::atomic<bool> ends_normally{false};
@@ -46,8 +48,8 @@ class Text {
     add("%s", what);
     add_limit(RLIMIT_AS, "-v", 1024);
     add_limit(RLIMIT_DATA, "-d", 1024);
-    add_limit(RLIMIT_NPROC, "-u", 1);
-    add("; raise %s, or use fewer ranks and threads or a smaller model", limits_ > 0 ? "it" : "the memory");
+    if (what == kNoThread) add_limit(RLIMIT_NPROC, "-u", 1);
+    add(";%s use fewer ranks and threads or a smaller model", limits_ > 0 ? " raise it, or" : "");
   }
   const char* c_str() const { return text_.data(); }
   [[noreturn]] void end_process() {
@@ -66,9 +68,6 @@ class Text {
   size_t size_ = 0;
   int limits_ = 0;
 };
-
-constexpr const char* kNoMemory = "out of memory";
-constexpr const char* kNoThread = "the system makes no more threads";
 
 Error refusal(const char* what) {
   Text text;
@@ -113,7 +112,8 @@ void end_of_openmp(int code, void*) {
 
 void end_of_unchecked(int number, siginfo_t* info, void*) {
   if (unchecked > 0 && reinterpret_cast<uintptr_t>(info->si_addr) < kFirstPage) end_refused(kNoMemory);
-  ::sigaction(number, &earlier, nullptr);  // the faulting instruction runs again and raises the signal again
+  ::sigaction(number, &earlier, nullptr);
+  ::raise(number);  // is delivered when this handler returns, also if no instruction raised the first one
 }
 
 }  // namespace

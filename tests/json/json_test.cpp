@@ -55,7 +55,7 @@ TEST(Json, FailsToBeCopiedWhereThereIsNoMemory) {
     with(allocations, [&] { other = json; });
     EXPECT_TRUE(other == (failures == before ? json : Json("kept")));
   }
-  EXPECT_GT(failures, 10);
+  EXPECT_GE(failures, 10);  // each of the two copies makes at least five allocations
   EXPECT_LT(failures, 40);
 }
 

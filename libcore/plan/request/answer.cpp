@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
@@ -83,6 +84,7 @@ Report report_of(const PlanRequest& request, const PlanProblem& problem, const S
 }
 
 void write_pages(const PlanCommand& command, const Report& report) {
+  const HeldOutput held_page(command.plan.html), held_trace(command.train.trace);
   if (!command.plan.html.empty()) write_file(command.plan.html, plan_html(report), OutputKind::kStream);
   if (command.train.trace.empty() || report.result.plans.empty()) return;
   const Plan& best = report.result.plans.front();

@@ -126,7 +126,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
 
   const std::pair<std::string, const char*> kOthers[] = {
       {" --bf16", "for fp32, the plan for bf16"},
-      {" --threads 4000", "of 4000"},
+      {" --threads 4000", "for 4000"},
       {" --calibrate " + file, "are both profiles; give one"}};
   for (const auto& [option, says] : kOthers) {
     const CommandResult refused = run_command(app("autoplan") + kHere + option + " --calibrate " + file);

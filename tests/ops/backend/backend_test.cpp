@@ -143,7 +143,7 @@ TEST_F(CpuStream, SaysWhenThereIsNoMemory) {
     backend_->allocate(size_t{1} << 60);
     ADD_FAILURE() << "allocated";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kDevice);
+    EXPECT_EQ(error.kind(), ErrorKind::kSystem);
   }
 }
 

@@ -457,7 +457,7 @@ TEST(ThreadCommMismatch, RefusesTensorsThatDoNotFitTheCall) {
   // `mine` lies at the other rank's place in `out`.
   EXPECT_NE(refused([&](Communicator& world, Stream& stream) {
               world.all_gather(stream, mine(world).view(), mine(world).part(1 - world.rank(), 2));
-            }).find("share memory"),
+            }).find("overlap outside of part"),
             std::string::npos);
   EXPECT_NE(refused([&](Communicator& world, Stream& stream) {
               world.all_to_all(stream, mine(world).view(), mine(world).view());
@@ -509,8 +509,8 @@ TEST(ThreadRanks, NameTheRankOfErrorsThatAreNotOurs) {
     });
   };
   EXPECT_EQ(thrown(std::runtime_error("odd")).message, "rank 1: odd");
-  EXPECT_EQ(thrown(std::bad_alloc()).message, "rank 1: out of memory");
-  EXPECT_EQ(thrown(std::bad_alloc()).kind, ErrorKind::kInternal);
+  EXPECT_TRUE(thrown(std::bad_alloc()).message.starts_with("rank 1: out of memory;"));
+  EXPECT_EQ(thrown(std::bad_alloc()).kind, ErrorKind::kSystem);
 }
 
 TEST(ThreadRanks, OfOneRunInTheCallingThread) {
