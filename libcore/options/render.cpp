@@ -232,6 +232,7 @@ const std::vector<NoteDoc> kExitCodes = {
     {"66", "An input file does not exist."},
     {"69", "A device or its library is missing or does not respond."},
     {"70", "A bug in the program."},
+    {"71", "The system refuses memory, a thread or a stack."},
     {"74", "Reading or writing failed."},
     {"75",
      "Try again: a signal stopped training, whose state is saved first where --save is given, a peer failed, "

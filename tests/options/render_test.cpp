@@ -204,5 +204,14 @@ TEST(Render, ManPageHasTheSectionsOfOne) {
   }
 }
 
+TEST(Render, ManPageNamesTheExitCodeOfEveryError) {
+  const std::string page = RideOptions().options.man();
+  for (const ErrorKind kind : {ErrorKind::kUsage, ErrorKind::kData, ErrorKind::kNoInput, ErrorKind::kDevice,
+                               ErrorKind::kInternal, ErrorKind::kSystem, ErrorKind::kIo, ErrorKind::kComm})
+    EXPECT_NE(page.find(concat("\n.B ", exit_code(kind), '\n'), page.find(".SH EXIT STATUS")),
+              std::string::npos)
+        << exit_code(kind);
+}
+
 }  // namespace
 }  // namespace megalith
