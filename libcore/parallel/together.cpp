@@ -22,7 +22,8 @@ class SignsOfLife {
   SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
       : ranks_(ranks),
         round_(between_signs_of_life(peer_timeout)),
-        thread_([this] { give(); }, Beside::Alone::kFail) {}
+        thread_(
+            "the thread that tells the other ranks of this one", [this] { give(); }, Beside::Alone::kFail) {}
 
   /// Throws when another rank failed.
   void check() const {

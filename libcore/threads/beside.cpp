@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-Beside::Beside(std::function<void()> work, Alone alone) : work_(std::move(work)) {
+Beside::Beside(const char* what, std::function<void()> work, Alone alone) : work_(std::move(work)) {
   const auto run = [this] {
     try {
       work_();
@@ -15,27 +15,32 @@ Beside::Beside(std::function<void()> work, Alone alone) : work_(std::move(work))
     }
   };
   try {
-    thread_ = std::thread(run);
+    thread_.emplace(what, run);
   } catch (const std::system_error&) {
     if (alone == Alone::kFail) throw;
     run();
   }
 }
 
-Beside::~Beside() {
-  if (thread_.joinable()) thread_.join();
-}
-
 void Beside::wait() {
-  if (thread_.joinable()) thread_.join();
+  if (thread_) thread_->join();
   if (error_) std::rethrow_exception(error_);
 }
 
 void run_beside(size_t shares, const std::function<void(size_t)>& work) {
   std::deque<Beside> others;
-  for (size_t i = 1; i < shares; ++i) others.emplace_back([&work, i] { work(i); });
-  if (shares > 0) work(0);
-  for (Beside& other : others) other.wait();
+  std::exception_ptr error;
+  const auto keep_error = [&error](const auto& call) {
+    try {
+      call();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  };
+  for (size_t i = 1; i < shares; ++i) others.emplace_back("a share of the work", [&work, i] { work(i); });
+  if (shares > 0) keep_error([&] { work(0); });
+  for (Beside& other : others) keep_error([&] { other.wait(); });  // however long the work takes
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace megalith

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <thread>
+#include <optional>
+
+#include "libcore/threads/owned_thread.h"
 
 namespace megalith {
 
@@ -14,8 +16,9 @@ class Beside {
   /// What the constructor does if no thread is available. kAtOnce: it does the work itself before it returns.
   /// kFail: it throws std::system_error; needed for work that waits for its owner.
   enum class Alone { kAtOnce, kFail };
-  explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce);
-  ~Beside();  // waits for the end of the work
+  /// `what` names the thread by its work, as OwnedThread's does.
+  Beside(const char* what, std::function<void()> work, Alone alone = Alone::kAtOnce);
+  ~Beside() = default;  // waits for the end of the work, as OwnedThread does
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
 
@@ -25,7 +28,7 @@ class Beside {
  private:
   std::function<void()> work_;
   std::exception_ptr error_;
-  std::thread thread_;
+  std::optional<OwnedThread> thread_;
 };
 
 /// Calls work(i) for each i in [0, shares), all in parallel, work(0) on the caller's thread. Returns when all

@@ -3,13 +3,15 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "libcore/threads/owned_thread.h"
 
 namespace megalith {
 
@@ -129,20 +131,13 @@ class Pipeline {
     explicit Threads(Pipeline& pipeline) {
       try {
         for (size_t i = 1; i < pipeline.limits_.workers; ++i)
-          list.emplace_back([&pipeline, i] { pipeline.serve(i); });
+          list.emplace_back("a thread of a pipeline", [&pipeline, i] { pipeline.serve(i); });
       } catch (...) {  // the system has no more threads
         pipeline.stop();
-        join();
         throw;
       }
     }
-    ~Threads() { join(); }
-    Threads(const Threads&) = delete;
-    Threads& operator=(const Threads&) = delete;
-    void join() {
-      for (std::thread& thread : list) thread.join();
-    }
-    std::vector<std::thread> list;
+    std::deque<OwnedThread> list;
   };
 
   void serve(size_t worker) {

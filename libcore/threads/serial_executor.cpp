@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "libcore/threads/last_wait.h"
+
 namespace megalith {
 
-SerialExecutor::SerialExecutor(std::function<void()> failed)
-    : failed_(std::move(failed)), thread_([this] { serve(); }) {}
+SerialExecutor::SerialExecutor(const char* what, std::function<void()> failed)
+    : what_(what), failed_(std::move(failed)), thread_(what, [this] { serve(); }) {}
 
 SerialExecutor::~SerialExecutor() {
   cancel(nullptr);
@@ -14,7 +16,6 @@ SerialExecutor::~SerialExecutor() {
     ended_ = true;
   }
   work_.notify_one();
-  thread_.join();
 }
 
 void SerialExecutor::give(std::function<void()> job, std::function<void()> give_up) {
@@ -59,7 +60,10 @@ void SerialExecutor::cancel(const std::exception_ptr& error) noexcept {
 
 void SerialExecutor::drain() noexcept {
   Lock held = state_.lock();
-  state_.wait_anyway(held, [this] { return jobs_.empty(); });
+  while (!jobs_.empty()) {
+    const auto goes_on = [this, done = done_] { return jobs_.empty() || done_ != done; };
+    if (!state_.wait_anyway(held, last_wait_limit(), goes_on)) end_late_process(what_);
+  }
 }
 
 /// A job stays at the front of jobs_ while it runs, so that cancel() can tell it to give up. Elements of a

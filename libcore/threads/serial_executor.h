@@ -6,8 +6,8 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <thread>
 
+#include "libcore/threads/owned_thread.h"
 #include "libcore/threads/shared_state.h"
 
 namespace megalith {
@@ -19,10 +19,12 @@ namespace megalith {
 class SerialExecutor {
  public:
   using Lock = SharedState::Lock;
-  /// `failed` is called, with the lock held, after a job has thrown. Throws std::system_error if the system
-  /// has no more threads.
-  explicit SerialExecutor(std::function<void()> failed = {});
-  ~SerialExecutor();  // calls cancel() and waits for the running job
+  /// `what` names the thread by what it does ("the thread that reads samples"), for the message of a wait
+  /// that takes too long; it must stay valid. `failed` is called, with the lock held, after a job has thrown.
+  /// Throws std::system_error if the system has no more threads.
+  explicit SerialExecutor(const char* what, std::function<void()> failed = {});
+  /// Calls cancel() and waits for the running job, as OwnedThread does.
+  ~SerialExecutor();
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
@@ -44,7 +46,8 @@ class SerialExecutor {
   /// Drops the jobs that have not begun and tells the running one to give up; does not throw. If there were
   /// any jobs and `error` is not null, later calls throw it.
   void cancel(const std::exception_ptr& error) noexcept;
-  /// Waits until no job is left; does not throw.
+  /// Waits until no job is left; does not throw. Destructors call it, so a job that takes longer than
+  /// last_wait_limit() ends the process.
   void drain() noexcept;
 
  private:
@@ -55,13 +58,14 @@ class SerialExecutor {
   void serve();
   void finish_job(const Lock&, const std::exception_ptr& error);
 
+  const char* what_;
   std::function<void()> failed_;
   mutable SharedState state_;  // its lock guards everything below
   std::condition_variable work_;
   std::deque<Job> jobs_;  // the first one is running, or will run next
   uint64_t given_ = 0, done_ = 0;
   bool running_ = false, ended_ = false;
-  std::thread thread_;
+  OwnedThread thread_;
 };
 
 }  // namespace megalith

@@ -28,10 +28,10 @@ class SharedState {
     rethrow(lock);
     return in_time;
   }
-  /// As wait(), but errors are ignored.
+  /// As wait_for(), but errors are ignored.
   template <class Ready>
-  void wait_anyway(Lock& lock, const Ready& ready) noexcept {
-    changed_.wait(lock, ready);
+  bool wait_anyway(Lock& lock, std::chrono::milliseconds limit, const Ready& ready) noexcept {
+    return changed_.wait_for(lock, limit, ready);
   }
   /// Wakes all waiting threads; they call ready() again.
   void changed() { changed_.notify_all(); }

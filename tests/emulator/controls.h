@@ -22,6 +22,7 @@ struct Controls {
   /// the threads of a block run last to first.
   unsigned order = 1;
   size_t memory = size_t{16} << 30;  // bytes of the device
+  bool never_done = false;           // the work of no stream ends, as far as the host can tell
   CallCounts counts;
 };
 

@@ -73,6 +73,7 @@ struct EmulatedEvent {
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess                 ? "no error"
          : error == cudaErrorMemoryAllocation ? "out of memory"
+         : error == cudaErrorNotReady         ? "not ready"
                                               : "invalid value";
 }
 cudaError_t cudaGetLastError() {
@@ -127,6 +128,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   streams().remove(stream);
   delete stream;
   return cudaSuccess;
+}
+/// The device works as late as it may: a host that asks waits.
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (controls().never_done) return cudaErrorNotReady;
+  return cudaStreamSynchronize(stream);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++controls().counts.waits;

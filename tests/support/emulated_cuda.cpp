@@ -1,6 +1,7 @@
 #include "tests/support/emulated_cuda.h"
 
 #include "libcore/base/plugin.h"
+#include "libcore/threads/last_wait.h"
 
 namespace megalith::test {
 namespace {
@@ -17,7 +18,8 @@ std::string emulated_cuda_folder() {
 }
 
 std::unique_ptr<Backend> make_emulated_backend(int device) {
-  return std::unique_ptr<Backend>(emulated_plugin().function<Backend*(int)>("megalith_cuda_backend")(device));
+  return std::unique_ptr<Backend>(
+      emulated_plugin().function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
 }
 
 emulator::Controls& emulated_controls() {

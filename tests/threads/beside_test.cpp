@@ -10,13 +10,15 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/threads/last_wait.h"
+
 namespace megalith {
 namespace {
 
 // Deadlocks unless both run at once: the work waits for the owner, and the owner for the work.
 TEST(Beside, WorksWhileItsOwnerDoes) {
   std::promise<void> owner, worker;
-  Beside work([&] {
+  Beside work("a test's work", [&] {
     owner.get_future().wait();
     worker.set_value();
   });
@@ -26,15 +28,15 @@ TEST(Beside, WorksWhileItsOwnerDoes) {
 }
 
 TEST(Beside, RethrowsWhatTheWorkThrew) {
-  Beside work([] { throw std::out_of_range("here"); });
+  Beside work("a test's work", [] { throw std::out_of_range("here"); });
   EXPECT_THROW(work.wait(), std::out_of_range);
-  EXPECT_NO_THROW(Beside([] { throw std::out_of_range("nobody waits"); }));
+  EXPECT_NO_THROW(Beside("a test's work", [] { throw std::out_of_range("nobody waits"); }));
 }
 
 TEST(Beside, IsOverWhenItIsDestroyed) {
   std::atomic<bool> done = false;
   {
-    const Beside work([&] {
+    const Beside work("a test's work", [&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       done = true;
     });
@@ -68,6 +70,30 @@ TEST(RunBeside, RethrowsWhenAllHaveEnded) {
                           }),
                std::out_of_range);
   EXPECT_EQ(ended, 4);
+}
+
+TEST(RunBeside, WaitsForEveryShareHoweverLongItTakes) {
+  const auto before = last_wait_limit();
+  set_last_wait_limit(std::chrono::milliseconds(1));
+  std::atomic<int> ended = 0;
+  const auto work = [&](size_t i) {
+    if (i == 0) throw std::out_of_range("the first");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ++ended;
+  };
+  EXPECT_THROW(run_beside(3, work), std::out_of_range);
+  EXPECT_EQ(ended, 2);
+  set_last_wait_limit(before);
+}
+
+TEST(BesideDeathTest, EndsTheProcessIfTheWorkNeverEnds) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        set_last_wait_limit(std::chrono::milliseconds(200));
+        const Beside work("work without an end", [] { std::promise<void>().get_future().wait(); });
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for work without an end");
 }
 
 }  // namespace

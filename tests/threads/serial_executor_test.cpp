@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/threads/last_wait.h"
+
 namespace megalith {
 namespace {
 
@@ -32,7 +34,7 @@ class HeldJob {
 };
 
 TEST(SerialExecutor, DoesItsJobsInOrderOnOneThread) {
-  SerialExecutor thread;
+  SerialExecutor thread("a test's thread");
   std::vector<int> done;
   std::vector<std::thread::id> where;
   for (int i = 0; i < 100; ++i)
@@ -51,7 +53,7 @@ TEST(SerialExecutor, DoesItsJobsInOrderOnOneThread) {
 
 TEST(SerialExecutor, WaitsForAJobByItsNumberAndNotForLaterOnes) {
   HeldJob held;
-  SerialExecutor thread;
+  SerialExecutor thread("a test's thread");
   bool first = false;
   thread.give([&] { first = true; });
   const uint64_t number = thread.given();
@@ -65,7 +67,7 @@ TEST(SerialExecutor, WaitsForAJobByItsNumberAndNotForLaterOnes) {
 }
 
 TEST(SerialExecutor, WaitsForWhatAJobOrAnotherThreadBringsAbout) {
-  SerialExecutor thread;
+  SerialExecutor thread("a test's thread");
   bool told = false;
   int jobs = 0;
   thread.give([&] {
@@ -92,7 +94,7 @@ TEST(SerialExecutor, BeginsNothingAfterAFailure) {
   int failures = 0;
   bool second = false, later = false;
   HeldJob held;
-  SerialExecutor thread([&] { ++failures; });
+  SerialExecutor thread("a test's thread", [&] { ++failures; });
   thread.give([job = held.job()] {
     job();
     throw std::out_of_range("full");
@@ -113,7 +115,7 @@ TEST(SerialExecutor, DropsWhatHasNotBegunWhenItIsDestroyed) {
   bool second = false;
   std::future<void> release;
   {
-    SerialExecutor thread;
+    SerialExecutor thread("a test's thread");
     thread.give(held.job());
     thread.give([&] { second = true; });
     held.await_begin();
@@ -129,7 +131,7 @@ TEST(SerialExecutor, DropsWhatHasNotBegunWhenItIsDestroyed) {
 TEST(SerialExecutor, TellsARunningJobToGiveUpWhenItIsDestroyed) {
   HeldJob held;
   {
-    SerialExecutor thread;
+    SerialExecutor thread("a test's thread");
     thread.give(held.job(), [&] { held.release(); });
     held.await_begin();
   }
@@ -138,7 +140,7 @@ TEST(SerialExecutor, TellsARunningJobToGiveUpWhenItIsDestroyed) {
 
 TEST(SerialExecutor, GivesBackTheLastJobThatHasNotBegun) {
   HeldJob held;
-  SerialExecutor thread;
+  SerialExecutor thread("a test's thread");
   int done = 0;
   EXPECT_FALSE(thread.take_back());
   thread.give(held.job());
@@ -156,7 +158,7 @@ TEST(SerialExecutor, GivesBackTheLastJobThatHasNotBegun) {
 }
 
 TEST(SerialExecutor, CancelKeepsItsErrorIfJobsWereLeft) {
-  SerialExecutor thread;
+  SerialExecutor thread("a test's thread");
   const auto error = std::make_exception_ptr(std::length_error("cancelled"));
   thread.cancel(error);
   EXPECT_NO_THROW(thread.wait_for_jobs()) << "nothing was left";
@@ -170,6 +172,43 @@ TEST(SerialExecutor, CancelKeepsItsErrorIfJobsWereLeft) {
   thread.drain();
   EXPECT_TRUE(held.ended);
   EXPECT_FALSE(second);
+}
+
+TEST(SerialExecutorDeathTest, EndsTheProcessIfAJobNeverEnds) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto give_endless = [](SerialExecutor& thread) {
+    set_last_wait_limit(200ms);
+    thread.give([] { std::promise<void>().get_future().wait(); });
+  };
+  EXPECT_EXIT(
+      {
+        SerialExecutor thread("the thread that never ends");
+        give_endless(thread);
+        while (thread.take_back()) give_endless(thread);  // until it has begun
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for the thread that never ends");
+  EXPECT_EXIT(
+      {
+        SerialExecutor thread("the thread that never ends");
+        give_endless(thread);
+        thread.drain();
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for the thread that never ends");
+}
+
+TEST(SerialExecutor, DrainWaitsForManyJobsLongerThanForOne) {
+  const auto before = last_wait_limit();
+  set_last_wait_limit(2s);
+  int done = 0;
+  SerialExecutor thread("a test's thread");
+  for (int i = 0; i < 30; ++i)
+    thread.give([&] {
+      std::this_thread::sleep_for(100ms);
+      ++done;
+    });
+  thread.drain();
+  EXPECT_EQ(done, 30);
+  set_last_wait_limit(before);
 }
 
 }  // namespace

@@ -54,14 +54,13 @@ JointSave::JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout
 JointSave::~JointSave() {
   if (phase_ == Phase::kNone) return;
   if (ranks_.size() == 1) {
-    if (const auto error = error_of([this] { finish(); })) warn(error->what());
+    if (const auto error = error_of([this] { finish_alone(); })) warn(error->what());
     return;
   }
   given_up_ = true;
   const Phase phase = phase_;
-  if (phase == Phase::kPublish)
-    wait_for_step(std::chrono::hours(24));  // a publish is short, so one that has begun is completed
-  thread_.reset();                          // waits for the running step
+  if (phase == Phase::kPublish && thread_) thread_->drain();  // a publish is short, so it is completed
+  thread_.reset();                                            // waits for the running step
   if (phase != Phase::kPublish && ranks_.rank() == 0) job_->discard();
 }
 
@@ -92,6 +91,14 @@ void JointSave::finish() {
   while (under_way()) wait_once();
 }
 
+/// Completes the save of a single rank, from the destructor.
+void JointSave::finish_alone() {
+  while (under_way()) {
+    thread_->drain();
+    advance();
+  }
+}
+
 /// Waits for this rank's step, but only until the next report to the other ranks is due: they would take a
 /// longer silence on a slow disk for a hang.
 void JointSave::wait_once() {
@@ -111,7 +118,7 @@ void JointSave::enter(Phase phase) {
   began_ = told_ = steady_clock::now();
   if (phase == Phase::kNone) return job_.reset();
   if (ranks_.rank() > 0 && phase != Phase::kWrite) return;
-  if (!thread_) thread_.emplace();
+  if (!thread_) thread_.emplace("the thread that writes a checkpoint");
   {
     const SerialExecutor::Lock lock = thread_->state().lock();
     step_done_ = false;

@@ -31,6 +31,7 @@ class JointSave {
   /// With several ranks, abandons a save in progress, since one of the ranks may be gone, unless the
   /// checkpoint is already being published. The previous checkpoint stays. The files of an abandoned save are
   /// removed here or, at the latest, by the next save. A single rank completes its save.
+  /// A step that takes longer than last_wait_limit() ends the process.
   ~JointSave();
   JointSave(const JointSave&) = delete;
   JointSave& operator=(const JointSave&) = delete;
@@ -57,6 +58,7 @@ class JointSave {
   struct Report;
   Report own_report();
   void wait_once();
+  void finish_alone();
   [[noreturn]] void fail_all(const std::vector<Report>& reports);
 
   Communicator& ranks_;

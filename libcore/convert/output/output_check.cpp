@@ -11,7 +11,8 @@ namespace megalith {
 
 OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion) {
   if (wanted())
-    source_run_.emplace([this] { source_side_ = checked_side(conversion_.view(), {.stop = &stop_}); });
+    source_run_.emplace("the computation of the input's logits",
+                        [this] { source_side_ = checked_side(conversion_.view(), {.stop = &stop_}); });
 }
 
 OutputCheck::~OutputCheck() {
@@ -44,6 +45,7 @@ void OutputCheck::follow(PlacedFiles& files, Follow side) {
   // it.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
   written_run_.emplace(
+      "the computation of the output's logits",
       [this, side = std::move(side), reader]() mutable {
         const auto ended = std::move(reader);
         written_side_ = side({.stop = &stop_});

@@ -58,7 +58,7 @@ class DirectWriter {
   /// I/O writes whole blocks, so its first bytes may already be in the file.
   Buffer filled_;
   bool syncing_ = false;
-  SerialExecutor thread_;
+  SerialExecutor thread_{"the thread that writes a file"};
 };
 
 }  // namespace megalith

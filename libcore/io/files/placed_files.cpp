@@ -60,7 +60,8 @@ struct PlacedFiles::OpenFile {
 };
 
 PlacedFiles::PlacedFiles(size_t memory)
-    : memory_(round_up(memory, kBuffers * kBlock)), thread_([this] { wake_reader(); }) {}
+    : memory_(round_up(memory, kBuffers * kBlock)),
+      thread_("the thread that writes a model", [this] { wake_reader(); }) {}
 
 PlacedFiles::~PlacedFiles() = default;
 

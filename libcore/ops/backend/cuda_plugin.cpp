@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/plugin.h"
+#include "libcore/threads/last_wait.h"
 
 namespace megalith {
 namespace {
@@ -76,7 +77,8 @@ std::vector<std::string> cuda_library_folders() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(int device) {
-  return std::unique_ptr<Backend>(cuda_plugin().function<Backend*(int)>("megalith_cuda_backend")(device));
+  return std::unique_ptr<Backend>(
+      cuda_plugin().function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
 }
 
 size_t cuda_memory_left(int device) {

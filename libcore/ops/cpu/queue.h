@@ -45,7 +45,7 @@ class Queue {
   }
 
  private:
-  SerialExecutor thread_;
+  SerialExecutor thread_{"the thread of a stream"};
 };
 
 }  // namespace megalith::cpu

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,14 +39,29 @@ void* allocate_device(size_t bytes) {
        " of ", all, " bytes are free");
 }
 
-Queue::Queue() {
+Queue::Queue(const LastWaits& waits) : waits_(waits) {
   require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
 }
 
 Queue::~Queue() {
-  cudaStreamSynchronize(stream_);
+  finish();
   cudaFree(workspace_);
   cudaStreamDestroy(stream_);
+}
+
+/// Polls, since CUDA's own wait has no limit. Work that takes longer than a moment is not worth a core.
+void Queue::finish() const noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kMoment = std::chrono::milliseconds(1);
+  const Clock::time_point begin = Clock::now();
+  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+    const Clock::duration waited = Clock::now() - begin;
+    if (waited > waits_.limit()) waits_.end_process("the work of a CUDA stream");
+    if (waited < kMoment)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kMoment / 20);
+  }
 }
 
 void* Queue::workspace(size_t bytes) {
@@ -253,7 +270,7 @@ class EventPool {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int device) : device_(device) {
+  CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
     require_device(device);
     enter();
     gemm_ = std::make_unique<GemmRunner>();
@@ -316,6 +333,7 @@ class CudaBackend final : public Backend {
   void add_column_sums(Queue&, DType, const ColumnSums&);
 
   int device_;
+  LastWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
   std::shared_ptr<EventPool> events_ =
       std::make_shared<EventPool>();  // shared with the events, which may outlive this
@@ -344,7 +362,7 @@ Memory CudaBackend::allocate(size_t bytes) {
 Stream CudaBackend::make_stream() {
   enter();
   const std::lock_guard lock(mutex_);
-  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>()).get());
+  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>(waits_)).get());
 }
 
 void CudaBackend::copy(Stream& stream, View to, ConstView from) {
@@ -382,7 +400,7 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
 
 /// Ignores `drop`: work that was launched cannot be dropped.
 void CudaBackend::finish(Stream& stream, bool) noexcept {
-  cudaStreamSynchronize(static_cast<Queue*>(stream.native())->stream());
+  static_cast<Queue*>(stream.native())->finish();
 }
 
 void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
@@ -750,8 +768,8 @@ void CudaBackend::run(Stream& stream, const AdamW& op) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(int device) {
-  return std::make_unique<CudaBackend>(device);
+std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
+  return std::make_unique<CudaBackend>(device, waits);
 }
 
 size_t memory_left(int device) {

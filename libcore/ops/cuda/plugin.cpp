@@ -5,8 +5,9 @@
 extern "C" {
 
 /// The caller owns the result. Throws kDevice.
-__attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(int device) {
-  return megalith::cuda::make_backend(device).release();
+__attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(
+    int device, const megalith::LastWaits& waits) {
+  return megalith::cuda::make_backend(device, waits).release();
 }
 
 /// Throws kDevice.

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "libcore/ops/cuda/runtime.h"
+#include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
 
@@ -14,7 +15,7 @@ namespace megalith::cuda {
 class Queue {
  public:
   /// Creates the stream on the current device. Throws kDevice.
-  Queue();
+  explicit Queue(const LastWaits& waits);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();
@@ -29,6 +30,8 @@ class Queue {
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
+  /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
+  void finish() const noexcept;
 
   static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper, in bytes
 
@@ -36,6 +39,7 @@ class Queue {
   struct HostWork;
   void call(const HostWork&);
 
+  LastWaits waits_;
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libcore/base/refusals.h"
+#include "libcore/threads/last_wait.h"
 
 namespace megalith {
 namespace {
@@ -120,7 +121,7 @@ void ThreadGroup::wake_all() {
 
 /// Waits until ready() and returns true. Returns false if the run was stopped, if hopeless() says that
 /// ready() will never hold, or after the timeout. With kForever it waits for ready() alone, for what the
-/// other ranks do without waiting for anyone.
+/// other ranks do without waiting for anyone; if they take longer than last_wait_limit(), the process ends.
 template <class Ready, class Hopeless>
 bool ThreadGroup::wait(Lock& lock, Member& mine, Patience patience, const Ready& ready,
                        const Hopeless& hopeless) {
@@ -136,8 +137,8 @@ bool ThreadGroup::wait(Lock& lock, Member& mine, Patience patience, const Ready&
     ++mine.sleepers;
     if (may_end)
       mine.woken.wait_until(lock, deadline, woken);
-    else
-      mine.woken.wait(lock, woken);
+    else if (!mine.woken.wait_for(lock, last_wait_limit(), woken))
+      end_late_process("a rank that uses another rank's memory");
     --mine.sleepers;
   }
   return true;

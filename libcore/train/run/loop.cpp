@@ -8,10 +8,15 @@
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/threads/thread_comm.h"
+#include "libcore/threads/last_wait.h"
 #include "libcore/train/run/train_run.h"
 
 namespace megalith {
 namespace {
+
+/// A call that has waited for a rank in vain needs up to this much longer to name that rank to the others.
+/// The end of its thread is waited for that long, too.
+constexpr std::chrono::seconds kToNameTheRank(4);
 
 // The threads of one rank: --threads, or else OMP_NUM_THREADS, which OpenMP itself would obey, or else
 // `share`.
@@ -29,6 +34,7 @@ void log_threads(int threads, int world) {
 }  // namespace
 
 PretrainResult train_rank(const RankInput& input) {
+  set_last_wait_limit(input.config.parallel.peer_timeout() + kToNameTheRank);
   return TrainRun(input).go();
 }
 

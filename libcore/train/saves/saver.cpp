@@ -80,7 +80,7 @@ Saver::Saver(Trainer& trainer, SaverOptions options)
       joint_(trainer.groups().world, options_.peer_timeout) {
   if (copy_.as<char>().empty()) return;
   // The first touch of memory may take as long as the copy, so it is not done while training waits.
-  touching_ = std::make_unique<Beside>([memory = copy_.as<char>()] {
+  touching_ = std::make_unique<Beside>("the first touch of a save's copy", [memory = copy_.as<char>()] {
     for (size_t at = 0; at < memory.size(); at += kPage) static_cast<volatile char&>(memory[at]) = 0;
   });
 }

@@ -8,7 +8,7 @@ namespace megalith {
 
 void Prefetch::start(Job job) {
   cancel();
-  if (!thread_) thread_.emplace();
+  if (!thread_) thread_.emplace("the thread that reads the next samples");
   thread_->give([this, job = std::move(job)] { run(job); }, [this] { cancelled_ = true; });
   started_ = true;
 }

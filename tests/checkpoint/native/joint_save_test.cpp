@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/threads/thread_comm.h"
+#include "libcore/threads/last_wait.h"
 
 namespace megalith {
 namespace {
@@ -209,6 +211,44 @@ TEST(JointSave, ARankThatFailsOtherwiseLeavesNothingUnderWay) {
   EXPECT_NE(messages[0].find("something else"), std::string::npos) << messages[0];
   EXPECT_TRUE(diary.has("discard"));
   EXPECT_FALSE(diary.has("publish 2"));
+}
+
+/// A job of which one step never ends.
+class EndlessJob final : public CheckpointJob {
+ public:
+  enum class Step { kWrite, kPublish };
+  EndlessJob(Step endless, std::atomic<bool>& reached) : endless_(endless), reached_(reached) {}
+  void begin() override {}
+  void write(int, const Check&) override { step(Step::kWrite); }
+  void publish(int) override { step(Step::kPublish); }
+  void discard() noexcept override {}
+
+ private:
+  void step(Step now) {
+    if (now != endless_) return;
+    reached_ = true;
+    std::promise<void>().get_future().wait();
+  }
+  const Step endless_;
+  std::atomic<bool>& reached_;
+};
+
+TEST(JointSaveDeathTest, ASaveThatNeverEndsEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int ranks : {1, 2})
+    for (const EndlessJob::Step step : {EndlessJob::Step::kWrite, EndlessJob::Step::kPublish})
+      EXPECT_EXIT(
+          {
+            set_last_wait_limit(milliseconds(200));
+            std::atomic<bool> reached{false};
+            run(ranks, [&](Communicator& comm) {
+              JointSave save(comm, kTimeout);
+              save.start(std::make_unique<EndlessJob>(step, reached));
+              while (!reached) save.advance();
+            });
+          },
+          testing::ExitedWithCode(75), "waited 0.2 s for the thread that writes a checkpoint")
+          << ranks;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // The CUDA backend on the emulated device (tests/emulator), where work runs late, memory is closed to the
 // host, and kernels that leave their block end the process.
+#include <chrono>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/threads/last_wait.h"
 #include "tests/ops/cases.h"
 #include "tests/support/emulated_cuda.h"
 
@@ -207,6 +210,28 @@ TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {
       EXPECT_EQ(error.kind(), ErrorKind::kDevice);
     }
   }
+}
+
+TEST(CudaBackendDeathTest, EndsTheProcessIfAStreamsWorkNeverEnds) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hang = [] {
+    set_last_wait_limit(std::chrono::milliseconds(200));
+    emulated_controls().never_done = true;
+  };
+  EXPECT_EXIT(
+      {
+        const std::unique_ptr<Backend> backend = make_emulated_backend();
+        const Drain drain(backend->make_stream());
+        hang();
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for the work of a CUDA stream");
+  EXPECT_EXIT(
+      {
+        const std::unique_ptr<Backend> backend = make_emulated_backend();
+        backend->make_stream();
+        hang();
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for the work of a CUDA stream");
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/threads/thread_group.h"
+#include "libcore/threads/last_wait.h"
 #include "tests/parallel/tensors.h"
 
 namespace megalith {
@@ -657,6 +659,20 @@ TEST(ThreadRanks, EndAtAnyMoment) {
     EXPECT_EQ(failure.kind, ErrorKind::kIo);
     EXPECT_EQ(failure.message, concat("rank ", run % 4, ": step ", run / 4));
   }
+}
+
+TEST(ThreadGroupDeathTest, EndsTheProcessIfARankNeverLetsGoOfTheOthersMemory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        set_last_wait_limit(std::chrono::milliseconds(200));
+        const auto world = std::make_shared<ThreadWorld>(2, std::chrono::milliseconds(10'000));
+        ThreadGroup group(world, "world", {0, 1});
+        std::thread other([&] { group.begin_call(1, {.name = "exchange"}); });
+        group.begin_call(0, {.name = "exchange"});
+        group.end_call(0);
+      },
+      testing::ExitedWithCode(75), "waited 0.2 s for a rank that uses another rank's memory");
 }
 
 }  // namespace
