@@ -70,7 +70,7 @@ Terminal terminal() {
 std::string verified_text(const std::string& prefix, Verified what, bool as_json) {
   const bool content = what == Verified::kContent;
   if (!as_json)
-    return prefix +
+    return printable(prefix) +
            (content ? ": content as written" : ": structure sound; no hashes to compare content with");
   Json line = Json::object();
   line.set("prefix", prefix);

@@ -91,7 +91,8 @@ std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) 
 void draw_line(const std::string& text) {
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
-  std::fputs(("\r" + std::string(fitting(text, columns_of(STDERR_FILENO) - 1)) + "\x1b[K").c_str(), stderr);
+  const std::string shown = printable(text);
+  std::fputs(("\r" + std::string(fitting(shown, columns_of(STDERR_FILENO) - 1)) + "\x1b[K").c_str(), stderr);
   s.line_drawn = true;
 }
 

@@ -23,10 +23,10 @@ std::string wrapped(std::string_view text, size_t columns, std::string_view inde
 
 /// Makes text from another program safe for a message: keeps at most `max` bytes, followed by "…" if there
 /// were more. Control characters and invalid UTF-8 are escaped (\x1b), so that no terminal obeys them.
-std::string printable(std::string_view text, size_t max);
+std::string printable(std::string_view text, size_t max = std::string_view::npos);
 
 /// Makes each line of a message printable(), with at most `max` bytes per line. Line ends and tabs are kept.
-std::string printable_lines(std::string_view text, size_t max);
+std::string printable_lines(std::string_view text, size_t max = std::string_view::npos);
 
 /// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and truncated
 /// after 200 bytes.

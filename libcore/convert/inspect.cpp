@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/figures/text_table.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
@@ -84,7 +85,7 @@ Json inspect_model(const std::string& path, SourceOptions options) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.as_string() : value.dump();
+  return printable(value.is_string() ? value.as_string() : value.dump());
 }
 
 }  // namespace
@@ -97,10 +98,10 @@ std::string table_of(const OutputPlan& plan, size_t columns) {
   for (const OutputFile& file : plan) {
     table.rows.resize(1);
     for (const OutputTensor& t : file.tensors)
-      table.rows.push_back({t.name, t.recipe.source.empty() ? "-" : t.recipe.source, concat(t.shape),
-                            std::string(name_of(t.storage)), format_count(static_cast<int64_t>(t.bytes())),
-                            t.recipe.how});
-    text += file.name + "\n" + table_text(table, columns);
+      table.rows.push_back({printable(t.name), t.recipe.source.empty() ? "-" : printable(t.recipe.source),
+                            concat(t.shape), std::string(name_of(t.storage)),
+                            format_count(static_cast<int64_t>(t.bytes())), t.recipe.how});
+    text += printable(file.name) + "\n" + table_text(table, columns);
   }
   return text + concat(format_count(elements_of(plan)), " elements, ",
                        format_count(static_cast<int64_t>(bytes_of(plan))), " bytes\n");
@@ -134,13 +135,14 @@ std::string inspect_text(const Json& inspected, size_t columns) {
   TextTable tensors{.rows = {{"tensor", "shape", "type", "elements"}}, .texts = {0, 1, 2}, .wide = kBroken};
   for (const auto& [name, value] : inspected.as_object()) {
     if (name == "tensors" || name == "config") continue;
-    facts.rows.push_back({name, text_of(value)});
+    facts.rows.push_back({printable(name), text_of(value)});
   }
   if (const Json* config = inspected.find("config"))
-    for (const auto& [name, value] : config->as_object()) facts.rows.push_back({name, text_of(value)});
+    for (const auto& [name, value] : config->as_object())
+      facts.rows.push_back({printable(name), text_of(value)});
   for (const Json& tensor : inspected["tensors"].as_array())
-    tensors.rows.push_back({tensor["name"].as_string(), tensor["shape"].dump(), tensor["dtype"].as_string(),
-                            format_count(tensor["elements"].as_int())});
+    tensors.rows.push_back({printable(tensor["name"].as_string()), tensor["shape"].dump(),
+                            tensor["dtype"].as_string(), format_count(tensor["elements"].as_int())});
   return table_text(facts, columns) + "\n" + table_text(tensors, columns);
 }
 

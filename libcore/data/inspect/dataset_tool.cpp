@@ -129,23 +129,23 @@ Json ids_json(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer) 
 }
 
 void print_dataset(const IndexedDataset& data, std::ostream& out) {
-  out << data.prefix() << "\n  documents  " << format_count(data.documents()) << "\n  sequences  "
+  out << printable(data.prefix()) << "\n  documents  " << format_count(data.documents()) << "\n  sequences  "
       << format_count(data.sequences()) << ", the longest of " << format_count(data.longest_sequence())
       << " tokens\n  tokens     " << format_count(data.tokens()) << ", " << name_of(data.dtype())
       << "\n  files      .bin " << format_bytes(static_cast<double>(data.bin().size())) << ", .idx "
       << format_bytes(static_cast<double>(data.idx().size())) << "\n  tokenizer  ";
   const auto sidecar = read_sidecar(data.prefix());
   if (!sidecar) {
-    out << "not known: there is no " << sidecar_path(data.prefix()) << '\n';
+    out << "not known: there is no " << printable(sidecar_path(data.prefix())) << '\n';
     return;
   }
-  out << sidecar->tokenizer << " of " << format_count(sidecar->vocab_size) << " ids, the max here "
+  out << printable(sidecar->tokenizer) << " of " << format_count(sidecar->vocab_size) << " ids, the max here "
       << format_count(sidecar->max_token_id) << "\n  content    "
       << (sidecar->idx_hash.empty() ? "hashes are not known"
                                     : "hashes are kept: `megalith-data verify` compares")
       << '\n';
   for (const auto& [name, value] : sidecar->options.as_object())
-    out << "  option     " << name << ' ' << value.dump() << '\n';
+    out << "  option     " << printable(name) << ' ' << printable(value.dump()) << '\n';
 }
 
 void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out) {
@@ -192,7 +192,7 @@ void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer,
     const int64_t n = ids.of_id[static_cast<size_t>(id)];
     out << "  " << right(std::to_string(id), 8) << "  " << right(format_count(n), 16) << "  "
         << right(format_fixed(100 * static_cast<double>(n) / static_cast<double>(all), 2), 6) << " %";
-    if (tokenizer) out << "  " << json_quote(text_of(id, *tokenizer));
+    if (tokenizer) out << "  " << printable(json_quote(text_of(id, *tokenizer)));
     out << '\n';
   }
   if (ids.outside > 0) out << "  " << format_count(ids.outside) << " ids below 0 or beyond 16,777,215\n";
@@ -203,7 +203,7 @@ void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer
   constexpr int64_t kMax = 256;  // number of tokens read from each document: more than fit on a line
   for (int64_t i = 0; i < std::min(count, data.documents()); ++i) {
     const std::vector<int32_t> ids = document_ids(data, i, kMax);
-    const std::string text = tokenizer ? json_quote(tokenizer->decode(ids)) : ids_text(ids);
+    const std::string text = tokenizer ? printable(json_quote(tokenizer->decode(ids))) : ids_text(ids);
     const std::string begin = concat("  ", i, "  ");
     if (ids.empty()) {
       out << begin << "(empty)\n";

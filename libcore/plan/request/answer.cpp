@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
@@ -115,9 +116,11 @@ PlanAnswer answer(const PlanRequest& request) {
   PlanProblem problem = request.problem;
   problem.machine.device = rates.device;
   problem.coefficients = &rates.coefficients;
-  if (!request.command.plan.verify_log.empty()) return compared(request.command, problem);
-  if (!request.command.plan.simulate.empty()) return simulated(request, problem);
-  return ranked(request, problem);
+  PlanAnswer found = !request.command.plan.verify_log.empty() ? compared(request.command, problem)
+                     : !request.command.plan.simulate.empty() ? simulated(request, problem)
+                                                              : ranked(request, problem);
+  if (!request.command.plan.json) found.text = printable_lines(found.text);
+  return found;
 }
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/chat/jinja_renderer.h"
@@ -12,6 +13,8 @@
 
 namespace megalith::jinja {
 namespace {
+
+constexpr size_t kMostReason = 1000;  // bytes of what a template refuses with
 
 bool is_none(const Value& value) {
   const Json* json = json_of(value);
@@ -270,7 +273,8 @@ Value Renderer::call(const Expr& expr) {
   }
   if (expr.text == "range") return range(expr);
   const std::string text = text_of(*argument(expr, 0), expr.line, expr.text);
-  if (expr.text == "raise_exception") fail(ErrorKind::kData, name_, ": the chat template refuses: ", text);
+  if (expr.text == "raise_exception")
+    fail(ErrorKind::kData, name_, ": the chat template refuses: ", printable(text, kMostReason));
   return now(expr, text);
 }
 

@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/refusals.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/vocab_padding.h"
@@ -349,7 +350,7 @@ void describe_run(PretrainConfig config, const std::function<void(const std::str
   Opened run(std::move(config));
   run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
   const DryMemory memory = dry_memory(run.config);
-  print(dry_run_text(run.config, memory.ranks, run.sets, run.tokenizer.get()));
+  print(printable_lines(dry_run_text(run.config, memory.ranks, run.sets, run.tokenizer.get())));
   require_device_memory(memory.ranks, run.config.train.device_memory, memory.on_host);
 }
 
