@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
 
@@ -149,8 +150,8 @@ std::string report_line(const std::string& name, const ExampleReport& report) {
   const auto records = static_cast<double>(std::max<int64_t>(1, report.records));
   const auto tokens = static_cast<double>(std::max<int64_t>(1, report.tokens));
   std::string line = concat(
-      name, ": ", format_count(report.records), " records", ", ", report.shortest, " to ", report.longest,
-      " tokens (mean ", format_fixed(static_cast<double>(report.tokens) / records, 1), "), ",
+      printable(name), ": ", format_count(report.records), " records", ", ", report.shortest, " to ",
+      report.longest, " tokens (mean ", format_fixed(static_cast<double>(report.tokens) / records, 1), "), ",
       format_fixed(100.0 * static_cast<double>(report.counted) / tokens, 1), " % of them learned; ",
       report.truncated_answers, " answers and ", report.truncated_prompts, " prompts truncated");
   if (report.without_answer > 0)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
@@ -84,10 +85,10 @@ void TuningMethod::write_result(int64_t iteration) const {
   if (config_.method.is_prefix()) {
     write_prefix(CheckpointReader(folder), model_.config(), config_.method.positions_before(),
                  {output, model_.path()});
-    log("wrote the prefix of iteration ", iteration, " to ", output);
+    log("wrote the prefix of iteration ", iteration, " to ", printable(output));
   } else if (lora_) {
     write_adapter(CheckpointReader(folder), model_.config(), *lora_, {output, model_.path()});
-    log("wrote the adapter of iteration ", iteration, " to ", output);
+    log("wrote the adapter of iteration ", iteration, " to ", printable(output));
     if (config_.method.merge) write_merged(output);
   } else if (config_.method.export_model && config_.schedule.do_train) {
     const ModelSource result(folder);

@@ -50,6 +50,7 @@ TEST_F(PrintableNames, ReachNoTerminalAsTheyAre) {
                     "--tokenizer-model \"$N-model\" --tokenizer-type HuggingFaceTokenizer"),
         std::string("megalith-preprocess --input \"$N-none\" --output-prefix \"$N-new\""),
         train + "--train-iters 1 --save \"$N-saved\"",
+        train + "--train-iters 2 --load \"$N-saved\" --save \"$N-saved\"",
         train + "--train-iters 1 --dry-run",
         std::string("megalith-pretrain --data-path \"$N-none\" --load \"$N-none\""),
         std::string("megalith-pretrain --dump-sample-order --data-path \"$N\" --seq-length 8 --samples 8 0 0 "

@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/content.h"
 #include "libcore/data/indexed/dataset_pair.h"
@@ -269,7 +270,7 @@ class Merge {
 
 MergeSummary merge_datasets(const MergeConfig& config) {
   const MergeSummary summary = Merge(config).run();
-  log("Merged ", format_count(summary.datasets), " datasets into ", config.output_prefix,
+  log("Merged ", format_count(summary.datasets), " datasets into ", printable(config.output_prefix),
       ".bin and .idx: ", format_count(summary.documents), " documents, ", format_count(summary.tokens),
       " tokens");
   return summary;

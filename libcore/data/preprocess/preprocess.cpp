@@ -14,6 +14,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
 #include "libcore/config/tokenizer_config.h"
@@ -204,7 +205,7 @@ void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
-  log("Output prefix: ", config.output_prefix);
+  log("Output prefix: ", printable(config.output_prefix));
   if (config.dataset_impl != "mmap")
     warn("--dataset-impl ", config.dataset_impl,
          ": the mmap layout is written, which every current reader takes");

@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/dataset_pair.h"
 #include "libcore/data/indexed/sidecar.h"
@@ -388,7 +389,7 @@ void DocumentOutput::log_rate(int64_t documents) const {
 
 void DocumentOutput::log_summary() const {
   for (const auto& key : keys_)
-    log(key->prefix(), ": ", format_count(key->writer().documents()), " documents, ",
+    log(printable(key->prefix()), ": ", format_count(key->writer().documents()), " documents, ",
         format_count(key->writer().sequences()), " sequences, ", format_count(key->writer().tokens()),
         " tokens");
   if (state_.summary.blank_lines > 0) log("Blank lines skipped: ", format_count(state_.summary.blank_lines));

@@ -13,6 +13,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/streams/decoder.h"
@@ -110,7 +111,7 @@ InputFile look_at(const std::string& path) {
     fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
   if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
     fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
-  log("Opening ", path);
+  log("Opening ", printable(path));
   if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
   return {.path = path,
           .size = static_cast<uint64_t>(info.st_size),

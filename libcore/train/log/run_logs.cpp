@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/train/log/metrics.h"
 #include "libcore/train/log/report.h"
@@ -20,7 +21,8 @@ class EventLines final : public RunObserver {
   }
   void sample(const SampleReport& report) override { log("Generated Sample Text: ", report.text); }
   void saved(int64_t iteration, const std::string& path) override {
-    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ", path);
+    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ",
+        printable(path));
   }
 };
 

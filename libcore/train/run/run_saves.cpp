@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/log/metrics.h"
@@ -66,7 +67,7 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
 void RunSaves::save(const RunProgress& progress) {
   if (!saver_ || saver_->begun() == progress.iteration()) return;
   log("saving checkpoint at iteration ", padded_iteration(progress.iteration()), " to ",
-      config_.checkpoint.save);
+      printable(config_.checkpoint.save));
   Json args = to_json(config_);
   if (in_.tuning)
     for (const auto& [name, value] : in_.tuning->args) args.set(name, value);

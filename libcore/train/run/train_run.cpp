@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/generate/generate.h"
 #include "libcore/ops/backend/cuda_plugin.h"
@@ -49,7 +50,7 @@ TrainRun::TrainRun(const RankInput& in)
 void TrainRun::load(const StartPoint& start) {
   const CheckpointConfig& checkpoint = config_.checkpoint;
   const bool resumed = resumes(checkpoint, start);
-  log(" loading checkpoint from ", start.path);
+  log(" loading checkpoint from ", printable(start.path));
   saves_.protect_base(start.path);
   take_start_values(start, *trainer_, resumed);
   if (resumed) {
@@ -62,7 +63,8 @@ void TrainRun::load(const StartPoint& start) {
     if (saves_.wanted() && !start.no_fresh_start.empty()) fail(ErrorKind::kNoInput, start.no_fresh_start);
     log(start.path, " holds only weights: training begins at iteration 0");
   }
-  log("  successfully loaded checkpoint from ", start.path, " at iteration ", progress_.iteration());
+  log("  successfully loaded checkpoint from ", printable(start.path), " at iteration ",
+      progress_.iteration());
 }
 
 void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {

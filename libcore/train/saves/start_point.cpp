@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/config/tokenizer_config.h"
@@ -132,7 +133,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (config.exit_on_missing) refuse_missing(config);
   if (!loads_where_it_saves(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
-  log("no checkpoint in ", config.load, ": starting from ",
+  log("no checkpoint in ", printable(config.load), ": starting from ",
       trained == Trained::kTuned ? "the model that is tuned" : "random values");
   return std::nullopt;
 }
@@ -169,8 +170,9 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
   TrainState& state = *start.state;
   state.schedule_samples = state.schedule_samples / theirs * ours;
   state.consumed_train = state.consumed_train / theirs * ours;
-  log(start.path, ": its steps have ", theirs, " samples, this run's ", ours, ": the run continues after ",
-      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
+  log(printable(start.path), ": its steps have ", theirs, " samples, this run's ", ours,
+      ": the run continues after ", state.iteration, " of its own steps, at sample ", state.consumed_train,
+      " of its order");
 }
 
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {
