@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,99 +14,9 @@
 
 namespace megalith::cuda {
 
-void require_success(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) fail(ErrorKind::kDevice, "cuda: ", what, ": ", cudaGetErrorString(status));
-}
-
 void refuse_grid(int64_t blocks) {
   fail(ErrorKind::kUsage, "cuda: a kernel of ", blocks, " blocks, of which a device takes up to ", kMaxGrid,
        "; lower --micro-batch-size or --seq-length");
-}
-
-// ---- queue
-
-void* allocate_device(size_t bytes) {
-  constexpr size_t kMin = 256;  // at least this many bytes, so that even an empty tensor has an address
-  void* block = nullptr;
-  const cudaError_t status = cudaMalloc(&block, std::max(kMin, bytes));
-  if (status == cudaSuccess) return block;
-  size_t left = 0, all = 0;
-  cudaGetLastError();  // clears the error, which the next launch would report otherwise
-  cudaMemGetInfo(&left, &all);
-  fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
-       " of ", all, " bytes are free");
-}
-
-Queue::Queue(const LastWaits& waits) : waits_(waits) {
-  require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
-}
-
-Queue::~Queue() {
-  finish();
-  cudaFree(workspace_);
-  cudaStreamDestroy(stream_);
-}
-
-/// Polls, since CUDA's own wait has no limit. Work that takes longer than a moment is not worth a core.
-void Queue::finish() const noexcept {
-  using Clock = std::chrono::steady_clock;
-  constexpr auto kMoment = std::chrono::milliseconds(1);
-  const Clock::time_point begin = Clock::now();
-  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
-    const Clock::duration waited = Clock::now() - begin;
-    if (waited > waits_.limit()) waits_.end_process("the work of a CUDA stream");
-    if (waited < kMoment)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kMoment / 20);
-  }
-}
-
-void* Queue::workspace(size_t bytes) {
-  if (bytes <= workspace_bytes_) return workspace_;
-  require_success(cudaStreamSynchronize(stream_), "wait for a stream");
-  cudaFree(workspace_);
-  workspace_ = nullptr;
-  workspace_bytes_ = 0;
-  const size_t wanted = std::max(bytes, kMinWorkspace);
-  workspace_ = allocate_device(wanted);
-  workspace_bytes_ = wanted;
-  return workspace_;
-}
-
-struct Queue::HostWork {
-  Queue* queue;
-  std::function<void()> run;
-};
-
-void Queue::enqueue(std::function<void()> work) {
-  rethrow_error();
-  auto* const host_work = new HostWork{this, std::move(work)};
-  const auto call_and_free = [](void* data) {
-    const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
-    mine->queue->call(*mine);
-  };
-  const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
-  if (status != cudaSuccess) delete host_work;  // CUDA will not call call_and_free
-  require_success(status, "enqueue work of the host");
-}
-
-void Queue::call(const HostWork& work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_) return;
-  }
-  try {
-    work.run();
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
-  }
-}
-
-void Queue::rethrow_error() const {
-  const std::lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
 }
 
 // ---- fields of ops in the form that kernels take
@@ -228,8 +136,7 @@ void require_device(int device) {
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kUsage, "cuda: ", op,
        " takes no weights or cache narrower than the activations; leave out --int8 and --kv-cache bf16, or "
-       "give "
-       "--device cpu");
+       "give --device cpu");
 }
 
 /// No kernel here supports LoRA adapters or a prefix.
@@ -335,9 +242,9 @@ class CudaBackend final : public Backend {
   int device_;
   LastWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
-  std::shared_ptr<EventPool> events_ =
-      std::make_shared<EventPool>();  // shared with the events, which may outlive this
-  std::mutex mutex_;                  // guards queues_
+  // Shared with the events, which may outlive this object.
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  std::mutex mutex_;  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
 };
 

@@ -1,0 +1,101 @@
+#include "libcore/ops/cuda/queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "libcore/base/error.h"
+
+namespace megalith::cuda {
+
+void require_success(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) fail(ErrorKind::kDevice, "cuda: ", what, ": ", cudaGetErrorString(status));
+}
+
+void* allocate_device(size_t bytes) {
+  constexpr size_t kMin = 256;  // at least this many bytes, so that even an empty tensor has an address
+  void* block = nullptr;
+  const cudaError_t status = cudaMalloc(&block, std::max(kMin, bytes));
+  if (status == cudaSuccess) return block;
+  size_t left = 0, all = 0;
+  cudaGetLastError();  // clears the error, which the next launch would report otherwise
+  cudaMemGetInfo(&left, &all);
+  fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
+       " of ", all, " bytes are free");
+}
+
+Queue::Queue(const LastWaits& waits) : waits_(waits) {
+  require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+}
+
+Queue::~Queue() {
+  finish();
+  cudaFree(workspace_);
+  cudaStreamDestroy(stream_);
+}
+
+/// Polls, since CUDA's own wait has no limit. Work that takes longer than a moment is not worth a core.
+void Queue::finish() const noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kMoment = std::chrono::milliseconds(1);
+  const Clock::time_point begin = Clock::now();
+  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+    const Clock::duration waited = Clock::now() - begin;
+    if (waited > waits_.limit()) waits_.end_process("the work of a CUDA stream");
+    if (waited < kMoment)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kMoment / 20);
+  }
+}
+
+void* Queue::workspace(size_t bytes) {
+  if (bytes <= workspace_bytes_) return workspace_;
+  require_success(cudaStreamSynchronize(stream_), "wait for a stream");
+  cudaFree(workspace_);
+  workspace_ = nullptr;
+  workspace_bytes_ = 0;
+  const size_t wanted = std::max(bytes, kMinWorkspace);
+  workspace_ = allocate_device(wanted);
+  workspace_bytes_ = wanted;
+  return workspace_;
+}
+
+struct Queue::HostWork {
+  Queue* queue;
+  std::function<void()> run;
+};
+
+void Queue::enqueue(std::function<void()> work) {
+  rethrow_error();
+  auto* const host_work = new HostWork{this, std::move(work)};
+  const auto call_and_free = [](void* data) {
+    const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
+    mine->queue->call(*mine);
+  };
+  const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
+  if (status != cudaSuccess) delete host_work;  // CUDA will not call call_and_free
+  require_success(status, "enqueue work of the host");
+}
+
+void Queue::call(const HostWork& work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    work.run();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+}
+
+void Queue::rethrow_error() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace megalith::cuda
