@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/io/files/file.h"
 
 namespace megalith::test {
@@ -53,6 +54,16 @@ bool continues(std::string_view command) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> checkpoint_contents(const std::string& folder) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    if (entry.is_regular_file() && name != "args.json" && name != "index.json")
+      contents[name] = sha256_hex(read_file(entry.path().string()));
+  }
+  return contents;
+}
 
 std::string page_path(std::string_view page) {
   const bool of_the_root = page[0] >= 'A' && page[0] <= 'Z';

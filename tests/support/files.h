@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ std::string random_bytes(std::mt19937& random, size_t bytes);
 
 /// The path of a file in the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);
+
+/// The SHA-256 of each of a checkpoint's files, by name. Without args.json, which contains folder names, and
+/// index.json, which contains a checksum of it.
+std::map<std::string, std::string> checkpoint_contents(const std::string& folder);
 
 /// The path of a page's file. "README.md" and other pages in upper case are in the root folder, those in
 /// lower case in docs/.

@@ -1,8 +1,8 @@
 // Ranks that --restarts starts again (docs/distributed.md). tests/apps/bench_test.cpp lets many faults befall
 // one run.
 #include <filesystem>
+#include <map>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -28,11 +28,8 @@ class PretrainRestarts : public PretrainRanks {
         .code;
   }
   /// What a run's last checkpoint holds: parameters, the optimizer's state, progress.
-  std::vector<std::string> result(const std::string& save) const {
-    std::vector<std::string> files;
-    for (const char* name : {"data_00000.safetensors", "data_00001.safetensors", "state.json", "losses.json"})
-      files.push_back(file(save + "/iter_0000300/" + name));
-    return files;
+  std::map<std::string, std::string> result(const std::string& save) const {
+    return checkpoint_contents(dir_ / (save + "/iter_0000300"));
   }
   bool said(const std::string& text) const { return file("out").find(text) != std::string::npos; }
 };
@@ -45,7 +42,7 @@ TEST_F(PretrainRestarts, ResumeFromTheNewestCheckpoint) {
       << file("out");
   EXPECT_TRUE(said("restart 1 of at most 2: all ranks start again, from the newest checkpoint (--load s)"))
       << file("out");
-  EXPECT_TRUE(result("s") == result("calm"));
+  EXPECT_EQ(result("s"), result("calm"));
   for (const char* log : {"log/workerlog.0", "log/workerlog.1"}) {
     EXPECT_NE(file(log).find(" iteration        5/"), std::string::npos) << file(log);  // of the first start
     EXPECT_NE(file(log).find(" iteration      300/"), std::string::npos) << file(log);
