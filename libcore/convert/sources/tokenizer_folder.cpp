@@ -150,9 +150,9 @@ TrainedBpe from_gpt2_files(const Folder& folder, const Ids& ids, const std::stri
   TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, folder.name("vocab.json")), .merges = {}};
   const std::string end = eod.empty() ? kEndOfText : eod;
   if (ids.contains(end)) bpe.special_tokens.push_back(end);
+  const std::string where = folder.name("merges.txt");
   for (const std::string& line : split(folder.files.at("merges.txt"), '\n'))
-    if (!line.empty() && !line.starts_with("#version"))
-      bpe.merges.push_back(merge_of(ids, line, folder.name("merges.txt")));
+    if (!line.empty() && !line.starts_with("#version")) bpe.merges.push_back(merge_of(ids, line, where));
   return bpe;
 }
 

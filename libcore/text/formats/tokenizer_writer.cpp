@@ -58,24 +58,30 @@ Json added_token(const std::string& text) {
                       {"rstrip", false}, {"normalized", false},  {"special", true}};
 }
 
-Json model(const TrainedBpe& trained) {
+Json bpe_model(const TrainedBpe& trained) {
   Json vocab = Json::object();
   for (size_t id = 0; id < trained.tokens.size(); ++id)
     vocab.as_object().emplace_back(trained.tokens[id], static_cast<int64_t>(id));
   Json merges = Json::array();
-  for (const auto& merge : trained.merges)
-    merges.push_back(Json::Array{trained.tokens[static_cast<size_t>(merge.left)],
-                                 trained.tokens[static_cast<size_t>(merge.right)]});
-  return Json::Object{{"type", "BPE"},
-                      {"dropout", nullptr},
-                      {"unk_token", nullptr},
-                      {"continuing_subword_prefix", nullptr},
-                      {"end_of_word_suffix", nullptr},
-                      {"fuse_unk", false},
-                      {"byte_fallback", false},
-                      {"ignore_merges", false},
-                      {"vocab", std::move(vocab)},
-                      {"merges", std::move(merges)}};
+  for (const auto& merge : trained.merges) {
+    Json::Array pair;
+    pair.reserve(2);
+    pair.emplace_back(trained.tokens[static_cast<size_t>(merge.left)]);
+    pair.emplace_back(trained.tokens[static_cast<size_t>(merge.right)]);
+    merges.push_back(std::move(pair));
+  }
+  Json model = Json::Object{{"type", "BPE"},
+                            {"dropout", nullptr},
+                            {"unk_token", nullptr},
+                            {"continuing_subword_prefix", nullptr},
+                            {"end_of_word_suffix", nullptr},
+                            {"fuse_unk", false},
+                            {"byte_fallback", false},
+                            {"ignore_merges", false}};
+  // Moved in: a braced list would copy them.
+  model.set("vocab", std::move(vocab));
+  model.set("merges", std::move(merges));
+  return model;
 }
 
 /// The ids of the special tokens, in order. Models may have hundreds of thousands of them.
@@ -99,15 +105,13 @@ std::string tokenizer_json(const TrainedBpe& trained) {
                              settings.as_object().end());
     added.push_back(std::move(entry));
   }
-  const Json root = Json::Object{{"version", "1.0"},
-                                 {"truncation", nullptr},
-                                 {"padding", nullptr},
-                                 {"added_tokens", std::move(added)},
-                                 {"normalizer", nullptr},
-                                 {"pre_tokenizer", byte_level(false, true)},
-                                 {"post_processor", byte_level(true, false)},
-                                 {"decoder", byte_level(true, true)},
-                                 {"model", model(trained)}};
+  Json root = Json::Object{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  root.set("added_tokens", std::move(added));
+  root.set("normalizer", nullptr);
+  root.set("pre_tokenizer", byte_level(false, true));
+  root.set("post_processor", byte_level(true, false));
+  root.set("decoder", byte_level(true, true));
+  root.set("model", bpe_model(trained));
   return root.dump(2);
 }
 
