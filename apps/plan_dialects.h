@@ -36,9 +36,9 @@ struct PlanDialects {
   /// Adds these names to `options`. `command` is the command that `options` fill in.
   void add_to(Options& options, const PlanCommand& command) {
     options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).translate(translate_mindformers);
-    options.fates(fates_in(kAutoplan), [&options, &command](std::string_view kind) {
-      return planned_kind(command, options).has(kind);
-    });
+    options.fates(
+        [] { return fates_in(kAutoplan); },
+        [&options, &command](std::string_view kind) { return planned_kind(command, options).has(kind); });
   }
   /// Applies the values of these names, then calls PlanCommand::check().
   void check(PlanCommand& command, Options& options) const {

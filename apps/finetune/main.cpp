@@ -36,7 +36,7 @@ struct Dialects {
 /// Adds the options and file keys of other tools.
 void add_dialects(Options& options, Dialects& dialects, FinetuneConfig& config) {
   options.add("PaddleNLP", dialects.paddle).add("LLaMA-Factory", dialects.factory);
-  options.fates(fates_in(kFinetune)).translate(translate_axolotl);
+  options.fates([] { return fates_in(kFinetune); }).translate(translate_axolotl);
   options.derive([&] {
     std::string& folder = config.run.train.tensorboard;
     if (folder.empty()) folder = dialects.paddle.tensorboard(config.run.checkpoint.save);

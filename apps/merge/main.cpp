@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     MergeConfig config;
     Options options("merge", "Join indexed datasets into one.");
     options.add("Input and output", config)
-        .fates(fates_in(kMerge))
+        .fates([] { return fates_in(kMerge); })
         .epilog("megalith-merge --input datasets/ --output-prefix all_text_document\n")
         .files(
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});

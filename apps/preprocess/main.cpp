@@ -13,7 +13,9 @@ int main(int argc, char** argv) {
     PreprocessConfig config;
     TokenizerConfig tokenizer;
     Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
-    options.add("Input and output", config).add("Tokenizer", tokenizer).fates(fates_in(kPreprocess));
+    options.add("Input and output", config).add("Tokenizer", tokenizer).fates([] {
+      return fates_in(kPreprocess);
+    });
     options
         .epilog(
             "megalith-preprocess --input corpus.jsonl --output-prefix corpus \\\n"

@@ -94,7 +94,7 @@ class Training {
   Training(int argc, char** argv)
       : app_(argc, argv), options_("pretrain", "Train a GPT or LLaMA model on indexed datasets.") {
     config_.add_to(options_);
-    options_.fates(fates_in(kPretrain)).translate(translate_mindformers);
+    options_.fates([] { return fates_in(kPretrain); }).translate(translate_mindformers);
     plan_.add_to(options_, [this] { return only_asks(); });
     options_.add("PaddleNLP's names", paddle_).add("MindFormers", mindformers_).add("Running", running_);
     options_.rule([this](Problems& problems) { check_run(config_, problems); });

@@ -167,7 +167,7 @@ std::vector<std::string> planned_groups() {
 
 void PlanSettings::add_to(Options& app, std::function<bool()> is_question) {
   app.add("Planning", static_cast<PlanTarget&>(options));
-  app.fates(fates_in_question(), [is_question = std::move(is_question)](std::string_view kind) {
+  app.fates(fates_in_question, [is_question = std::move(is_question)](std::string_view kind) {
     return kind != kTraining || !is_question();
   });
 }

@@ -163,10 +163,10 @@ Options& Options::derive(std::function<void()> step) {
   return *this;
 }
 
-Options& Options::fates(std::span<const OptionFate> options,
+Options& Options::fates(std::function<std::vector<OptionFate>()> make,
                         std::function<bool(std::string_view kind)> is_kind) {
   if (is_kind) state_->is_kind = std::move(is_kind);
-  state_->table.fates.insert(state_->table.fates.end(), options.begin(), options.end());
+  state_->table.fates.add(std::move(make));
   return *this;
 }
 
@@ -507,7 +507,7 @@ AppDoc Options::State::document() const {
              .environment = environment,
              .files = files,
              .fates = {}};
-  for (const OptionFate& fate : table.fates)
+  for (const OptionFate& fate : table.fates.all())
     if (!table.find(std::string(fate.name))) doc.fates.push_back(fate);
   for (size_t g = 0; g < groups.size(); ++g) {
     GroupDoc group{.name = groups[g].name, .options = {}};

@@ -63,11 +63,11 @@ class Options {
   /// Adds a step that fills values which depend on several groups. Runs in check() after the structs'
   /// finish().
   Options& derive(std::function<void()> step);
-  /// Adds options of other tools. Each one that is given is either rejected with its remedy, or ignored and
-  /// named once in the log. A field of the same name takes precedence. Some fates apply only to one kind of
-  /// run (OptionFate::only): `is_kind` says in check() whether the run is of that kind. Without `is_kind`,
-  /// the run counts as every kind.
-  Options& fates(std::span<const OptionFate> options,
+  /// Adds options of other tools, which `make` returns when they are first needed. Each one that is given is
+  /// either rejected with its remedy, or ignored and named once in the log. A field of the same name takes
+  /// precedence. Some fates apply only to one kind of run (OptionFate::only): `is_kind` says in check()
+  /// whether the run is of that kind. Without `is_kind`, the run counts as every kind.
+  Options& fates(std::function<std::vector<OptionFate>()> make,
                  std::function<bool(std::string_view kind)> is_kind = {});
   /// Adds a text to the log's line about ignored options, for a field whose values have no effect. Call
   /// before check() writes the line.

@@ -36,7 +36,15 @@ const OptionMatch* OptionTable::find(const std::string& name) const {
 }
 
 const OptionFate* OptionTable::find_fate(const std::string& name) const {
-  return megalith::find_fate(fates, option_key(name));
+  return megalith::find_fate(fates.all(), option_key(name));
+}
+
+const std::vector<OptionFate>& FateTable::all() const {
+  for (const auto& make : std::exchange(makers_, {})) {
+    const std::vector<OptionFate> more = make();
+    made_.insert(made_.end(), more.begin(), more.end());
+  }
+  return made_;
 }
 
 namespace {

@@ -16,11 +16,23 @@ struct OptionMatch {
   bool negated = false;  // the spelling sets the flag to false
 };
 
+/// The fates of other tools' options. They are made when they are first needed: most command lines have no
+/// such option, and making them takes a tenth of a start.
+class FateTable {
+ public:
+  void add(std::function<std::vector<OptionFate>()> make) { makers_.push_back(std::move(make)); }
+  const std::vector<OptionFate>& all() const;
+
+ private:
+  mutable std::vector<std::function<std::vector<OptionFate>()>> makers_;  // not called yet
+  mutable std::vector<OptionFate> made_;
+};
+
 /// All spellings that an app accepts, in the form of option_key().
 struct OptionTable {
   std::vector<const Field*> fields;
   std::map<std::string, OptionMatch, std::less<>> spellings;
-  std::vector<OptionFate> fates = {};                             // fates of names that no field has
+  FateTable fates = {};                                           // fates of names that no field has
   std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
 
   /// Throws kInternal when a spelling is already used.

@@ -29,7 +29,7 @@ PretrainConfig given(const std::string& line, std::vector<std::string>* logged =
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
-  options.fates(fates_in(kPretrain));
+  options.fates([] { return fates_in(kPretrain); });
   EXPECT_FALSE(options.read(words(line)));
   const test::LogLines log;
   options.check();

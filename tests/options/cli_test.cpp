@@ -7,6 +7,7 @@
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/files/file.h"
+#include "tests/support/fates.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -174,7 +175,7 @@ TEST(Options, RefuseNoKeyThatIsNull) {
     write_file(dir / "p.yaml", yaml);
     Paint paint;
     Options options("paint", "Paint a wall.");
-    options.add("Painting", paint).fates(kFates);
+    options.add("Painting", paint).fates(test::maker(kFates));
     options.read({"w", "--config", dir / "p.yaml"});
     options.check();
     return paint.coats;
@@ -398,13 +399,31 @@ TEST(Options, RefuseWhatDoesNotFit) {
   EXPECT_EQ(complaint({}), "WALL is missing");
 }
 
+TEST(Options, MakeFatesOnceAnUnknownOptionIsGiven) {
+  int made = 0;
+  const auto make = [&made] {
+    ++made;
+    return std::vector<OptionFate>{{.name = "whistle"}};
+  };
+  const auto read = [&make](std::vector<std::string> words) {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).fates(make);
+    options.read(std::move(words));
+  };
+  read({"--coats", "2"});
+  EXPECT_EQ(made, 0);
+  read({"--whistle", "--coats", "2", "--whistle"});
+  EXPECT_EQ(made, 1);
+}
+
 TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
   Paint paint;
   Options options("paint", "Paint a wall.");
   const OptionFate ignored[] = {{.name = "ladder", .values = OptionFate::kOne},
                                 {.name = "whistle"},
                                 {.name = "radio", .values = OptionFate::kMaybeOne}};
-  options.add("Painting", paint).fates(ignored);
+  options.add("Painting", paint).fates(test::maker(ignored));
   LogLines log;
   ASSERT_FALSE(
       options.read({"--ladder", "tall", "--whistle", "w", "--radio", "1", "--no-radio", "--coats", "2"}));
@@ -445,7 +464,7 @@ std::pair<Scaffold, std::string> scaffold_of(std::vector<std::string> arguments)
   std::pair<Scaffold, std::string> out;
   Paint paint;
   Options options("paint", "Paint a wall.");
-  options.add("Painting", paint).fates(kOfScaffolds);
+  options.add("Painting", paint).fates(test::maker(kOfScaffolds));
   EXPECT_FALSE(options.read(arguments));
   const LogLines log;
   options.check({"Painting"});
@@ -492,7 +511,7 @@ std::string fate_of(std::span<const OptionFate> fates, const std::string& name, 
   write_file(dir / "p.yaml", name + ": " + value + '\n');
   Paint paint;
   Options options("paint", "Paint a wall.");
-  options.add("Painting", paint).fates(fates);
+  options.add("Painting", paint).fates(test::maker(fates));
   const LogLines log;
   options.read(in_file ? std::vector<std::string>{"w", "--config", dir / "p.yaml"}
                        : std::vector<std::string>{"w", "--" + name, value});
@@ -546,7 +565,7 @@ TEST(Options, OfOtherToolsAreRefusedOnlyInSomeRuns) {
   const auto said = [&](bool framed, const std::vector<std::string>& words) -> std::string {
     Paint paint;
     Options options("paint", "Paint a wall.");
-    options.add("Painting", paint).fates(kFates, [framed](std::string_view kind) {
+    options.add("Painting", paint).fates(test::maker(kFates), [framed](std::string_view kind) {
       return kind == "framed walls" && framed;
     });
     const LogLines log;
@@ -581,7 +600,7 @@ TEST(Options, OfOtherToolsTakeTheirWordsOnTheCommandLineAsInAFile) {
   const auto taken = [&](std::vector<std::string> words) -> std::string {
     Paint paint;
     Options options("paint", "Paint a wall.");
-    options.add("Painting", paint).fates(kFates);
+    options.add("Painting", paint).fates(test::maker(kFates));
     const LogLines log;
     words.insert(words.begin(), "w");
     options.read(words);

@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/files/file.h"
+#include "tests/support/fates.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -118,7 +119,7 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   Options options("pretrain", "Train.");
   config.add_to(options);
   constexpr OptionFate kFates[] = {{.name = "transformer-impl", .values = OptionFate::kOne}};
-  options.fates(kFates);
+  options.fates(test::maker(kFates));
   ASSERT_FALSE(options.read({"--num-layers", "3", "--config", folder / "run.yaml"}));
   options.check();
   EXPECT_EQ(config.model.layers, 3);

@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/options/cli.h"
+#include "tests/support/fates.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -127,7 +128,7 @@ constexpr OptionFate kOthers[] = {
 
 TEST(Render, MarkdownListsOptionsOfOtherTools) {
   RideOptions ride;
-  ride.options.fates(kOthers);
+  ride.options.fates(test::maker(kOthers));
   const auto text = ride.options.read({"--help-markdown"});
   ASSERT_TRUE(text);
   EXPECT_NE(

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <iterator>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "libcore/options/fate.h"
 
 namespace megalith::test {
 
@@ -16,6 +21,12 @@ void expect_one_row_for_each_name(const Rows& rows) {
     EXPECT_FALSE(row.name.empty());
     EXPECT_TRUE(names.insert(row.name).second) << row.name << " has two rows";
   }
+}
+
+/// A function that returns the rows, for Options::fates().
+template <class Rows>
+std::function<std::vector<OptionFate>()> maker(const Rows& rows) {
+  return [all = std::vector<OptionFate>(std::begin(rows), std::end(rows))] { return all; };
 }
 
 }  // namespace megalith::test

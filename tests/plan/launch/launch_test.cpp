@@ -262,7 +262,7 @@ Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
   PlanCommand command;
   Options options{"autoplan", ""};
   command.add_to(options);
-  options.fates(fates_in(Program::kAutoplan));  // Megatron's options are printed too
+  options.fates([] { return fates_in(Program::kAutoplan); });  // Megatron's options are printed too
   options.read(split(concat("--gpu a100-80 --world-size ", p.machine.world, " --local-world-size 8 ",
                             model_options(p.model, false), ' ', launch_options(p, c)),
                      ' '));

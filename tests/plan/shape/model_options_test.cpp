@@ -5,6 +5,7 @@
 #include "libcore/base/text.h"
 #include "libcore/options/cli.h"
 #include "tests/plan/problems.h"
+#include "tests/support/fates.h"
 
 namespace megalith {
 namespace {
@@ -14,7 +15,7 @@ ModelShape read(const std::string& line) {
   ModelShape shape;
   Options options("test", "Reads.");
   static constexpr OptionFate kKernels[] = {{.name = "moe-grouped-gemm"}};  // has no effect on a plan
-  options.add("Model", shape).fates(kKernels);
+  options.add("Model", shape).fates(test::maker(kKernels));
   EXPECT_FALSE(options.read(split(line, ' ')));
   options.check();
   return shape;
