@@ -3,6 +3,7 @@
 #include <iterator>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,23 @@ TEST_F(BenchScript, PrintsTablesWithoutPeers) {
                           "| megalith-merge, synced | ", "| cat and sync of the .bin files | "})
     EXPECT_NE(result.out.find(row), std::string::npos) << row << '\n' << result.out;
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);  // all removed
+}
+
+TEST_F(BenchScript, ComparesTwoBuilds) {
+  const std::string programs = fs::path(app("merge")).parent_path().string();
+  const CommandResult result =
+      run_command(concat("python3 ", test_data("../bench/pairs.py"), " --quick --before ", programs,
+                         " --after ", programs, " --corpus ", test_data("apps/fixtures/wiki/text/AA/wiki_00"),
+                         " --vocab ", test_data("apps/fixtures/wiki"), " --only preprocess,merge,convert"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  const std::regex row(
+      R"(\| ([^|]+) \| 1 \| [0-9.]+ \([0-9.]+\) \| [0-9.]+ \([0-9.]+\) \| [0-9.]+ \| [0-9.]+ \|)");
+  std::vector<std::string> rows;
+  for (std::sregex_iterator at(result.out.begin(), result.out.end(), row), end; at != end; ++at)
+    rows.push_back((*at)[1]);
+  EXPECT_EQ(rows, (std::vector<std::string>{"preprocess --version", "preprocess, 1 worker",
+                                            "preprocess, 2 workers", "merge, 6 datasets", "convert"}))
+      << result.out;
 }
 
 // The benchmarks take half an hour on an idle machine. This test only starts each with the page's command and
