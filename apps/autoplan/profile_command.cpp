@@ -35,8 +35,8 @@ void check_processor(const PlanCommand& plan, const Options& options) {
          " is for --device cuda and --gpu NAME; a processor is measured, leave it out");
 }
 
-/// Refuses a GPU's profile without the GPU's name or without a 16-bit type: plans for a GPU compute in 16
-/// bits, so a profile in fp32 would be rejected, but only after a minute of measuring.
+/// Refuses a device other than cuda, and a GPU's profile without the GPU's name or a 16-bit type: plans for a
+/// GPU compute in 16 bits, so a profile in fp32 would be rejected, but only after a minute of measuring.
 void check_gpu(const PlanCommand& plan, const Options& options) {
   if (plan.train.device != "cuda")
     fail(ErrorKind::kUsage, "--device ", plan.train.device,

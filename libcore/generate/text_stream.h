@@ -40,8 +40,8 @@ class TextStream {
   const Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
   std::vector<int32_t> ids_;  // the context for decoding, then the tokens whose text is not certain yet
-  size_t known_ = 0;          // number of tokens of ids_ whose text is already in held_ or was returned
-  std::string held_;          // decoded text that is held back because of the stop strings
+  size_t known_ = 0;  // size of the context: the prompt's last tokens, and those whose text is certain
+  std::string held_;  // decoded text that is held back because of the stop strings
   bool stopped_ = false;
 };
 

@@ -14,7 +14,7 @@ int slot_axis(const Shape& weight) {
   return weight.rank - 3;
 }
 
-/// Views a tensor [..., columns] as [n, columns].
+/// Views a tensor as [n, columns]; its last axes together have `columns` elements.
 template <class V>
 V matrix(const V& view, int64_t columns) {
   return view.as_shape({view.elements() / columns, columns});

@@ -41,8 +41,8 @@ class LowRank {
   ConstView dropped(const Ctx&, ConstView x) const;
   /// scale * dropped A^T, [n, r] in ctx.scratch.
   View shrunk(const Ctx&, ConstView dropped) const;
-  /// Returns those columns of dy that correspond to this adapter's outputs: dy itself if these are all
-  /// columns, otherwise a copy in ctx.scratch.
+  /// The columns of dy that correspond to this adapter's outputs, [n, slots_.taken()]: a view of dy if these
+  /// are all columns, otherwise a copy in ctx.scratch.
   ConstView part_of(const Ctx&, ConstView dy) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;
 

@@ -53,14 +53,15 @@ std::vector<Row> one_by_one(const Lines& lines) {
   return all;
 }
 
-/// Whether the words are one of the values, which are separated by "|". No words count as "true". Upper and
-/// lower case do not differ, and a flag's value may be spelled in any accepted way.
+/// Whether `words`, joined by blanks, are one of `values`, which are separated by "|". Empty `words` stand
+/// for "true". Upper and lower case do not differ; "true" and "false" match every accepted spelling of a
+/// flag.
 bool is_one_of(std::string_view values, std::span<const std::string> words);
 
 /// The number of letters of `name` that the fate matches; 0 if it does not match.
 size_t letters_of(const OptionFate&, std::string_view name);
-/// Whether the option is refused with these values; no values count as "true" for a flag. If the fate is
-/// conditional, lifted() may still accept the option.
+/// Whether the option is refused with these values; for a flag, empty `words` stand for "true". If the fate
+/// is conditional, lifted() may still accept the option.
 bool refuses(const OptionFate&, std::span<const std::string> words);
 /// Whether this run ignores an option that refuses() rejects, because the option is harmless in it.
 bool lifted(const OptionFate&, std::span<const std::string> words, const RunFacts&);

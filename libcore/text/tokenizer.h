@@ -33,9 +33,9 @@ class Tokenizer {
     std::span<const int32_t> before = {}, after = {};
   };
   virtual Around around() const { return {}; }
+  using TakeIds = std::function<void(std::span<const int32_t>)>;
   /// Passes the ids of a very long text to `take` in order and in parts, so that they need not all be in
   /// memory. By default there is one part.
-  using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
   /// Announces about how many bytes of text will be encoded. This number sets the size of the token cache:

@@ -1,5 +1,5 @@
-// Tests every program with another process that writes the same output, with a signal that arrives early, and
-// with an option far out of range.
+// Tests the programs with faults from outside: another process that writes the same output, an early signal,
+// options far out of range, a damaged dataset, planted links, and a limit on the size of files.
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -22,7 +22,7 @@ struct KnownType {
   uint64_t bytes;
   std::optional<DType> dtype = {};
 };
-// The types, in the order in which the safetensors library writes their tensors.
+// The types. The safetensors library writes the tensors of later types first (in_safetensors_order).
 constexpr std::array kTypes = {KnownType{"BOOL", 1},
                                KnownType{"U8", 1, DType::kU8},
                                KnownType{"I8", 1},

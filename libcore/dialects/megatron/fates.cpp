@@ -150,8 +150,8 @@ constexpr Row kRows[] = {
     refused("standalone-embedding-stage", kAutoplan, "give --account-for-embedding-in-pipeline-split"),
     refused("use-tp-pp-dp-mapping", kAutoplan,
             "ranks are numbered tensor, context, data, pipeline; leave it out"),
-    // Options for how a router chooses, how attention is scaled and which kernels run. They do not change the
-    // plan.
+    // Options for the router, the losses, the scale of attention, the kernels and the log. They do not change
+    // the plan.
     ignored("moe-apply-probs-on-input moe-per-layer-logging moe-router-fusion moe-router-padding-for-fp8 "
             "moe-router-pre-softmax",
             kAutoplan),

@@ -13,7 +13,7 @@ constexpr size_t max_size() {
   ((size = sizeof(T) > size ? sizeof(T) : size), ...);
   return size;
 }
-/// Elements per vector: 16 bytes of the widest type.
+/// Elements per vector: as many as fill 16 bytes in the widest type.
 template <class... T>
 constexpr int kElements = static_cast<int>(16 / max_size<T...>());
 

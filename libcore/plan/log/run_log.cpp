@@ -70,8 +70,8 @@ void take_sharding(const LogArguments& in, Candidate& c) {
   if (strategy == "optim") c.sharding = Sharding::kOptimizer;
 }
 
-/// Takes the pipeline's partition. Sets the chunks first, since the layers of the first and last stage depend
-/// on them (L2).
+/// Takes the pipeline's partition. An embedding or a loss that counts as a layer (L2) leaves its stage one
+/// layer less, unless the log gives that stage's layers.
 void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
   const bool loss = in.flag("account_for_loss_in_pipeline_split", false);

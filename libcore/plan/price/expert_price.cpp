@@ -61,8 +61,8 @@ struct ExpertPricer {
            grouped_gradient(g * ffn, h) + grouped_gradient(h, ffn) + activation(false) + narrowing(2);
   }
   double launches() const {
-    const double casts = r.narrow() ? 2 : 1;  // an expert's tokens are cast for each of its products
-    return r.k.routing_launches + r.k.expert_launches * casts * local;
+    const double per_product = r.narrow() ? 2 : 1;  // below 16 bits, one more that casts the tokens
+    return r.k.routing_launches + r.k.expert_launches * per_product * local;
   }
 
   /// Seconds in which tokens travel to their experts and back. With a gather, all tokens go to all ranks,

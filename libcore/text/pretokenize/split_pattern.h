@@ -64,8 +64,8 @@ SplitPattern mark_pattern(const std::string& mark, bool each);
 /// digits.
 SplitPattern digits_pattern(bool individual);
 
-/// Splits a text by several patterns: each splits the pieces of the one before it into its matches and what
-/// lies between them. Without any pattern, a text is one pretoken.
+/// Splits a text by several patterns in turn. A pattern divides each piece that the patterns before it left
+/// into its own matches and the text between them. Without any pattern, a text is one pretoken.
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns);
 
 }  // namespace megalith

@@ -104,7 +104,8 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
           .epoch = epoch_of(*data)};
 }
 
-/// Training samples of one epoch. kUsage for a blend by weights, which has no epochs.
+/// The number of training samples in one epoch; 0 if `split` has none. kUsage for a blend by weights, which
+/// has no epochs.
 int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
   if (!blend.blend.weights.empty())
     fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,

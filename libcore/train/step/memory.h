@@ -28,7 +28,7 @@ struct RunMemory {
   size_t batch = 0;             // samples of one step
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // the step's scalars (StepScalar)
-  size_t save_copy = 0;         // host memory of the copy of what this rank saves; see RunShape::save_copy
+  size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)
   int64_t parameters = 0;       // number of parameters on this rank; tied ones count once
   Cost forward, backward;       // of one microbatch in all chunks of this rank
 

@@ -25,7 +25,8 @@ namespace megalith {
 /// One rank's part of a model with everything that training needs: parameters, gradients, optimizer and
 /// executor, in arenas of the sizes that run_memory() computes. A Trainer does all the mathematics of a run;
 /// the loop decides when to evaluate, log and save. Every rank of `world` creates one and calls the same
-/// functions with the same arguments. The results are the same on all ranks.
+/// functions with the same arguments. Losses and decisions are the same on all ranks; what describes one
+/// rank, such as own_loss() and memory(), is not.
 class Trainer {
  public:
   /// The parameters have no values yet: call initialize(), or load them through params() and call
@@ -37,7 +38,9 @@ class Trainer {
   void initialize();
 
   struct StepResult {
-    double loss = 0;        // mean over the tokens of the step, nats
+    /// In nats: the mean over the step's unmasked tokens if SampleSource::counted is set, otherwise the mean
+    /// of the micro-batches' means; after set_judge(), the judge's loss.
+    double loss = 0;
     double grad_norm = 0;   // before clipping
     bool skipped = false;   // loss or gradient was not finite: nothing was updated
     bool stop = false;      // some rank wants the run to end

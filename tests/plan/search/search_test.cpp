@@ -134,7 +134,8 @@ TEST(Search, KeepsTheExpertRanksThatAreGiven) {
   }
 }
 
-// With one data rank a dense model has nothing to shard, but its tensor ranks hold the same experts.
+// With one data rank, a dense model has nothing to shard. A model with experts has: with fewer expert ranks
+// than tensor ranks, several tensor ranks hold the same experts.
 TEST(Search, ShardsExpertsOfOneDataRankToo) {
   PlanProblem p = mixtral(8);
   p.model.layers = 16;
