@@ -54,13 +54,13 @@ class Pairs:
         """`command` writes "out", if anything; it is removed before each turn."""
         if self.args.only and not any(name.startswith(row) for row in self.args.only.split(",")):
             return
-        turns = {self.args.before: [], self.args.after: []}
+        turns = [(self.args.before, []), (self.args.after, [])]  # the same folder twice shows the noise
         for turn in range(2 if self.args.quick else pairs + 1):  # the first one warms up
-            for programs in list(turns)[:: 1 if turn % 2 else -1]:
+            for programs, times in turns[:: 1 if turn % 2 else -1]:
                 for old in self.folder.glob("out*"):
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
-                turns[programs].append(self.run(programs, command, core))
-        before, after = (times[1:] for times in turns.values())
+                times.append(self.run(programs, command, core))
+        before, after = (times[1:] for _, times in turns)
 
         def seconds(times):
             return f"{statistics.median(t.wall for t in times):.4f} ({min(t.wall for t in times):.4f})"
