@@ -113,8 +113,9 @@ TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
   EXPECT_GE(contents.size(), 2U);
 }
 
-// Two steps more must call the device for their work alone.
-TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
+// Two steps more must call the device for their work alone, and wait for their results. A step has two
+// micro-batches.
+TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
   const auto calls = [&](int steps) {
     const EmulatedDeviceForPrograms device;
     const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
@@ -124,6 +125,7 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
   const Json few = calls(3), more = calls(5);
   for (const char* kind : {"allocations", "events", "host_functions"})
     EXPECT_EQ(few[kind].as_int(), more[kind].as_int()) << kind;
+  EXPECT_EQ(more["waits"].as_int() - few["waits"].as_int(), 2);
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
 }
 

@@ -6,10 +6,10 @@ namespace megalith::emulator {
 
 /// How often the emulated device was called since the process began.
 struct CallCounts {
-  long allocations = 0;     // of device memory
+  long allocations = 0;     // of device memory and of page-locked host memory
   long events = 0;          // made
   long host_functions = 0;  // enqueued
-  long waits = 0;           // of the host for a stream
+  long waits = 0;  // of the host for a stream or an event, and copies of pageable memory to the device
   long copies_in = 0, copies_out = 0;
   long kernels = 0, products = 0;
 };

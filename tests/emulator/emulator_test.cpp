@@ -67,6 +67,36 @@ TEST_F(EmulatedDevice, HasAsMuchMemoryAsTheControlsSay) {
   EXPECT_EQ(cudaMalloc(&block, less + 1), cudaErrorMemoryAllocation);
 }
 
+TEST_F(EmulatedDevice, ReadsPageLockedMemoryWhenACopyRunsAndPageableMemoryAtOnce) {
+  float* const x = floats(2);
+  void* block = nullptr;
+  cudaMallocHost(&block, sizeof(float));
+  float *const locked = static_cast<float*>(block), pageable = 1;
+  *locked = 1;
+  const long before = controls().counts.waits;
+  cudaMemcpyAsync(x, locked, sizeof(float), cudaMemcpyHostToDevice, stream_);
+  EXPECT_EQ(controls().counts.waits, before);
+  cudaMemcpyAsync(x + 1, &pageable, sizeof(float), cudaMemcpyHostToDevice, stream_);
+  EXPECT_EQ(controls().counts.waits, before + 1);
+  *locked = pageable = 2;
+  EXPECT_EQ(read(x, 2), (std::vector<float>{2, 1}));
+  cudaFreeHost(block);
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsCopiesFromPageLockedMemoryThatWasFreed) {
+  float* const x = floats(1);
+  const auto copy = [&] {
+    void* block = nullptr;
+    cudaMallocHost(&block, sizeof(float));
+    cudaMemcpyAsync(x, block, sizeof(float), cudaMemcpyHostToDevice, stream_);
+    cudaFreeHost(block);
+    cudaStreamSynchronize(stream_);
+  };
+  EXPECT_EXIT(copy(), misused, "page-locked memory that was freed");
+  float host = 0;
+  EXPECT_EXIT(cudaFreeHost(&host), misused, "cudaMallocHost did not return");
+}
+
 TEST_F(EmulatedDevice, RunsWorkWhenTheHostWaits) {
   float* const x = floats(1);
   bool ran = false;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -112,6 +113,32 @@ void DeviceMemory::require_block(const void* address, size_t bytes, const char* 
 
 void DeviceMemory::require_host(const void* address, const char* what) const {
   if (owns(address)) end_with(std::string(what) + ": device memory where host memory is wanted");
+}
+
+PageLockedMemory& PageLockedMemory::get() {
+  static PageLockedMemory* const memory = new PageLockedMemory;  // lives as long as the process
+  return *memory;
+}
+
+void* PageLockedMemory::allocate(size_t bytes) {
+  auto block = std::make_unique<std::vector<std::byte>>(bytes);
+  std::byte* const begin = block->data();
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(begin, std::move(block));
+  return begin;
+}
+
+void PageLockedMemory::release(void* block) {
+  const std::lock_guard lock(mutex_);
+  if (blocks_.erase(static_cast<std::byte*>(block)) == 0)
+    end_with("cudaFreeHost of an address that cudaMallocHost did not return");
+}
+
+bool PageLockedMemory::owns(const void* address) const {
+  const auto* const place = static_cast<const std::byte*>(address);
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(place);
+  return block != blocks_.begin() && place < (--block)->first + block->second->size();
 }
 
 void DeviceMemory::open(bool yes) {

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 namespace megalith::emulator {
 
@@ -45,6 +47,24 @@ class DeviceMemory {
   size_t used_ = 0;
   bool is_open_ = false;
   std::map<uintptr_t, Block> blocks_;  // by first byte
+};
+
+/// Page-locked host memory. The device reads it when a copy runs, so a copy whose source was freed ends the
+/// process, and one whose source was changed too early copies the new contents.
+class PageLockedMemory {
+ public:
+  static PageLockedMemory& get();
+
+  void* allocate(size_t bytes);
+  /// Ends the process if `block` is not a block.
+  void release(void* block);
+  bool owns(const void* address) const;
+
+ private:
+  PageLockedMemory() = default;
+
+  mutable std::mutex mutex_;                                                    // guards blocks_
+  std::map<const std::byte*, std::unique_ptr<std::vector<std::byte>>> blocks_;  // by first byte
 };
 
 }  // namespace megalith::emulator

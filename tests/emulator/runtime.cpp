@@ -43,7 +43,13 @@ cudaError_t copy_in(void* to, const void* from, size_t bytes, cudaStream_t strea
   ++controls().counts.copies_in;
   memory().require_host(from, "cudaMemcpyAsync from");
   memory().require_block(to, bytes, "cudaMemcpyAsync to");
-  // Pageable memory is copied before the call returns.
+  if (PageLockedMemory::get().owns(from))
+    return enqueue(stream, [=] {
+      if (!PageLockedMemory::get().owns(from)) end_with("a copy from page-locked memory that was freed");
+      std::memcpy(to, from, bytes);
+    });
+  // Pageable memory is copied before the call returns, for which a driver may wait for the stream.
+  ++controls().counts.waits;
   auto copied = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
   return enqueue(stream, [=] { std::memcpy(to, copied->data(), bytes); });
 }
@@ -106,6 +112,16 @@ cudaError_t cudaFree(void* block) {
   if (block == nullptr) return cudaSuccess;
   streams().finish_all();
   memory().release(block);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** block, size_t bytes) {
+  streams().require_no_host_function();
+  ++controls().counts.allocations;
+  *block = PageLockedMemory::get().allocate(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* block) {
+  if (block != nullptr) PageLockedMemory::get().release(block);
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {

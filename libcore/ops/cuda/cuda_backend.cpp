@@ -282,17 +282,14 @@ void CudaBackend::copy(Stream& stream, View to, ConstView from) {
 }
 
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
-  const Queue& queue = enter(stream);
+  Queue& queue = enter(stream);
   require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
                   "copy to the host");
-  require_success(cudaStreamSynchronize(queue.stream()), "copy to the host");
+  queue.wait();
 }
 
 void CudaBackend::from_host(Stream& stream, View to, const void* from) {
-  const Queue& queue = enter(stream);
-  require_success(cudaMemcpyAsync(to.data, from, to.bytes(), cudaMemcpyHostToDevice, queue.stream()),
-                  "copy from the host");
-  require_success(cudaStreamSynchronize(queue.stream()), "copy from the host");
+  enter(stream).upload(to.data, from, to.bytes());
 }
 
 void CudaBackend::fill(Stream& stream, View to, double value) {
@@ -332,9 +329,7 @@ void CudaBackend::wait(Stream& stream, const Event& event) {
 }
 
 void CudaBackend::synchronize(Stream& stream) {
-  const Queue& queue = enter(stream);
-  require_success(cudaStreamSynchronize(queue.stream()), "wait for a stream");
-  queue.rethrow_error();
+  enter(stream).wait();
 }
 
 // ---- linear, norm, activation

@@ -49,6 +49,8 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all);
 cudaError_t cudaMalloc(void** block, size_t bytes);
 cudaError_t cudaFree(void* block);
+cudaError_t cudaMallocHost(void** block, size_t bytes);
+cudaError_t cudaFreeHost(void* block);
 cudaError_t cudaMemset(void* block, int value, size_t bytes);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);

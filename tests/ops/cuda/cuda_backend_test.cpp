@@ -84,6 +84,39 @@ TEST_F(EmulatedCudaStream, TakesViewsThatStartAnywhere) {
   EXPECT_EQ(bed.get(y), (Values{0, 1, 2, 3, 4, 5, 6}));
 }
 
+// Copies run late, so what the caller writes to its memory after the call must not reach the device.
+TEST_F(EmulatedCudaStream, UploadsWithoutWaiting) {
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {3}, Values(3)), y = bed.put(DType::kF32, {3}, Values(3));
+  const emulator::CallCounts before = emulated_controls().counts;
+  std::vector<float> host = {1, 2, 3};
+  stream_.from_host(x, host.data());
+  host = {4, 5, 6};
+  stream_.from_host(y, host.data());
+  host = {7, 8, 9};
+  EXPECT_EQ(emulated_controls().counts.waits, before.waits);
+  EXPECT_EQ(emulated_controls().counts.allocations, before.allocations);
+  EXPECT_EQ(bed.get(x), (Values{1, 2, 3}));
+  EXPECT_EQ(bed.get(y), (Values{4, 5, 6}));
+  EXPECT_EQ(emulated_controls().counts.waits, before.waits + 2);  // one for each get()
+}
+
+TEST_F(EmulatedCudaStream, UploadsMoreThanItCanStage) {
+  constexpr int64_t kMany = 5'000'001;  // 20 MB
+  std::vector<float> host(kMany);
+  for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 8191);
+  const Memory memory = backend_->allocate(host.size() * sizeof(float));
+  const View x{memory.data.get(), DType::kF32, {kMany}};
+  std::vector<float> back(host.size());
+  for (const unsigned order : {1U, 2U}) {
+    emulated_controls().order = order;
+    stream_.fill(x, 0);
+    stream_.from_host(x, host.data());
+    stream_.to_host(back.data(), x);
+    EXPECT_TRUE(back == host);
+  }
+}
+
 TEST_F(EmulatedCudaStream, SaysWhenThereIsNoMemory) {
   try {
     backend_->allocate(size_t{1} << 60);
