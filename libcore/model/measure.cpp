@@ -40,7 +40,7 @@ class SilentComm final : public Communicator {
   size_t bytes_ = 0;
 };
 
-Cost total(const Trace& trace) {
+Cost total(Trace& trace) {
   Cost sum;
   for (const auto& [name, entry] : trace.entries()) sum += entry.cost;
   return sum;

@@ -23,6 +23,7 @@ struct Controls {
   unsigned order = 1;
   size_t memory = size_t{16} << 30;  // bytes of the device
   bool never_done = false;           // the work of no stream ends, as far as the host can tell
+  double work_seconds = 1e-5;        // of each kernel, product, copy and fill, by the device's clock
   CallCounts counts;
 };
 

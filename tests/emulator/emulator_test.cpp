@@ -194,6 +194,47 @@ TEST_F(EmulatedDeviceDeathTest, EndsGridsThatNoDeviceTakes) {
   EXPECT_EXIT(run(int64_t{1} << 31, [] {}), misused, "a grid of 2147483648 blocks");
 }
 
+/// The milliseconds by the device's clock between two events that this order of work gives: one before two
+/// kernels, the other after a third, which runs on another stream that waits for the two.
+float milliseconds_of_three_kernels(unsigned order) {
+  controls().order = order;
+  cudaStream_t streams[2] = {};
+  cudaEvent_t events[3] = {};
+  for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (cudaEvent_t& event : events) cudaEventCreateWithFlags(&event, cudaEventDefault);
+  const auto run_on = [](cudaStream_t stream) { cuda::run_grid(stream, 1, kThreads, 0, [] {}); };
+  run_on(streams[1]);  // beside the others
+  cudaEventRecord(events[0], streams[0]);
+  run_on(streams[0]);
+  run_on(streams[0]);
+  cudaEventRecord(events[1], streams[0]);
+  cudaStreamWaitEvent(streams[1], events[1], 0);
+  run_on(streams[1]);
+  cudaEventRecord(events[2], streams[1]);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[2]), cudaErrorNotReady);
+  cudaEventSynchronize(events[2]);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[2]), cudaSuccess);
+  for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  for (const cudaEvent_t event : events) cudaEventDestroy(event);
+  return milliseconds;
+}
+
+TEST_F(EmulatedDevice, HasAClockThatDoesNotDependOnTheOrderOfWork) {
+  controls().work_seconds = 0.25;
+  for (unsigned order = 0; order < 10; ++order) EXPECT_EQ(milliseconds_of_three_kernels(order), 750);
+}
+
+TEST_F(EmulatedDevice, TellsNoTimeOfEventsThatHaveNone) {
+  cudaEvent_t event = nullptr;
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventRecord(event, stream_);
+  cudaEventSynchronize(event);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
+  cudaEventDestroy(event);
+}
+
 // A kernel whose threads read what others wrote without a barrier gives another result in each order.
 TEST_F(EmulatedDevice, RunsThreadsInBothOrders) {
   float* const x = floats(kThreads);

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,10 +19,12 @@ megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
 namespace megalith::emulator {
 namespace {
 
-/// Numbers of the last record() that was enqueued and of the last that has run.
+/// Numbers of the last record() that was enqueued and of the last that has run, and the time of that one.
 struct EventState {
   uint64_t enqueued = 0;
   std::atomic<uint64_t> done = 0;
+  double time = 0;
+  bool is_done() const { return done == enqueued; }
 };
 
 DeviceMemory& memory() {
@@ -30,12 +34,8 @@ Streams& streams() {
   return Streams::get();
 }
 
-template <class Work>
-cudaError_t enqueue(cudaStream_t stream, Work work) {
-  streams().enqueue(stream, [work = std::move(work)] {
-    work();
-    return true;
-  });
+cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
+  streams().enqueue(stream, work);
   return cudaSuccess;
 }
 
@@ -73,14 +73,16 @@ cudaError_t copy_within(void* to, const void* from, size_t bytes, cudaStream_t s
 using namespace megalith::emulator;
 
 struct EmulatedEvent {
+  bool timed;
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess                 ? "no error"
-         : error == cudaErrorMemoryAllocation ? "out of memory"
-         : error == cudaErrorNotReady         ? "not ready"
-                                              : "invalid value";
+  return error == cudaSuccess                      ? "no error"
+         : error == cudaErrorMemoryAllocation      ? "out of memory"
+         : error == cudaErrorNotReady              ? "not ready"
+         : error == cudaErrorInvalidResourceHandle ? "invalid resource handle"
+                                                   : "invalid value";
 }
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
@@ -156,8 +158,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  streams().enqueue(
-      stream, [state = event->state, number = event->state->enqueued] { return state->done >= number; });
+  streams().enqueue_event(stream, [state = event->state, number = event->state->enqueued](double& clock) {
+    if (state->done < number) return false;
+    clock = std::max(clock, state->time);
+    return true;
+  });
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* data) {
@@ -165,16 +170,30 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* d
   streams().enqueue_host_function(stream, [=] { work(data); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++controls().counts.events;
-  *event = new EmulatedEvent;
+  *event = new EmulatedEvent{.timed = (flags & cudaEventDisableTiming) == 0};
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  streams().enqueue(stream, [state = event->state, number = ++event->state->enqueued] {
+  streams().enqueue_event(stream, [state = event->state, number = ++event->state->enqueued](double& clock) {
+    state->time = clock;
     state->done = number;
     return true;
   });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (!event->state->is_done()) ++controls().counts.waits;
+  streams().run_until([state = event->state] { return state->is_done(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  for (const cudaEvent_t event : {begin, end}) {
+    if (!event->timed || event->state->enqueued == 0) return cudaErrorInvalidResourceHandle;
+    if (!event->state->is_done()) return cudaErrorNotReady;
+  }
+  *milliseconds = static_cast<float>(1e3 * (end->state->time - begin->state->time));
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {

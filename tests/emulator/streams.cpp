@@ -33,21 +33,35 @@ void Streams::remove(EmulatedStream* stream) {
   std::erase(streams_, stream);
 }
 
-void Streams::enqueue(EmulatedStream* stream, std::function<bool()> work) {
+void Streams::put(EmulatedStream& stream, EmulatedStream::Item item) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
-  (stream == nullptr ? &default_ : stream)->work.push_back(std::move(work));
+  stream.work.push_back(std::move(item));
+}
+
+void Streams::enqueue(EmulatedStream* stream, const std::function<void()>& work) {
+  const auto run = [work] {
+    work();
+    return true;
+  };
+  put(stream_of(stream), {.run = run, .takes_time = true});
+}
+
+void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run) {
+  EmulatedStream& on = stream_of(stream);
+  put(on, {.run = [run, &on] { return run(on.clock); }, .takes_time = false});
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
-  enqueue(stream, [work] {
+  const auto run = [work] {
     DeviceMemory::get().open(false);
     in_host_function = true;
     work();
     in_host_function = false;
     DeviceMemory::get().open(true);
     return true;
-  });
+  };
+  put(stream_of(stream), {.run = run, .takes_time = false});
 }
 
 std::vector<EmulatedStream*> Streams::busy_streams() const {
@@ -62,7 +76,8 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
   for (EmulatedStream* const stream : busy) {
     bool ran = false;
     for (unsigned items = 1 + random_() % kMaxItems; items > 0 && !stream->work.empty(); --items) {
-      if (!stream->work.front()()) break;
+      if (!stream->work.front().run()) break;
+      if (stream->work.front().takes_time) stream->clock += controls().work_seconds;
       stream->work.pop_front();
       ran = true;
     }
@@ -72,13 +87,16 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
 }
 
 void Streams::finish(EmulatedStream* stream) {
+  run_until([&on = stream_of(stream)] { return on.work.empty(); });
+}
+
+void Streams::run_until(const std::function<bool()>& done) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
-  if (stream == nullptr) stream = &default_;
   if (const unsigned order = controls().order; order != seed_) random_.seed(seed_ = order);
-  if (stream->work.empty()) return;
+  if (done()) return;
   DeviceMemory::get().open(true);
-  while (!stream->work.empty()) {
+  while (!done()) {
     std::vector<EmulatedStream*> busy = busy_streams();
     std::shuffle(busy.begin(), busy.end(), random_);
     if (!run_some(busy)) end_with("streams wait for each other for ever");

@@ -8,9 +8,16 @@
 #include <random>
 #include <vector>
 
-/// A stream's work that has not run yet. An item returns false while it waits for an event.
+/// A stream: its work that has not run yet, and its clock. An item returns false while it waits for an event.
+/// The clock advances by Controls::work_seconds with each item that takes time, and to the time of an event
+/// when the stream waits for it, so it does not depend on the order of work.
 struct EmulatedStream {
-  std::deque<std::function<bool()>> work;
+  struct Item {
+    std::function<bool()> run;
+    bool takes_time;
+  };
+  std::deque<Item> work;
+  double clock = 0;  // seconds
 };
 
 namespace megalith::emulator {
@@ -24,15 +31,22 @@ class Streams {
 
   void add(EmulatedStream* stream);
   void remove(EmulatedStream* stream);  // after its work has run
-  void enqueue(EmulatedStream* stream, std::function<bool()> work);
+  /// Work of the device, which takes time.
+  void enqueue(EmulatedStream* stream, const std::function<void()>& work);
+  /// An event's record, or a wait for it: `run` gets the stream's clock and returns whether it is done.
+  void enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run);
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);
   void finish(EmulatedStream* stream);
+  /// Runs work until `done` returns true.
+  void run_until(const std::function<bool()>& done);
   void finish_all();
   /// Ends the process if a host function calls this.
   void require_no_host_function() const;
 
  private:
   Streams() = default;
+  EmulatedStream& stream_of(EmulatedStream* stream) { return stream == nullptr ? default_ : *stream; }
+  void put(EmulatedStream& stream, EmulatedStream::Item item);
   bool run_some(const std::vector<EmulatedStream*>& busy);
   std::vector<EmulatedStream*> busy_streams() const;
 

@@ -148,7 +148,8 @@ void require_device(int device) {
 /// still waits for its last record.
 class EventPool {
  public:
-  EventPool() = default;
+  /// `flags` of cudaEventCreateWithFlags: whether the events have times.
+  explicit EventPool(unsigned flags) : flags_(flags) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
@@ -158,7 +159,7 @@ class EventPool {
     const std::lock_guard lock(mutex_);
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
-      require_success(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+      require_success(cudaEventCreateWithFlags(&event, flags_), "make an event");
     } else {
       event = free_.back();
       free_.pop_back();
@@ -171,9 +172,23 @@ class EventPool {
   }
 
  private:
+  unsigned flags_;
   std::mutex mutex_;  // guards free_
   std::vector<cudaEvent_t> free_;
 };
+
+/// Records an event of the pool, which keeps it for later when no copy of the result is left.
+Event record_on(const Queue& queue, const std::shared_ptr<EventPool>& pool) {
+  const cudaEvent_t taken = pool->take();
+  Event event{
+      std::shared_ptr<void>(taken, [pool](void* e) { pool->give_back(static_cast<cudaEvent_t>(e)); })};
+  require_success(cudaEventRecord(taken, queue.stream()), "record an event");
+  return event;
+}
+
+cudaEvent_t native(const Event& event) {
+  return static_cast<cudaEvent_t>(event.native.get());
+}
 
 class CudaBackend final : public Backend {
  public:
@@ -198,6 +213,7 @@ class CudaBackend final : public Backend {
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
   void finish(Stream&, bool drop) noexcept override;
+  WorkTime timed(Stream&, const std::function<void()>& work) override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -243,7 +259,8 @@ class CudaBackend final : public Backend {
   LastWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
   // Shared with the events, which may outlive this object.
-  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
+  std::shared_ptr<EventPool> timers_ = std::make_shared<EventPool>(cudaEventDefault);
   std::mutex mutex_;  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
 };
@@ -312,24 +329,31 @@ void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::funct
 }
 
 Event CudaBackend::record(Stream& stream) {
-  const Queue& queue = enter(stream);
-  const cudaEvent_t taken = events_->take();
-  Event event{std::shared_ptr<void>(
-      taken, [events = events_](void* e) { events->give_back(static_cast<cudaEvent_t>(e)); })};
-  require_success(cudaEventRecord(taken, queue.stream()), "record an event");
-  return event;
+  return record_on(enter(stream), events_);
 }
 
 void CudaBackend::wait(Stream& stream, const Event& event) {
   const Queue& queue = enter(stream);
   queue.rethrow_error();
   if (event.native == nullptr) return;  // an empty event: nothing to wait for
-  require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
-                  "wait for an event");
+  require_success(cudaStreamWaitEvent(queue.stream(), native(event), 0), "wait for an event");
 }
 
 void CudaBackend::synchronize(Stream& stream) {
   enter(stream).wait();
+}
+
+WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
+  const Queue& queue = enter(stream);
+  const Event begin = record_on(queue, timers_);
+  work();
+  return {.ask = [begin, end = record_on(queue, timers_)] {
+    constexpr double kSecondsPerMillisecond = 1e-3;
+    float milliseconds = 0;
+    require_success(cudaEventSynchronize(native(end)), "wait for an event");
+    require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
+    return kSecondsPerMillisecond * static_cast<double>(milliseconds);
+  }};
 }
 
 // ---- linear, norm, activation

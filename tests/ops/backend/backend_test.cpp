@@ -27,7 +27,7 @@ class Account {
   }
   Stream& stream() { return stream_; }
   View tensor(Shape shape, DType dtype = kF32) { return arena_.make(dtype, shape, "tensor"); }
-  const Trace::Entry& of(const char* op) const { return trace_.entries().at(op); }
+  const Trace::Entry& of(const char* op) { return trace_.entries().at(op); }
 
  private:
   std::unique_ptr<Backend> backend_ = make_dry_backend();

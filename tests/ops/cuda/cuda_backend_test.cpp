@@ -214,6 +214,30 @@ TEST_F(EmulatedCudaStream, OrdersStreamsByEventsThatAreMadeOnce) {
   EXPECT_LE(emulated_controls().counts.events - before, 1);
 }
 
+// A kernel takes a quarter of a second of the device, its enqueue next to nothing of the host.
+TEST_F(EmulatedCudaStream, TracesTheTimeOfTheDevice) {
+  emulated_controls().work_seconds = 0.25;
+  Trace trace;
+  Stream traced(*backend_, stream_.native(), &trace);
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4}), y = bed.empty(DType::kF32, {2, 2}),
+             sums = bed.put(DType::kF32, {2}, Values(2));
+  const long before = emulated_controls().counts.waits;
+  run(traced, Gelu{.y = y, .x = x});
+  run(traced, Gelu{.y = y, .x = y});
+  run(traced, BiasGrad{.dbias = sums, .dy = x});  // two kernels
+  traced.copy(y, x);
+  EXPECT_EQ(emulated_controls().counts.waits, before);
+  EXPECT_EQ(trace.entries().at("gelu").calls, 2);
+  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.5);
+  EXPECT_EQ(trace.entries().at(BiasGrad::kName).seconds, 0.5);
+  EXPECT_EQ(trace.entries().at("copy").seconds, 0.25);
+  trace.clear();
+  run(traced, Gelu{.y = y, .x = x});
+  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.25);
+  emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
+}
+
 TEST_F(EmulatedCudaStream, CallsHostWorkAndKeepsItsError) {
   Stream queue = backend_->make_queue_stream();
   int done = 0;
