@@ -12,7 +12,8 @@ void write_counts() {
   file << "{\"allocations\": " << counts.allocations << ", \"events\": " << counts.events
        << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
-       << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products << "}\n";
+       << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
+       << ", \"peak_memory\": " << counts.peak_memory << "}\n";
 }
 
 Controls make_controls() {

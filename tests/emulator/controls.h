@@ -12,6 +12,7 @@ struct CallCounts {
   long waits = 0;  // of the host for a stream or an event, and copies of pageable memory to the device
   long copies_in = 0, copies_out = 0;
   long kernels = 0, products = 0;
+  size_t peak_memory = 0;  // bytes of device memory
 };
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:

@@ -108,6 +108,7 @@ cudaError_t cudaMalloc(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
   *block = memory().allocate(bytes);
+  controls().counts.peak_memory = std::max(controls().counts.peak_memory, memory().used());
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {

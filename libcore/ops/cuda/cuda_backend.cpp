@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
@@ -253,7 +254,7 @@ class CudaBackend final : public Backend {
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
-  void add_column_sums(Queue&, DType, const ColumnSums&);
+  void add_column_sums(Queue&, DType, const ColumnSums&, size_t workspace);
 
   int device_;
   LastWaits waits_;
@@ -374,10 +375,9 @@ void CudaBackend::run(Stream& stream, const Gemm& op) {
                                    .add = false});
 }
 
-void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums) {
+void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums, size_t workspace) {
   if (sums.plain == nullptr && sums.normed == nullptr) return;
-  launch_column_sums(queue.stream(), activation_of(dtype), sums,
-                     queue.workspace(column_sums_workspace(sums)));
+  launch_column_sums(queue.stream(), activation_of(dtype), sums, queue.workspace(workspace));
 }
 
 void CudaBackend::run(Stream& stream, const BiasGrad& op) {
@@ -389,7 +389,8 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                    .mean = nullptr,
                    .rstd = nullptr,
                    .rows = op.dy.shape.rows(),
-                   .columns = op.dy.shape.back()});
+                   .columns = op.dy.shape.back()},
+                  workspace_of(op));
 }
 
 NormArgs norm_args(const auto& op) {
@@ -448,14 +449,14 @@ void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
   Queue& queue = enter(stream);
   NormGradArgs args = norm_grad_args(op);
   args.mean = op.mean.as<float>();
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db));
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db), workspace_of(op));
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   Queue& queue = enter(stream);
   const NormGradArgs args = norm_grad_args(op);
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}));
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}), workspace_of(op));
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
@@ -539,7 +540,6 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
   refuse_documents(op.kName, op.starts);
   Queue& queue = enter(stream);
   const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
-  const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
   launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
                          .dk = at(op.dqkv, heads.k),
@@ -550,7 +550,7 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
                          .out = op.out.data,
                          .dout = op.dout.data,
                          .lse = op.lse.as<float>(),
-                         .delta = static_cast<float*>(queue.workspace(rows * sizeof(float))),
+                         .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
                          .shape = heads.shape,
                          .scale = op.scale,
                          .mask = attention_mask(op.kName, op.dropout)});
@@ -663,7 +663,7 @@ void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
   launch_sum_squares(queue.stream(), activation_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
-                     queue.workspace(sum_workspace(n)));
+                     queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const ScaledSum& op) {
@@ -671,7 +671,7 @@ void CudaBackend::run(Stream& stream, const ScaledSum& op) {
   const int64_t n = op.x.elements();
   launch_scaled_sum(queue.stream(),
                     {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
-                    queue.workspace(sum_workspace(n)));
+                    queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const DecideStep& op) {
@@ -699,11 +699,13 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
 }
 
 size_t memory_left(int device) {
-  constexpr size_t kScratch = 2 * Queue::kMinWorkspace;  // of the compute stream and of the gradients' stream
+  // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
+  // the rest of each block's last 2 MiB. Not measured.
+  constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
-  return left > kScratch ? left - kScratch : 0;
+  return left > kReserve ? left - kReserve : 0;
 }
 
 }  // namespace megalith::cuda

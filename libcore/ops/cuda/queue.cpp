@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend/workspace_sizes.h"
 
 namespace megalith::cuda {
 

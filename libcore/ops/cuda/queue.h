@@ -40,8 +40,7 @@ class Queue {
   /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
   void finish() const noexcept;
 
-  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper, in bytes
-  static constexpr size_t kStagingBytes = size_t{8} << 20;   // the samples of a step of 500,000 tokens fit
+  static constexpr size_t kStagingBytes = size_t{8} << 20;  // the samples of a step of 500,000 tokens fit
 
  private:
   struct HostWork;
