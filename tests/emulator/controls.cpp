@@ -20,6 +20,8 @@ Controls make_controls() {
   Controls made;
   if (const char* const order = std::getenv("MEGALITH_EMULATOR_ORDER"))
     made.order = static_cast<unsigned>(std::strtoul(order, nullptr, 10));
+  if (const char* const devices = std::getenv("MEGALITH_EMULATOR_DEVICES"))
+    made.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
   if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
     made.memory = std::strtoull(memory, nullptr, 10);
   if (std::getenv("MEGALITH_EMULATOR_COUNTS") != nullptr) std::atexit(write_counts);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <cublasLt.h>
@@ -233,6 +234,85 @@ TEST_F(EmulatedDevice, TellsNoTimeOfEventsThatHaveNone) {
   float milliseconds = 0;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
   cudaEventDestroy(event);
+}
+
+/// A device beside the fixture's, which is device 0. It chooses itself during its lifetime.
+class SecondDevice {
+ public:
+  SecondDevice() {
+    controls().devices = 2;
+    cudaSetDevice(1);
+    cudaMalloc(&block_, sizeof(float));
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  }
+  ~SecondDevice() {
+    cudaStreamDestroy(stream_);
+    cudaFree(block_);
+    cudaSetDevice(0);
+    controls().devices = 1;
+  }
+  float* x() const { return static_cast<float*>(block_); }
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  void* block_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(EmulatedDevice, IsChosenByEachThread) {
+  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  controls().devices = 2;
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  EXPECT_EQ(count, 2);
+  size_t all = 0, left[3] = {};
+  floats(1000);
+  cudaMemGetInfo(&left[0], &all);
+  std::thread([&] {
+    cudaMemGetInfo(&left[1], &all);
+    EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+    cudaMemGetInfo(&left[2], &all);
+  }).join();
+  EXPECT_LE(left[0] + 4000, all);
+  EXPECT_EQ(left[1], left[0]);
+  EXPECT_EQ(left[2], all);
+  controls().devices = 1;
+}
+
+TEST_F(EmulatedDevice, RunsTheWorkOfSeveral) {
+  float* const x = floats(1);
+  const SecondDevice second;
+  float host = 0;
+  for (unsigned order = 0; order < 10; ++order) {
+    controls().order = order;
+    cudaEvent_t event = nullptr;
+    cudaSetDevice(0);
+    run(1, [=] { *x = 1; });
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    EXPECT_EQ(cudaEventRecord(event, second.stream()), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+    cudaSetDevice(1);
+    cudaStreamWaitEvent(second.stream(), event, 0);
+    cuda::run_grid(second.stream(), 1, kThreads, 0, [to = second.x()] { *to = 2; });
+    cudaMemcpyAsync(&host, second.x(), sizeof host, cudaMemcpyDeviceToHost, second.stream());
+    cudaStreamSynchronize(second.stream());
+    EXPECT_EQ(host, 2);
+    EXPECT_EQ(read(x, 1)[0], 1);
+    cudaEventDestroy(event);
+  }
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsWorkThatUsesAnotherDevice) {
+  float* const x = floats(1);
+  const SecondDevice second;
+  const auto write = [&] {
+    cuda::run_grid(second.stream(), 1, kThreads, 0, [x] { *x = 1; });
+    cudaStreamSynchronize(second.stream());
+  };
+  EXPECT_EXIT(write(), misused, "leaves its block or its device");
+  EXPECT_EXIT(cudaMemcpyAsync(second.x(), x, sizeof(float), cudaMemcpyDeviceToDevice, second.stream()),
+              misused, "cudaMemcpyAsync from: memory of device 0 used by device 1");
+  EXPECT_EXIT(run(1, [] {}), misused, "work for device 0 is launched while device 1 is chosen");
 }
 
 // A kernel whose threads read what others wrote without a barrier gives another result in each order.

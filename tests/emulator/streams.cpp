@@ -1,6 +1,7 @@
 #include "tests/emulator/streams.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "tests/emulator/controls.h"
@@ -11,6 +12,28 @@ namespace megalith::emulator {
 namespace {
 thread_local bool in_host_function = false;
 }  // namespace
+
+int& chosen_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+EmulatedStream& Streams::stream_of(EmulatedStream* stream) {
+  if (stream != nullptr) return *stream;
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = defaults_.try_emplace(chosen_device());
+  if (is_new) {
+    found->second.device = chosen_device();
+    streams_.push_back(&found->second);
+  }
+  return found->second;
+}
+
+void Streams::require_chosen(EmulatedStream* stream) {
+  if (device_of(stream) != chosen_device())
+    end_with("work for device " + std::to_string(device_of(stream)) + " is launched while device " +
+             std::to_string(chosen_device()) + " is chosen");
+}
 
 Streams& Streams::get() {
   static Streams* const streams = new Streams;  // lives as long as the process
@@ -53,15 +76,16 @@ void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(dou
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
-  const auto run = [work] {
-    DeviceMemory::get().open(false);
+  EmulatedStream& on = stream_of(stream);
+  const auto run = [work, device = on.device] {
+    DeviceMemory::get().close();
     in_host_function = true;
     work();
     in_host_function = false;
-    DeviceMemory::get().open(true);
+    DeviceMemory::get().open(device);
     return true;
   };
-  put(stream_of(stream), {.run = run, .takes_time = false});
+  put(on, {.run = run, .takes_time = false});
 }
 
 std::vector<EmulatedStream*> Streams::busy_streams() const {
@@ -75,6 +99,7 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
   constexpr unsigned kMaxItems = 8;
   for (EmulatedStream* const stream : busy) {
     bool ran = false;
+    DeviceMemory::get().open(stream->device);
     for (unsigned items = 1 + random_() % kMaxItems; items > 0 && !stream->work.empty(); --items) {
       if (!stream->work.front().run()) break;
       if (stream->work.front().takes_time) stream->clock += controls().work_seconds;
@@ -95,13 +120,12 @@ void Streams::run_until(const std::function<bool()>& done) {
   const std::lock_guard lock(mutex_);
   if (const unsigned order = controls().order; order != seed_) random_.seed(seed_ = order);
   if (done()) return;
-  DeviceMemory::get().open(true);
   while (!done()) {
     std::vector<EmulatedStream*> busy = busy_streams();
     std::shuffle(busy.begin(), busy.end(), random_);
     if (!run_some(busy)) end_with("streams wait for each other for ever");
   }
-  DeviceMemory::get().open(false);
+  DeviceMemory::get().close();
 }
 
 void Streams::finish_all() {

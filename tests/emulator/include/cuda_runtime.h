@@ -38,6 +38,7 @@ enum cudaError_t {
   cudaSuccess,
   cudaErrorInvalidValue,
   cudaErrorMemoryAllocation,
+  cudaErrorInvalidDevice,
   cudaErrorInvalidResourceHandle,
   cudaErrorNotReady
 };
@@ -50,7 +51,7 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDis
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaDriverGetVersion(int* version);
-cudaError_t cudaGetDeviceCount(int* count);  // 1
+cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all);
 cudaError_t cudaMalloc(void** block, size_t bytes);

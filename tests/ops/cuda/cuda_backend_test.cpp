@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -267,6 +269,46 @@ TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {
       EXPECT_EQ(error.kind(), ErrorKind::kDevice);
     }
   }
+}
+
+/// A second emulated device during its lifetime.
+struct TwoDevices {
+  TwoDevices() { emulated_controls().devices = 2; }
+  ~TwoDevices() { emulated_controls().devices = 1; }
+};
+
+TEST(EmulatedCudaDevices, WorkForTwoThreadsAtATime) {
+  const TwoDevices devices;
+  std::vector<Outcome> results[2];
+  const auto work = [&](int device) {
+    const std::unique_ptr<Backend> backend = make_emulated_backend(device);
+    Stream stream = backend->make_stream();
+    for (const OpCase& c : op_cases()) {
+      if (!c.name.starts_with(Gemm::kName) && !c.name.starts_with(LayerNormGrad::kName)) continue;
+      Bed bed(stream);
+      for (Outcome& outcome : c.run(bed)) results[device].push_back(std::move(outcome));
+    }
+  };
+  std::thread second(work, 1);
+  work(0);
+  second.join();
+  EXPECT_GT(results[0].size(), 10U);
+  EXPECT_EQ(results[0].size(), results[1].size());
+  for (const std::vector<Outcome>& of_device : results)
+    for (const Outcome& outcome : of_device) EXPECT_EQ(disagreement(outcome), "");
+}
+
+TEST(EmulatedCudaDevicesDeathTest, HaveMemoryOfTheirOwn) {
+  const TwoDevices devices;
+  const std::unique_ptr<Backend> backends[2] = {make_emulated_backend(0), make_emulated_backend(1)};
+  Stream first = backends[0]->make_stream(), second = backends[1]->make_stream();
+  Bed bed(first), other(second);
+  const View x = bed.empty(DType::kF32, {4}), y = other.empty(DType::kF32, {4});
+  const auto use = [&] {
+    run(second, Gelu{.y = y, .x = x});
+    second.synchronize();
+  };
+  EXPECT_EXIT(use(), testing::ExitedWithCode(99), "device code leaves its block or its device");
 }
 
 TEST(CudaBackendDeathTest, EndsTheProcessIfAStreamsWorkNeverEnds) {
