@@ -164,7 +164,6 @@ void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
         *slot.cache);
     at += rows;
     if (at == slot.given) stream_.to_host(state_->logits.data(), logits);
-    stream_.synchronize();
   }
   slot.prompt = number;
   if (job.continuations > 1) {
@@ -211,7 +210,6 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
         {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
         state.caches);
     stream_.to_host(state.logits.data(), logits);
-    stream_.synchronize();
   }
   const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
   for (size_t i = 0; i < slots.size(); ++i) {

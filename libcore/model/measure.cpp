@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libcore/model/param_store.h"
+#include "libcore/ops/dry/dry_backend.h"
 
 namespace megalith {
 namespace {
@@ -40,7 +41,7 @@ class SilentComm final : public Communicator {
   size_t bytes_ = 0;
 };
 
-Cost total(const Trace& trace) {
+Cost total(Trace& trace) {
   Cost sum;
   for (const auto& [name, entry] : trace.entries()) sum += entry.cost;
   return sum;
@@ -95,6 +96,7 @@ StageCost measure(const MeasureInput& input) {
   return {.tape = tape_peak,
           .scratch = scratch.peak(),
           .evaluation_scratch = evaluation_scratch.peak(),
+          .workspace = cuda_workspace(*dry),
           .values = store.values().bytes(),
           .grads = store.grads().bytes(),
           .tensor_bytes = tensor_bytes,

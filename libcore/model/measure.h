@@ -20,6 +20,7 @@ struct StageCost {
   size_t tape = 0;                // saved activations of one microbatch
   size_t scratch = 0;             // peak over the forward and backward passes
   size_t evaluation_scratch = 0;  // peak of a forward pass without training
+  size_t workspace = 0;           // scratch memory of CUDA's kernels (cuda_workspace)
   size_t values = 0, grads = 0;
   size_t tensor_bytes = 0;   // sizes of the whole tensors that the tensor group reduces, gathers and scatters
   size_t context_bytes = 0;  // sizes of the whole tensors that the context group gathers and sums

@@ -132,7 +132,6 @@ class Initializer {
     const View f32 = part_of(staging_, 0, to.shape);
     stream_.from_host(f32, values_.data());
     stream_.copy(to, f32);
-    stream_.synchronize();
   }
 
   Stream& stream_;

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/tensor/device.h"
@@ -20,8 +22,13 @@ struct Cost {
   }
 };
 
-/// Records for each op name: calls, cost, and host time between enqueue and return (on the CPU: the op's run
-/// time).
+/// The seconds that work took: a number, or a question to a device whose work may not be done yet.
+struct WorkTime {
+  double seconds = 0;
+  std::function<double()> ask = {};  // waits for the work and returns its seconds; empty: `seconds` are known
+};
+
+/// Records for each op name: calls, cost, and the time of the op's work on its device (Backend::timed).
 class Trace {
  public:
   struct Entry {
@@ -29,17 +36,27 @@ class Trace {
     Cost cost;
     double seconds = 0;
   };
-  void add(const char* name, const Cost& cost, double seconds) {
+  void add(const char* name, const Cost& cost, WorkTime time) {
     Entry& entry = entries_[name];
     ++entry.calls;
     entry.cost += cost;
-    entry.seconds += seconds;
+    entry.seconds += time.seconds;
+    if (time.ask) asked_later_.emplace_back(&entry, std::move(time.ask));
   }
-  const std::map<std::string, Entry>& entries() const { return entries_; }
-  void clear() { entries_.clear(); }
+  /// Waits for recorded work of a device that is not done.
+  const std::map<std::string, Entry>& entries() {
+    for (const auto& [entry, ask] : asked_later_) entry->seconds += ask();
+    asked_later_.clear();
+    return entries_;
+  }
+  void clear() {
+    asked_later_.clear();
+    entries_.clear();
+  }
 
  private:
   std::map<std::string, Entry> entries_;
+  std::vector<std::pair<Entry*, std::function<double()>>> asked_later_;
 };
 
 /// For check(): throws kInternal "OP: RULE, got A and B" unless `ok`.

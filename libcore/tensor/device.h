@@ -46,9 +46,11 @@ class Stream {
 
   /// Element-wise copy; converts between fp32, bf16 and fp16. Shapes need only the same number of elements.
   void copy(View to, ConstView from);
-  /// Copies between host and device memory, without conversion. The copy is done on return, so the host's
-  /// memory may then be read or reused.
+  /// Copies from device to host memory, without conversion, and waits until the copy is done. Throws the
+  /// error of earlier host work.
   void to_host(void* to, ConstView from);
+  /// Copies from host to device memory, without conversion, in the stream's order. The host's memory has been
+  /// read on return and may be reused.
   void from_host(View to, const void* from);
   void fill(View to, double value);
   /// to += from, rounding once.

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/train/step/memory.h"
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
@@ -113,8 +114,9 @@ TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
   EXPECT_GE(contents.size(), 2U);
 }
 
-// Two steps more must call the device for their work alone.
-TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
+// Two steps more must call the device for their work alone, and wait for their results. A step has two
+// micro-batches.
+TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
   const auto calls = [&](int steps) {
     const EmulatedDeviceForPrograms device;
     const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
@@ -124,6 +126,7 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingInAStep) {
   const Json few = calls(3), more = calls(5);
   for (const char* kind : {"allocations", "events", "host_functions"})
     EXPECT_EQ(few[kind].as_int(), more[kind].as_int()) << kind;
+  EXPECT_EQ(more["waits"].as_int() - few["waits"].as_int(), 2);
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
 }
 
@@ -139,20 +142,60 @@ TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
     }
 }
 
-TEST_F(EmulatedCudaPretrain, RefusesARunThatTheDeviceHasNoMemoryForBeforeItAllocates) {
-  const EmulatedDeviceForPrograms device;
-  const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
-  constexpr int64_t kScratch = 64 << 20;  // of two streams
-  const auto run_with = [&](int64_t left) {
-    const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kScratch + left));
-    return train("--device cuda --train-iters 3 --eval-iters 0");
-  };
-  const CommandResult refused = run_with(100'000);
-  EXPECT_EQ(refused.code, 64) << refused.all();
-  EXPECT_NE(refused.all().find("of device memory"), std::string::npos) << refused.all();
-  EXPECT_NE(refused.all().find("--micro-batch-size"), std::string::npos) << refused.all();
-  EXPECT_EQ(Json::load(dir_ / "counts.json")["allocations"].as_int(), 0);
-  EXPECT_EQ(run_with(4'000'000).code, 0);
+/// Runs with as much device memory as the estimate says that they need, beside what the driver is left.
+class EmulatedCudaMemory : public EmulatedCudaPretrain {
+ protected:
+  /// The estimate of kModel on the device, in bytes.
+  static size_t needed() {
+    PretrainConfig config;
+    config.model.layers = 2;
+    config.model.hidden = 16;
+    config.model.heads = 2;
+    config.model.seq_length = config.model.max_positions = 12;
+    config.model.vocab_size = 61;
+    config.train.micro_batch = 2;
+    config.train.global_batch = 4;
+    config.train.device = "cuda";
+    config.finish();
+    return run_memory(run_shape(config)).on_device();
+  }
+  CommandResult train_in(size_t bytes, const std::string& options) const {
+    constexpr size_t kReserve = size_t{32} << 20;
+    const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kReserve + bytes)),
+        counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+    return train("--device cuda --train-iters 3 --eval-interval 2 --eval-iters 1 " + options);
+  }
+  int64_t count(const char* kind) const { return Json::load(dir_ / "counts.json")[kind].as_int(); }
+  const EmulatedDeviceForPrograms device_;
+};
+
+TEST_F(EmulatedCudaMemory, IsWhatTheEstimateSays) {
+  const CommandResult result = train_in(needed(), "--save saved");
+  ASSERT_EQ(result.code, 0) << result.all();
+  constexpr int64_t kEmptyBlocks = 4096;  // of tensors that this run does not have
+  EXPECT_GE(count("peak_memory"), static_cast<int64_t>(needed()));
+  EXPECT_LE(count("peak_memory"), static_cast<int64_t>(needed()) + kEmptyBlocks);
+}
+
+// The run is refused before it allocates, and runs with the options that the message names.
+TEST_F(EmulatedCudaMemory, OfARunThatDoesNotFitIsMadeToFitByTheNamedChange) {
+  const std::string words = "the least change that fits: ";
+  std::vector<std::string> changes;
+  for (const size_t missing : {size_t{1}, size_t{45'000}}) {
+    const CommandResult refused = train_in(needed() - missing, "");
+    ASSERT_EQ(refused.code, 64) << refused.all();
+    EXPECT_EQ(count("allocations"), 0);
+    const std::string all = refused.all();
+    const size_t at = all.find(words);
+    ASSERT_NE(at, std::string::npos) << all;
+    const size_t begin = at + words.size();
+    changes.push_back(all.substr(begin, all.find('\n', begin) - begin));
+    const CommandResult changed = train_in(needed() - missing, changes.back());
+    EXPECT_EQ(changed.code, 0) << changes.back() << changed.all();
+  }
+  EXPECT_EQ(changes[0], "--micro-batch-size 1 --global-batch-size 4");
+  EXPECT_EQ(changes[1],
+            "--recompute-granularity full --recompute-method block --recompute-num-layers 1 " + changes[0]);
 }
 
 TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {

@@ -12,13 +12,16 @@ void write_counts() {
   file << "{\"allocations\": " << counts.allocations << ", \"events\": " << counts.events
        << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
-       << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products << "}\n";
+       << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
+       << ", \"peak_memory\": " << counts.peak_memory << "}\n";
 }
 
 Controls make_controls() {
   Controls made;
   if (const char* const order = std::getenv("MEGALITH_EMULATOR_ORDER"))
     made.order = static_cast<unsigned>(std::strtoul(order, nullptr, 10));
+  if (const char* const devices = std::getenv("MEGALITH_EMULATOR_DEVICES"))
+    made.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
   if (const char* const memory = std::getenv("MEGALITH_EMULATOR_MEMORY"))
     made.memory = std::strtoull(memory, nullptr, 10);
   if (std::getenv("MEGALITH_EMULATOR_COUNTS") != nullptr) std::atexit(write_counts);

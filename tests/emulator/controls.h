@@ -1,28 +1,48 @@
 #pragma once
 
-#include <stddef.h>
+#include <atomic>
+#include <cstddef>
 
 namespace megalith::emulator {
 
-/// How often the emulated device was called since the process began.
+/// A number that several threads may raise.
+class Count {
+ public:
+  Count() = default;
+  Count(const Count& other) : value_(other.value_.load()) {}
+  Count& operator=(const Count& other) {
+    value_ = other.value_.load();
+    return *this;
+  }
+  void operator++() { ++value_; }
+  operator long() const { return value_; }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  std::atomic<long> value_ = 0;
+};
+
+/// How often the emulated devices were called since the process began.
 struct CallCounts {
-  long allocations = 0;     // of device memory
-  long events = 0;          // made
-  long host_functions = 0;  // enqueued
-  long waits = 0;           // of the host for a stream
-  long copies_in = 0, copies_out = 0;
-  long kernels = 0, products = 0;
+  Count allocations;     // of device memory and of page-locked host memory
+  Count events;          // made
+  Count host_functions;  // enqueued
+  Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
+  Count copies_in, copies_out;
+  Count kernels, products;
+  size_t peak_memory = 0;  // bytes of one device
 };
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:
-/// MEGALITH_EMULATOR_ORDER and MEGALITH_EMULATOR_MEMORY give the first two, and the counts are written as a
-/// JSON object to the file MEGALITH_EMULATOR_COUNTS when the process ends.
+/// MEGALITH_EMULATOR_ORDER, _DEVICES and _MEMORY give the first three, and the counts are written as a JSON
+/// object to the file MEGALITH_EMULATOR_COUNTS when the process ends.
 struct Controls {
   /// Seeds the order in which the work of several streams runs. Where it is odd, the blocks of a kernel and
   /// the threads of a block run last to first.
   unsigned order = 1;
-  size_t memory = size_t{16} << 30;  // bytes of the device
+  int devices = 1;
+  size_t memory = size_t{16} << 30;  // bytes of each device
   bool never_done = false;           // the work of no stream ends, as far as the host can tell
+  double work_seconds = 1e-5;        // of each kernel, product, copy and fill, by the device's clock
   CallCounts counts;
 };
 

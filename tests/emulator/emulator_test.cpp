@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <cublasLt.h>
@@ -65,6 +66,36 @@ TEST_F(EmulatedDevice, HasAsMuchMemoryAsTheControlsSay) {
   EXPECT_EQ(left - less, 1024U);
   void* block = nullptr;
   EXPECT_EQ(cudaMalloc(&block, less + 1), cudaErrorMemoryAllocation);
+}
+
+TEST_F(EmulatedDevice, ReadsPageLockedMemoryWhenACopyRunsAndPageableMemoryAtOnce) {
+  float* const x = floats(2);
+  void* block = nullptr;
+  cudaMallocHost(&block, sizeof(float));
+  float *const locked = static_cast<float*>(block), pageable = 1;
+  *locked = 1;
+  const long before = controls().counts.waits;
+  cudaMemcpyAsync(x, locked, sizeof(float), cudaMemcpyHostToDevice, stream_);
+  EXPECT_EQ(controls().counts.waits, before);
+  cudaMemcpyAsync(x + 1, &pageable, sizeof(float), cudaMemcpyHostToDevice, stream_);
+  EXPECT_EQ(controls().counts.waits, before + 1);
+  *locked = pageable = 2;
+  EXPECT_EQ(read(x, 2), (std::vector<float>{2, 1}));
+  cudaFreeHost(block);
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsCopiesFromPageLockedMemoryThatWasFreed) {
+  float* const x = floats(1);
+  const auto copy = [&] {
+    void* block = nullptr;
+    cudaMallocHost(&block, sizeof(float));
+    cudaMemcpyAsync(x, block, sizeof(float), cudaMemcpyHostToDevice, stream_);
+    cudaFreeHost(block);
+    cudaStreamSynchronize(stream_);
+  };
+  EXPECT_EXIT(copy(), misused, "page-locked memory that was freed");
+  float host = 0;
+  EXPECT_EXIT(cudaFreeHost(&host), misused, "cudaMallocHost did not return");
 }
 
 TEST_F(EmulatedDevice, RunsWorkWhenTheHostWaits) {
@@ -162,6 +193,126 @@ TEST_F(EmulatedDeviceDeathTest, EndsBarriersThatNotAllThreadsReach) {
 
 TEST_F(EmulatedDeviceDeathTest, EndsGridsThatNoDeviceTakes) {
   EXPECT_EXIT(run(int64_t{1} << 31, [] {}), misused, "a grid of 2147483648 blocks");
+}
+
+/// The milliseconds by the device's clock between two events that this order of work gives: one before two
+/// kernels, the other after a third, which runs on another stream that waits for the two.
+float milliseconds_of_three_kernels(unsigned order) {
+  controls().order = order;
+  cudaStream_t streams[2] = {};
+  cudaEvent_t events[3] = {};
+  for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (cudaEvent_t& event : events) cudaEventCreateWithFlags(&event, cudaEventDefault);
+  const auto run_on = [](cudaStream_t stream) { cuda::run_grid(stream, 1, kThreads, 0, [] {}); };
+  run_on(streams[1]);  // beside the others
+  cudaEventRecord(events[0], streams[0]);
+  run_on(streams[0]);
+  run_on(streams[0]);
+  cudaEventRecord(events[1], streams[0]);
+  cudaStreamWaitEvent(streams[1], events[1], 0);
+  run_on(streams[1]);
+  cudaEventRecord(events[2], streams[1]);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[2]), cudaErrorNotReady);
+  cudaEventSynchronize(events[2]);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, events[0], events[2]), cudaSuccess);
+  for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  for (const cudaEvent_t event : events) cudaEventDestroy(event);
+  return milliseconds;
+}
+
+TEST_F(EmulatedDevice, HasAClockThatDoesNotDependOnTheOrderOfWork) {
+  controls().work_seconds = 0.25;
+  for (unsigned order = 0; order < 10; ++order) EXPECT_EQ(milliseconds_of_three_kernels(order), 750);
+}
+
+TEST_F(EmulatedDevice, TellsNoTimeOfEventsThatHaveNone) {
+  cudaEvent_t event = nullptr;
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventRecord(event, stream_);
+  cudaEventSynchronize(event);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
+  cudaEventDestroy(event);
+}
+
+/// A device beside the fixture's, which is device 0. It chooses itself during its lifetime.
+class SecondDevice {
+ public:
+  SecondDevice() {
+    controls().devices = 2;
+    cudaSetDevice(1);
+    cudaMalloc(&block_, sizeof(float));
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  }
+  ~SecondDevice() {
+    cudaStreamDestroy(stream_);
+    cudaFree(block_);
+    cudaSetDevice(0);
+    controls().devices = 1;
+  }
+  float* x() const { return static_cast<float*>(block_); }
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  void* block_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_F(EmulatedDevice, IsChosenByEachThread) {
+  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  controls().devices = 2;
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  EXPECT_EQ(count, 2);
+  size_t all = 0, left[3] = {};
+  floats(1000);
+  cudaMemGetInfo(&left[0], &all);
+  std::thread([&] {
+    cudaMemGetInfo(&left[1], &all);
+    EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+    cudaMemGetInfo(&left[2], &all);
+  }).join();
+  EXPECT_LE(left[0] + 4000, all);
+  EXPECT_EQ(left[1], left[0]);
+  EXPECT_EQ(left[2], all);
+  controls().devices = 1;
+}
+
+TEST_F(EmulatedDevice, RunsTheWorkOfSeveral) {
+  float* const x = floats(1);
+  const SecondDevice second;
+  float host = 0;
+  for (unsigned order = 0; order < 10; ++order) {
+    controls().order = order;
+    cudaEvent_t event = nullptr;
+    cudaSetDevice(0);
+    run(1, [=] { *x = 1; });
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    EXPECT_EQ(cudaEventRecord(event, second.stream()), cudaErrorInvalidResourceHandle);
+    EXPECT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+    cudaSetDevice(1);
+    cudaStreamWaitEvent(second.stream(), event, 0);
+    cuda::run_grid(second.stream(), 1, kThreads, 0, [to = second.x()] { *to = 2; });
+    cudaMemcpyAsync(&host, second.x(), sizeof host, cudaMemcpyDeviceToHost, second.stream());
+    cudaStreamSynchronize(second.stream());
+    EXPECT_EQ(host, 2);
+    EXPECT_EQ(read(x, 1)[0], 1);
+    cudaEventDestroy(event);
+  }
+}
+
+TEST_F(EmulatedDeviceDeathTest, EndsWorkThatUsesAnotherDevice) {
+  float* const x = floats(1);
+  const SecondDevice second;
+  const auto write = [&] {
+    cuda::run_grid(second.stream(), 1, kThreads, 0, [x] { *x = 1; });
+    cudaStreamSynchronize(second.stream());
+  };
+  EXPECT_EXIT(write(), misused, "leaves its block or its device");
+  EXPECT_EXIT(cudaMemcpyAsync(second.x(), x, sizeof(float), cudaMemcpyDeviceToDevice, second.stream()),
+              misused, "cudaMemcpyAsync from: memory of device 0 used by device 1");
+  EXPECT_EXIT(run(1, [] {}), misused, "work for device 0 is launched while device 1 is chosen");
 }
 
 // A kernel whose threads read what others wrote without a barrier gives another result in each order.

@@ -1,7 +1,9 @@
 #include "tests/emulator/memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,7 +25,7 @@ struct sigaction before;  // what handled SIGSEGV before the device did
 
 void end_at_fault(int, siginfo_t* info, void*) {
   if (DeviceMemory::get().owns(info->si_addr))
-    end_in_handler("the host touches device memory, or device code leaves its block");
+    end_in_handler("the host touches device memory, or device code leaves its block or its device");
   sigaction(SIGSEGV, &before, nullptr);  // not ours: the instruction runs again and meets the former handler
 }
 
@@ -49,9 +51,9 @@ DeviceMemory::DeviceMemory() {
   sigaction(SIGSEGV, &action, &before);
 }
 
-void* DeviceMemory::allocate(size_t bytes) {
+void* DeviceMemory::allocate(size_t bytes, int device) {
   const std::lock_guard lock(mutex_);
-  if (bytes > controls().memory || used_ > controls().memory - bytes) return nullptr;
+  if (bytes > controls().memory || used_[device] > controls().memory - bytes) return nullptr;
   const size_t span = round_up(bytes, kAlignment), pages = round_up(span, kPage);
   if (pages >= kHugePage) end_ = round_up(end_, kHugePage);
   if (end_ + pages + kPage > kReserved) return nullptr;
@@ -60,10 +62,12 @@ void* DeviceMemory::allocate(size_t bytes) {
   protect(first, pages, PROT_READ | PROT_WRITE);
   madvise(first, pages, MADV_HUGEPAGE);  // where there are such pages, they open and close 512 times as fast
   std::memset(first, kFresh, pages);
-  if (!is_open_) protect(first, pages, PROT_NONE);
+  if (open_ != device) protect(first, pages, PROT_NONE);
   end_ += pages + kPage;
-  used_ += bytes;
-  blocks_.emplace(reinterpret_cast<uintptr_t>(begin), Block{bytes, first, pages});
+  used_[device] += bytes;
+  size_t& peak = controls().counts.peak_memory;
+  peak = std::max(peak, used_[device]);
+  blocks_.emplace(reinterpret_cast<uintptr_t>(begin), Block{bytes, first, pages, device});
   return begin;
 }
 
@@ -86,39 +90,71 @@ void DeviceMemory::release(void* address) {
   require_clean_edges(static_cast<std::byte*>(address), block);
   madvise(block.first, block.pages, MADV_DONTNEED);
   protect(block.first, block.pages, PROT_NONE);
-  used_ -= block.bytes;
+  used_[block.device] -= block.bytes;
   blocks_.erase(found);
 }
 
-size_t DeviceMemory::used() const {
+size_t DeviceMemory::used(int device) const {
   const std::lock_guard lock(mutex_);
-  return used_;
+  const auto found = used_.find(device);
+  return found == used_.end() ? 0 : found->second;
 }
 
 bool DeviceMemory::owns(const void* address) const {
   return address >= base_ && address < base_ + kReserved;
 }
 
-void DeviceMemory::require_block(const void* address, size_t bytes, const char* what) const {
+void DeviceMemory::require_block(const void* address, size_t bytes, const Use& use) const {
+  const std::string what = use.what;
   if (bytes == 0) return;
-  if (!owns(address)) end_with(std::string(what) + ": host memory where device memory is wanted");
+  if (!owns(address)) end_with(what + ": host memory where device memory is wanted");
   const auto begin = reinterpret_cast<uintptr_t>(address);
   const std::lock_guard lock(mutex_);
   auto block = blocks_.upper_bound(begin);
   if (block == blocks_.begin() || begin + bytes > (--block)->first + block->second.bytes)
-    end_with(std::string(what) + ": " + std::to_string(bytes) +
-             " bytes that no block of device memory holds");
+    end_with(what + ": " + std::to_string(bytes) + " bytes that no block of device memory holds");
+  if (block->second.device != use.device)
+    end_with(what + ": memory of device " + std::to_string(block->second.device) + " used by device " +
+             std::to_string(use.device));
 }
 
 void DeviceMemory::require_host(const void* address, const char* what) const {
   if (owns(address)) end_with(std::string(what) + ": device memory where host memory is wanted");
 }
 
-void DeviceMemory::open(bool yes) {
+PageLockedMemory& PageLockedMemory::get() {
+  static PageLockedMemory* const memory = new PageLockedMemory;  // lives as long as the process
+  return *memory;
+}
+
+void* PageLockedMemory::allocate(size_t bytes) {
+  auto block = std::make_unique<std::vector<std::byte>>(bytes);
+  std::byte* const begin = block->data();
   const std::lock_guard lock(mutex_);
-  is_open_ = yes;
+  blocks_.emplace(begin, std::move(block));
+  return begin;
+}
+
+void PageLockedMemory::release(void* block) {
+  const std::lock_guard lock(mutex_);
+  if (blocks_.erase(static_cast<std::byte*>(block)) == 0)
+    end_with("cudaFreeHost of an address that cudaMallocHost did not return");
+}
+
+bool PageLockedMemory::owns(const void* address) const {
+  const auto* const place = static_cast<const std::byte*>(address);
+  const std::lock_guard lock(mutex_);
+  auto block = blocks_.upper_bound(place);
+  return block != blocks_.begin() && place < (--block)->first + block->second->size();
+}
+
+void DeviceMemory::open(int device) {
+  const std::lock_guard lock(mutex_);
+  if (device == open_) return;
   for (const auto& [begin, block] : blocks_)
-    protect(block.first, block.pages, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (block.device == device || block.device == open_)
+      protect(block.first, block.pages, block.device == device ? PROT_READ | PROT_WRITE : PROT_NONE);
+  open_ = device;
 }
 
 }  // namespace megalith::emulator

@@ -123,14 +123,15 @@ void require_alignment(const void* address, uint64_t alignment, const char* what
     end_with(std::string(what) + ": less aligned than the algorithm was told");
 }
 
-void require_operands(const Multiplication& m, const cublasLtMatmulAlgo_t& algorithm) {
+void require_operands(const Multiplication& m, const cublasLtMatmulAlgo_t& algorithm, int device) {
   const DeviceMemory& memory = DeviceMemory::get();
-  memory.require_block(m.a.data, bytes_of(m.a.layout), "product: a");
-  memory.require_block(m.b.data, bytes_of(m.b.layout), "product: b");
-  memory.require_block(m.c.data, bytes_of(m.c.layout), "product: c");
-  memory.require_block(m.d, bytes_of(m.d_layout), "product: d");
+  memory.require_block(m.a.data, bytes_of(m.a.layout), {device, "product: a"});
+  memory.require_block(m.b.data, bytes_of(m.b.layout), {device, "product: b"});
+  memory.require_block(m.c.data, bytes_of(m.c.layout), {device, "product: c"});
+  memory.require_block(m.d, bytes_of(m.d_layout), {device, "product: d"});
   if (m.product.epilogue == CUBLASLT_EPILOGUE_BIAS)
-    memory.require_block(m.product.bias, m.d_layout.rows * bytes_of(m.product.bias_type), "product: bias");
+    memory.require_block(m.product.bias, m.d_layout.rows * bytes_of(m.product.bias_type),
+                         {device, "product: bias"});
   require_alignment(m.a.data, algorithm.data[0], "product: a");
   require_alignment(m.b.data, algorithm.data[1], "product: b");
   require_alignment(m.c.data, algorithm.data[2], "product: c");
@@ -231,10 +232,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes,
                               cudaStream_t stream) {
   if (!is_product(*product, *a_layout, *b_layout, *c_layout, *d_layout)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Streams::get().require_chosen(stream);
+  const int device = Streams::get().device_of(stream);
   ++controls().counts.products;
   DeviceMemory::get().require_host(alpha, "product: alpha");
   DeviceMemory::get().require_host(beta, "product: beta");
-  DeviceMemory::get().require_block(workspace, workspace_bytes, "product: workspace");
+  DeviceMemory::get().require_block(workspace, workspace_bytes, {device, "product: workspace"});
   const Multiplication multiplication{.product = *product,
                                       .alpha = *static_cast<const float*>(alpha),
                                       .beta = *static_cast<const float*>(beta),
@@ -243,11 +246,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                                       .c = {c, *c_layout},
                                       .d = d,
                                       .d_layout = *d_layout};
-  require_operands(multiplication, *algorithm);
+  require_operands(multiplication, *algorithm, device);
   Streams::get().enqueue(stream, [=] {
     std::memset(workspace, 0xff, std::min<size_t>(workspace_bytes, 4096));  // whose former contents are gone
     multiplication.run();
-    return true;
   });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,10 +19,12 @@ megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
 namespace megalith::emulator {
 namespace {
 
-/// Numbers of the last record() that was enqueued and of the last that has run.
+/// Numbers of the last record() that was enqueued and of the last that has run, and the time of that one.
 struct EventState {
   uint64_t enqueued = 0;
   std::atomic<uint64_t> done = 0;
+  double time = 0;
+  bool is_done() const { return done == enqueued; }
 };
 
 DeviceMemory& memory() {
@@ -30,34 +34,40 @@ Streams& streams() {
   return Streams::get();
 }
 
-template <class Work>
-cudaError_t enqueue(cudaStream_t stream, Work work) {
-  streams().enqueue(stream, [work = std::move(work)] {
-    work();
-    return true;
-  });
+cudaError_t enqueue(cudaStream_t stream, const std::function<void()>& work) {
+  streams().enqueue(stream, work);
   return cudaSuccess;
+}
+
+void require_memory_of(cudaStream_t stream, const void* address, size_t bytes, const char* what) {
+  memory().require_block(address, bytes, {streams().device_of(stream), what});
 }
 
 cudaError_t copy_in(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   ++controls().counts.copies_in;
   memory().require_host(from, "cudaMemcpyAsync from");
-  memory().require_block(to, bytes, "cudaMemcpyAsync to");
-  // Pageable memory is copied before the call returns.
+  require_memory_of(stream, to, bytes, "cudaMemcpyAsync to");
+  if (PageLockedMemory::get().owns(from))
+    return enqueue(stream, [=] {
+      if (!PageLockedMemory::get().owns(from)) end_with("a copy from page-locked memory that was freed");
+      std::memcpy(to, from, bytes);
+    });
+  // Pageable memory is copied before the call returns, for which a driver may wait for the stream.
+  ++controls().counts.waits;
   auto copied = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
   return enqueue(stream, [=] { std::memcpy(to, copied->data(), bytes); });
 }
 
 cudaError_t copy_out(void* to, const void* from, size_t bytes, cudaStream_t stream) {
   ++controls().counts.copies_out;
-  memory().require_block(from, bytes, "cudaMemcpyAsync from");
+  require_memory_of(stream, from, bytes, "cudaMemcpyAsync from");
   memory().require_host(to, "cudaMemcpyAsync to");
   return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 cudaError_t copy_within(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  memory().require_block(from, bytes, "cudaMemcpyAsync from");
-  memory().require_block(to, bytes, "cudaMemcpyAsync to");
+  require_memory_of(stream, from, bytes, "cudaMemcpyAsync from");
+  require_memory_of(stream, to, bytes, "cudaMemcpyAsync to");
   return enqueue(stream, [=] { std::memmove(to, from, bytes); });
 }
 
@@ -67,14 +77,18 @@ cudaError_t copy_within(void* to, const void* from, size_t bytes, cudaStream_t s
 using namespace megalith::emulator;
 
 struct EmulatedEvent {
+  int device;
+  bool timed;
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess                 ? "no error"
-         : error == cudaErrorMemoryAllocation ? "out of memory"
-         : error == cudaErrorNotReady         ? "not ready"
-                                              : "invalid value";
+  return error == cudaSuccess                      ? "no error"
+         : error == cudaErrorMemoryAllocation      ? "out of memory"
+         : error == cudaErrorNotReady              ? "not ready"
+         : error == cudaErrorInvalidResourceHandle ? "invalid resource handle"
+         : error == cudaErrorInvalidDevice         ? "invalid device ordinal"
+                                                   : "invalid value";
 }
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
@@ -84,22 +98,24 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = controls().devices;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) {
+cudaError_t cudaSetDevice(int device) {
   streams().require_no_host_function();
+  if (device < 0 || device >= controls().devices) return cudaErrorInvalidDevice;
+  chosen_device() = device;
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
   *all = controls().memory;
-  *left = *all - memory().used();
+  *left = *all - memory().used(chosen_device());
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   streams().require_no_host_function();
   ++controls().counts.allocations;
-  *block = memory().allocate(bytes);
+  *block = memory().allocate(bytes, chosen_device());
   return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
@@ -108,8 +124,18 @@ cudaError_t cudaFree(void* block) {
   memory().release(block);
   return cudaSuccess;
 }
+cudaError_t cudaMallocHost(void** block, size_t bytes) {
+  streams().require_no_host_function();
+  ++controls().counts.allocations;
+  *block = PageLockedMemory::get().allocate(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* block) {
+  if (block != nullptr) PageLockedMemory::get().release(block);
+  return cudaSuccess;
+}
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {
-  memory().require_block(block, bytes, "cudaMemset");
+  require_memory_of(nullptr, block, bytes, "cudaMemset");
   return enqueue(nullptr, [=] { std::memset(block, value, bytes); });
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -120,7 +146,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return copy_within(to, from, bytes, stream);
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new EmulatedStream;
+  *stream = new EmulatedStream{.device = chosen_device()};
   streams().add(*stream);
   return cudaSuccess;
 }
@@ -140,8 +166,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  streams().enqueue(
-      stream, [state = event->state, number = event->state->enqueued] { return state->done >= number; });
+  streams().enqueue_event(stream, [state = event->state, number = event->state->enqueued](double& clock) {
+    if (state->done < number) return false;
+    clock = std::max(clock, state->time);
+    return true;
+  });
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* data) {
@@ -149,16 +178,32 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(void*), void* d
   streams().enqueue_host_function(stream, [=] { work(data); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++controls().counts.events;
-  *event = new EmulatedEvent;
+  *event = new EmulatedEvent{.device = chosen_device(), .timed = (flags & cudaEventDisableTiming) == 0};
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  streams().enqueue(stream, [state = event->state, number = ++event->state->enqueued] {
+  if (event->device != streams().device_of(stream)) return cudaErrorInvalidResourceHandle;
+  streams().enqueue_event(stream, [state = event->state, number = ++event->state->enqueued](double& clock) {
+    state->time = clock;
     state->done = number;
     return true;
   });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (!event->state->is_done()) ++controls().counts.waits;
+  streams().run_until([state = event->state] { return state->is_done(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (begin->device != end->device) return cudaErrorInvalidResourceHandle;
+  for (const cudaEvent_t event : {begin, end}) {
+    if (!event->timed || event->state->enqueued == 0) return cudaErrorInvalidResourceHandle;
+    if (!event->state->is_done()) return cudaErrorNotReady;
+  }
+  *milliseconds = static_cast<float>(1e3 * (end->state->time - begin->state->time));
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -175,6 +220,7 @@ namespace megalith::cuda {
 void run_grid(cudaStream_t stream, int64_t blocks, int threads, size_t shared, std::function<void()> kernel) {
   constexpr int64_t kMaxBlocks = 0x7fffffff;
   if (blocks > kMaxBlocks) end_with("a grid of " + std::to_string(blocks) + " blocks");
+  streams().require_chosen(stream);
   ++controls().counts.kernels;
   enqueue(stream, [=, kernel = std::move(kernel)] {
     const bool backwards = controls().order % 2 != 0;

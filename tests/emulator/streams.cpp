@@ -1,6 +1,7 @@
 #include "tests/emulator/streams.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "tests/emulator/controls.h"
@@ -11,6 +12,28 @@ namespace megalith::emulator {
 namespace {
 thread_local bool in_host_function = false;
 }  // namespace
+
+int& chosen_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+EmulatedStream& Streams::stream_of(EmulatedStream* stream) {
+  if (stream != nullptr) return *stream;
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = defaults_.try_emplace(chosen_device());
+  if (is_new) {
+    found->second.device = chosen_device();
+    streams_.push_back(&found->second);
+  }
+  return found->second;
+}
+
+void Streams::require_chosen(EmulatedStream* stream) {
+  if (device_of(stream) != chosen_device())
+    end_with("work for device " + std::to_string(device_of(stream)) + " is launched while device " +
+             std::to_string(chosen_device()) + " is chosen");
+}
 
 Streams& Streams::get() {
   static Streams* const streams = new Streams;  // lives as long as the process
@@ -33,21 +56,36 @@ void Streams::remove(EmulatedStream* stream) {
   std::erase(streams_, stream);
 }
 
-void Streams::enqueue(EmulatedStream* stream, std::function<bool()> work) {
+void Streams::put(EmulatedStream& stream, EmulatedStream::Item item) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
-  (stream == nullptr ? &default_ : stream)->work.push_back(std::move(work));
+  stream.work.push_back(std::move(item));
+}
+
+void Streams::enqueue(EmulatedStream* stream, const std::function<void()>& work) {
+  const auto run = [work] {
+    work();
+    return true;
+  };
+  put(stream_of(stream), {.run = run, .takes_time = true});
+}
+
+void Streams::enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run) {
+  EmulatedStream& on = stream_of(stream);
+  put(on, {.run = [run, &on] { return run(on.clock); }, .takes_time = false});
 }
 
 void Streams::enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work) {
-  enqueue(stream, [work] {
-    DeviceMemory::get().open(false);
+  EmulatedStream& on = stream_of(stream);
+  const auto run = [work, device = on.device] {
+    DeviceMemory::get().close();
     in_host_function = true;
     work();
     in_host_function = false;
-    DeviceMemory::get().open(true);
+    DeviceMemory::get().open(device);
     return true;
-  });
+  };
+  put(on, {.run = run, .takes_time = false});
 }
 
 std::vector<EmulatedStream*> Streams::busy_streams() const {
@@ -61,8 +99,10 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
   constexpr unsigned kMaxItems = 8;
   for (EmulatedStream* const stream : busy) {
     bool ran = false;
+    DeviceMemory::get().open(stream->device);
     for (unsigned items = 1 + random_() % kMaxItems; items > 0 && !stream->work.empty(); --items) {
-      if (!stream->work.front()()) break;
+      if (!stream->work.front().run()) break;
+      if (stream->work.front().takes_time) stream->clock += controls().work_seconds;
       stream->work.pop_front();
       ran = true;
     }
@@ -72,18 +112,20 @@ bool Streams::run_some(const std::vector<EmulatedStream*>& busy) {
 }
 
 void Streams::finish(EmulatedStream* stream) {
+  run_until([&on = stream_of(stream)] { return on.work.empty(); });
+}
+
+void Streams::run_until(const std::function<bool()>& done) {
   require_no_host_function();
   const std::lock_guard lock(mutex_);
-  if (stream == nullptr) stream = &default_;
   if (const unsigned order = controls().order; order != seed_) random_.seed(seed_ = order);
-  if (stream->work.empty()) return;
-  DeviceMemory::get().open(true);
-  while (!stream->work.empty()) {
+  if (done()) return;
+  while (!done()) {
     std::vector<EmulatedStream*> busy = busy_streams();
     std::shuffle(busy.begin(), busy.end(), random_);
     if (!run_some(busy)) end_with("streams wait for each other for ever");
   }
-  DeviceMemory::get().open(false);
+  DeviceMemory::get().close();
 }
 
 void Streams::finish_all() {

@@ -3,43 +3,65 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <vector>
 
-/// A stream's work that has not run yet. An item returns false while it waits for an event.
+/// A stream: its work that has not run yet, and its clock. An item returns false while it waits for an event.
+/// The clock advances by Controls::work_seconds with each item that takes time, and to the time of an event
+/// when the stream waits for it, so it does not depend on the order of work.
 struct EmulatedStream {
-  std::deque<std::function<bool()>> work;
+  struct Item {
+    std::function<bool()> run;
+    bool takes_time;
+  };
+  int device = 0;
+  std::deque<Item> work = {};
+  double clock = 0;  // seconds
 };
 
 namespace megalith::emulator {
 
+/// The device that the calling thread chose (cudaSetDevice), at first 0.
+int& chosen_device();
+
 /// Runs the work of all streams as late as a device may: only when the host waits for it, and in a random
 /// order of those that events allow (Controls::order seeds it). Ends the process if streams wait for each
-/// other, or if a host function calls the device. nullptr is the default stream.
+/// other, or if a host function calls the device. nullptr is the default stream of the chosen device.
 class Streams {
  public:
   static Streams& get();
 
   void add(EmulatedStream* stream);
   void remove(EmulatedStream* stream);  // after its work has run
-  void enqueue(EmulatedStream* stream, std::function<bool()> work);
+  int device_of(EmulatedStream* stream) { return stream_of(stream).device; }
+  /// Ends the process unless the stream is of the chosen device, as it must be to launch a kernel on it.
+  void require_chosen(EmulatedStream* stream);
+  /// Work of the device, which takes time.
+  void enqueue(EmulatedStream* stream, const std::function<void()>& work);
+  /// An event's record, or a wait for it: `run` gets the stream's clock and returns whether it is done.
+  void enqueue_event(EmulatedStream* stream, const std::function<bool(double& clock)>& run);
   void enqueue_host_function(EmulatedStream* stream, const std::function<void()>& work);
   void finish(EmulatedStream* stream);
+  /// Runs work until `done` returns true.
+  void run_until(const std::function<bool()>& done);
   void finish_all();
   /// Ends the process if a host function calls this.
   void require_no_host_function() const;
 
  private:
   Streams() = default;
+  EmulatedStream& stream_of(EmulatedStream* stream);
+  void put(EmulatedStream& stream, EmulatedStream::Item item);
   bool run_some(const std::vector<EmulatedStream*>& busy);
   std::vector<EmulatedStream*> busy_streams() const;
 
   std::recursive_mutex
       mutex_;  // guards the rest; held while work runs, so device code never runs in parallel
-  EmulatedStream default_;
-  std::vector<EmulatedStream*> streams_{&default_};  // in the order in which they were made
+  std::map<int, EmulatedStream> defaults_;  // by device
+  std::vector<EmulatedStream*> streams_;    // in the order in which they were made
   std::mt19937 random_;
   unsigned seed_ = std::mt19937::default_seed;
 };

@@ -117,7 +117,6 @@ View Bed::empty(DType dtype, Shape shape) {
 
 Values Bed::get(const ConstView& view) {
   std::vector<std::byte> bytes(view.bytes());
-  stream_.synchronize();
   stream_.to_host(bytes.data(), view);
   Values values(static_cast<size_t>(view.elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = decode(view.dtype, bytes.data(), i);

@@ -1,17 +1,18 @@
 #include "libcore/ops/backend/backend.h"
 
+#include <chrono>
 #include <utility>
+
+#include "libcore/base/process.h"
 
 namespace megalith {
 namespace {
 
 /// Runs `work`, which copies or fills memory, and adds its cost and time to the trace, as run() does for ops.
 template <class Work>
-void traced(Trace* trace, const char* name, Cost cost, const Work& work) {
-  if (trace == nullptr) return work();
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  trace->add(name, cost, seconds_since(start));
+void traced(Stream& stream, const char* name, Cost cost, const Work& work) {
+  if (stream.trace() == nullptr) return work();
+  stream.trace()->add(name, cost, stream.backend().timed(stream, work));
 }
 
 double bytes(const ConstView& view) {
@@ -20,26 +21,32 @@ double bytes(const ConstView& view) {
 
 }  // namespace
 
+WorkTime Backend::timed(Stream&, const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return {.seconds = seconds_since(start)};
+}
+
 void Stream::copy(View to, ConstView from) {
   require(to.elements() == from.elements(), "copy", "equally many elements", to.shape, from.shape);
-  traced(trace_, "copy", {0, bytes(to) + bytes(from)}, [&] { backend_->copy(*this, to, from); });
+  traced(*this, "copy", {0, bytes(to) + bytes(from)}, [&] { backend_->copy(*this, to, from); });
 }
 
 void Stream::to_host(void* to, ConstView from) {
-  traced(trace_, "to_host", {0, bytes(from)}, [&] { backend_->to_host(*this, to, from); });
+  traced(*this, "to_host", {0, bytes(from)}, [&] { backend_->to_host(*this, to, from); });
 }
 
 void Stream::from_host(View to, const void* from) {
-  traced(trace_, "from_host", {0, bytes(to)}, [&] { backend_->from_host(*this, to, from); });
+  traced(*this, "from_host", {0, bytes(to)}, [&] { backend_->from_host(*this, to, from); });
 }
 
 void Stream::fill(View to, double value) {
-  traced(trace_, "fill", {0, bytes(to)}, [&] { backend_->fill(*this, to, value); });
+  traced(*this, "fill", {0, bytes(to)}, [&] { backend_->fill(*this, to, value); });
 }
 
 void Stream::add(View to, ConstView from) {
   require(to.elements() == from.elements(), "add", "equally many elements", to.shape, from.shape);
-  traced(trace_, "add", {static_cast<double>(to.elements()), 2 * bytes(to) + bytes(from)},
+  traced(*this, "add", {static_cast<double>(to.elements()), 2 * bytes(to) + bytes(from)},
          [&] { backend_->add(*this, to, from); });
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
-#include "libcore/base/process.h"
 #include "libcore/ops/activation.h"
 #include "libcore/ops/attention.h"
 #include "libcore/ops/dropout.h"
@@ -44,6 +44,9 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
+  /// Calls `work`, which enqueues work of the stream, and returns the time that this work takes. The default
+  /// measures the call, for backends that do the work in it. Does not wait for a device.
+  virtual WorkTime timed(Stream&, const std::function<void()>& work);
   /// Whether run() throws on this stream, because an op there is a programming error: true for the queue
   /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
@@ -103,13 +106,10 @@ void run(Stream& stream, const Op& op) {
   op.check();
   if (stream.backend().refuses_ops(stream))
     fail(ErrorKind::kInternal, Op::kName, ": a queue stream moves memory and does no ops");
-  if (Trace* trace = stream.trace()) {
-    const auto start = std::chrono::steady_clock::now();
-    stream.backend().run(stream, op);
-    trace->add(Op::kName, op.cost(), seconds_since(start));
-    return;
-  }
-  stream.backend().run(stream, op);
+  Backend& backend = stream.backend();
+  if (Trace* const trace = stream.trace())
+    return trace->add(Op::kName, op.cost(), backend.timed(stream, [&] { backend.run(stream, op); }));
+  backend.run(stream, op);
 }
 
 }  // namespace megalith

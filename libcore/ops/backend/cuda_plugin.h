@@ -30,7 +30,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device);
 std::string resolved_device(const std::string& device);
 
 /// The bytes that a run can allocate on the device of a backend that make_cuda_backend() made: what is free,
-/// less the scratch memory of the backend's streams. Throws kDevice.
+/// less 32 MiB for what the driver itself takes later. Throws kDevice.
 size_t cuda_memory_left(int device);
 
 }  // namespace megalith

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/backend/kernel_arguments.h"
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
@@ -148,7 +149,8 @@ void require_device(int device) {
 /// still waits for its last record.
 class EventPool {
  public:
-  EventPool() = default;
+  /// `flags` of cudaEventCreateWithFlags: whether the events have times.
+  explicit EventPool(unsigned flags) : flags_(flags) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
@@ -158,7 +160,7 @@ class EventPool {
     const std::lock_guard lock(mutex_);
     cudaEvent_t event = nullptr;
     if (free_.empty()) {
-      require_success(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event");
+      require_success(cudaEventCreateWithFlags(&event, flags_), "make an event");
     } else {
       event = free_.back();
       free_.pop_back();
@@ -171,9 +173,23 @@ class EventPool {
   }
 
  private:
+  unsigned flags_;
   std::mutex mutex_;  // guards free_
   std::vector<cudaEvent_t> free_;
 };
+
+/// Records an event of the pool, which keeps it for later when no copy of the result is left.
+Event record_on(const Queue& queue, const std::shared_ptr<EventPool>& pool) {
+  const cudaEvent_t taken = pool->take();
+  Event event{
+      std::shared_ptr<void>(taken, [pool](void* e) { pool->give_back(static_cast<cudaEvent_t>(e)); })};
+  require_success(cudaEventRecord(taken, queue.stream()), "record an event");
+  return event;
+}
+
+cudaEvent_t native(const Event& event) {
+  return static_cast<cudaEvent_t>(event.native.get());
+}
 
 class CudaBackend final : public Backend {
  public:
@@ -198,6 +214,7 @@ class CudaBackend final : public Backend {
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
   void finish(Stream&, bool drop) noexcept override;
+  WorkTime timed(Stream&, const std::function<void()>& work) override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -237,13 +254,14 @@ class CudaBackend final : public Backend {
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
-  void add_column_sums(Queue&, DType, const ColumnSums&);
+  void add_column_sums(Queue&, DType, const ColumnSums&, size_t workspace);
 
   int device_;
   LastWaits waits_;
   std::unique_ptr<GemmRunner> gemm_;
   // Shared with the events, which may outlive this object.
-  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
+  std::shared_ptr<EventPool> timers_ = std::make_shared<EventPool>(cudaEventDefault);
   std::mutex mutex_;  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
 };
@@ -282,17 +300,14 @@ void CudaBackend::copy(Stream& stream, View to, ConstView from) {
 }
 
 void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
-  const Queue& queue = enter(stream);
+  Queue& queue = enter(stream);
   require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
                   "copy to the host");
-  require_success(cudaStreamSynchronize(queue.stream()), "copy to the host");
+  queue.wait();
 }
 
 void CudaBackend::from_host(Stream& stream, View to, const void* from) {
-  const Queue& queue = enter(stream);
-  require_success(cudaMemcpyAsync(to.data, from, to.bytes(), cudaMemcpyHostToDevice, queue.stream()),
-                  "copy from the host");
-  require_success(cudaStreamSynchronize(queue.stream()), "copy from the host");
+  enter(stream).upload(to.data, from, to.bytes());
 }
 
 void CudaBackend::fill(Stream& stream, View to, double value) {
@@ -315,26 +330,31 @@ void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::funct
 }
 
 Event CudaBackend::record(Stream& stream) {
-  const Queue& queue = enter(stream);
-  const cudaEvent_t taken = events_->take();
-  Event event{std::shared_ptr<void>(
-      taken, [events = events_](void* e) { events->give_back(static_cast<cudaEvent_t>(e)); })};
-  require_success(cudaEventRecord(taken, queue.stream()), "record an event");
-  return event;
+  return record_on(enter(stream), events_);
 }
 
 void CudaBackend::wait(Stream& stream, const Event& event) {
   const Queue& queue = enter(stream);
   queue.rethrow_error();
   if (event.native == nullptr) return;  // an empty event: nothing to wait for
-  require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
-                  "wait for an event");
+  require_success(cudaStreamWaitEvent(queue.stream(), native(event), 0), "wait for an event");
 }
 
 void CudaBackend::synchronize(Stream& stream) {
+  enter(stream).wait();
+}
+
+WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
   const Queue& queue = enter(stream);
-  require_success(cudaStreamSynchronize(queue.stream()), "wait for a stream");
-  queue.rethrow_error();
+  const Event begin = record_on(queue, timers_);
+  work();
+  return {.ask = [begin, end = record_on(queue, timers_)] {
+    constexpr double kSecondsPerMillisecond = 1e-3;
+    float milliseconds = 0;
+    require_success(cudaEventSynchronize(native(end)), "wait for an event");
+    require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
+    return kSecondsPerMillisecond * static_cast<double>(milliseconds);
+  }};
 }
 
 // ---- linear, norm, activation
@@ -355,10 +375,9 @@ void CudaBackend::run(Stream& stream, const Gemm& op) {
                                    .add = false});
 }
 
-void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums) {
+void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums, size_t workspace) {
   if (sums.plain == nullptr && sums.normed == nullptr) return;
-  launch_column_sums(queue.stream(), activation_of(dtype), sums,
-                     queue.workspace(column_sums_workspace(sums)));
+  launch_column_sums(queue.stream(), activation_of(dtype), sums, queue.workspace(workspace));
 }
 
 void CudaBackend::run(Stream& stream, const BiasGrad& op) {
@@ -370,7 +389,8 @@ void CudaBackend::run(Stream& stream, const BiasGrad& op) {
                    .mean = nullptr,
                    .rstd = nullptr,
                    .rows = op.dy.shape.rows(),
-                   .columns = op.dy.shape.back()});
+                   .columns = op.dy.shape.back()},
+                  workspace_of(op));
 }
 
 NormArgs norm_args(const auto& op) {
@@ -429,14 +449,14 @@ void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
   Queue& queue = enter(stream);
   NormGradArgs args = norm_grad_args(op);
   args.mean = op.mean.as<float>();
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db));
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db), workspace_of(op));
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
 void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   Queue& queue = enter(stream);
   const NormGradArgs args = norm_grad_args(op);
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}));
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}), workspace_of(op));
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
@@ -520,7 +540,6 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
   refuse_documents(op.kName, op.starts);
   Queue& queue = enter(stream);
   const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
-  const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
   launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
                          .dk = at(op.dqkv, heads.k),
@@ -531,7 +550,7 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
                          .out = op.out.data,
                          .dout = op.dout.data,
                          .lse = op.lse.as<float>(),
-                         .delta = static_cast<float*>(queue.workspace(rows * sizeof(float))),
+                         .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
                          .shape = heads.shape,
                          .scale = op.scale,
                          .mask = attention_mask(op.kName, op.dropout)});
@@ -644,7 +663,7 @@ void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
   launch_sum_squares(queue.stream(), activation_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
-                     queue.workspace(sum_workspace(n)));
+                     queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const ScaledSum& op) {
@@ -652,7 +671,7 @@ void CudaBackend::run(Stream& stream, const ScaledSum& op) {
   const int64_t n = op.x.elements();
   launch_scaled_sum(queue.stream(),
                     {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
-                    queue.workspace(sum_workspace(n)));
+                    queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const DecideStep& op) {
@@ -680,11 +699,13 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
 }
 
 size_t memory_left(int device) {
-  constexpr size_t kScratch = 2 * Queue::kMinWorkspace;  // of the compute stream and of the gradients' stream
+  // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
+  // the rest of each block's last 2 MiB. Not measured.
+  constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
-  return left > kScratch ? left - kScratch : 0;
+  return left > kReserve ? left - kReserve : 0;
 }
 
 }  // namespace megalith::cuda

@@ -12,8 +12,8 @@ namespace megalith::cuda {
 /// destructors. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
-/// The bytes that a run can allocate on a device: what is free, less the scratch memory of two streams.
-/// Throws kDevice.
+/// The bytes that a run can allocate on a device: what is free, less 32 MiB for what the driver itself takes
+/// later. Throws kDevice.
 size_t memory_left(int device);
 
 }  // namespace megalith::cuda

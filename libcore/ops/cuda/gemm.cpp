@@ -9,6 +9,7 @@
 
 #include <cublasLt.h>
 
+#include "libcore/ops/backend/cuda_workspaces.h"
 #include "libcore/ops/cuda/kernels.h"
 
 namespace megalith::cuda {
@@ -99,7 +100,7 @@ Preference make_preference(const Signature& s) {
     require_cublas(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof value),
                    "preference attribute");
   };
-  const uint64_t workspace = Queue::kMinWorkspace;
+  const uint64_t workspace = kMinWorkspace;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   // Split sums are added in fp32, so that a bf16 result is rounded only once.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -169,17 +170,16 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
                             .b_alignment = alignment_of(op.b.data),
                             .c_alignment = alignment_of(op.c.data),
                             .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
-  void* const workspace = queue.workspace(Queue::kMinWorkspace);
+  void* const workspace = queue.workspace(workspace_of(op));
   {
     const std::lock_guard lock(cache_->mutex);
     Plan& plan = cache_->find(signature, bias);
     if (fused_bias) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, beta = op.accumulate ? 1.0f : 0.0f;
-    require_cublas(
-        cublasLtMatmul(cache_->context.get(), plan.product.get(), &one, op.b.data, plan.b.get(), op.a.data,
-                       plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data, plan.c.get(), &plan.algorithm,
-                       workspace, Queue::kMinWorkspace, queue.stream()),
-        "matrix product");
+    require_cublas(cublasLtMatmul(cache_->context.get(), plan.product.get(), &one, op.b.data, plan.b.get(),
+                                  op.a.data, plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data,
+                                  plan.c.get(), &plan.algorithm, workspace, kMinWorkspace, queue.stream()),
+                   "matrix product");
   }
   if (op.bias && !fused_bias)
     launch_row_bias(queue.stream(), {.c = op.c.data,

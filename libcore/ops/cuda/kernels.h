@@ -135,11 +135,10 @@ struct ColumnSums {
   const float *mean, *rstd;
   int64_t rows, columns;
 };
-size_t column_sums_workspace(const ColumnSums&);  // bytes
+/// `workspace`: column_sums_bytes().
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
 
-size_t sum_workspace(int64_t n);  // bytes of the workspace of launch_sum_squares and launch_scaled_sum
-/// out[0] += sum of squares.
+/// out[0] += sum of squares. `workspace`: sum_bytes(n).
 void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
 struct ScaledSumArgs {
   double* out;
@@ -147,7 +146,7 @@ struct ScaledSumArgs {
   int64_t n;
   double scale;
 };
-/// out[0] += scale * sum.
+/// out[0] += scale * sum. `workspace`: sum_bytes(n).
 void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {

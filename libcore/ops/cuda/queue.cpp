@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend/workspace_sizes.h"
 
 namespace megalith::cuda {
 
@@ -33,6 +35,7 @@ Queue::Queue(const LastWaits& waits) : waits_(waits) {
 Queue::~Queue() {
   finish();
   cudaFree(workspace_);
+  if (staging_ != nullptr) cudaFreeHost(staging_);
   cudaStreamDestroy(stream_);
 }
 
@@ -53,7 +56,7 @@ void Queue::finish() const noexcept {
 
 void* Queue::workspace(size_t bytes) {
   if (bytes <= workspace_bytes_) return workspace_;
-  require_success(cudaStreamSynchronize(stream_), "wait for a stream");
+  if (workspace_ != nullptr) wait();
   cudaFree(workspace_);
   workspace_ = nullptr;
   workspace_bytes_ = 0;
@@ -61,6 +64,31 @@ void* Queue::workspace(size_t bytes) {
   workspace_ = allocate_device(wanted);
   workspace_bytes_ = wanted;
   return workspace_;
+}
+
+void Queue::upload(void* to, const void* from, size_t bytes) {
+  if (bytes > 0 && staging_ == nullptr) {
+    void* block = nullptr;
+    require_success(cudaMallocHost(&block, kStagingBytes), "get page-locked host memory");
+    staging_ = static_cast<std::byte*>(block);
+  }
+  while (bytes > 0) {
+    if (staged_ == kStagingBytes) wait();
+    const size_t piece = std::min(bytes, kStagingBytes - staged_);
+    std::memcpy(staging_ + staged_, from, piece);
+    require_success(cudaMemcpyAsync(to, staging_ + staged_, piece, cudaMemcpyHostToDevice, stream_),
+                    "copy from the host");
+    staged_ += piece;
+    bytes -= piece;
+    to = static_cast<std::byte*>(to) + piece;
+    from = static_cast<const std::byte*>(from) + piece;
+  }
+}
+
+void Queue::wait() {
+  require_success(cudaStreamSynchronize(stream_), "wait for a stream");
+  staged_ = 0;
+  rethrow_error();
 }
 
 struct Queue::HostWork {

@@ -1,17 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <mutex>
-
-#include <stddef.h>
 
 #include "libcore/ops/cuda/runtime.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
 
-/// What a Stream's native handle points to: a CUDA stream of one device and its scratch memory.
+/// What a Stream's native handle points to: a CUDA stream of one device, its scratch memory, and page-locked
+/// host memory through which its copies to the device pass.
 class Queue {
  public:
   /// Creates the stream on the current device. Throws kDevice.
@@ -26,6 +26,13 @@ class Queue {
   /// is not enough memory.
   void* workspace(size_t bytes);
 
+  /// Copies host memory to the device in the stream's order. `from` has been read on return. A copy of
+  /// pageable memory may wait for the stream, as the driver must stage it; this one waits only if more than
+  /// kStagingBytes have been uploaded since the last wait(). Throws kDevice.
+  void upload(void* to, const void* from, size_t bytes);
+  /// Waits until the stream's work is done. Throws kDevice, and the error of host work.
+  void wait();
+
   /// Calls `work` on the driver's thread when the stream gets there. If `work` throws, the error is kept:
   /// host work after it is not called, and later calls of enqueue() throw the error.
   void enqueue(std::function<void()> work);
@@ -33,7 +40,7 @@ class Queue {
   /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
   void finish() const noexcept;
 
-  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt prefers on Hopper, in bytes
+  static constexpr size_t kStagingBytes = size_t{8} << 20;  // the samples of a step of 500,000 tokens fit
 
  private:
   struct HostWork;
@@ -43,8 +50,10 @@ class Queue {
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
-  mutable std::mutex mutex_;  // guards error_
-  std::exception_ptr error_;  // the first error of host work
+  std::byte* staging_ = nullptr;  // page-locked host memory, kStagingBytes; null until the first upload
+  size_t staged_ = 0;             // bytes of it that copies under way may still read
+  mutable std::mutex mutex_;      // guards error_
+  std::exception_ptr error_;      // the first error of host work
 };
 
 /// Allocates device memory. If there is not enough, throws kDevice with the bytes wanted and the bytes left.

@@ -1,3 +1,4 @@
+#include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/kernel_tools.h"
 
 // Sums over rows and over whole tensors, and the tables' gradients. The order of summation depends only on
@@ -9,16 +10,6 @@ namespace {
 // ---- sums down columns
 
 constexpr int kColumnsPerBlock = 32, kRowsAtOnce = kThreads / kColumnsPerBlock;
-constexpr int64_t kMaxRowBlocks = 64, kMinRows = 64;
-
-struct RowCut {
-  int64_t size, blocks;
-  explicit RowCut(int64_t rows) {
-    const int64_t even = blocks_for(rows, kMaxRowBlocks);
-    size = even > kMinRows ? even : kMinRows;
-    blocks = blocks_for(rows, size);
-  }
-};
 
 /// The sum over the block's threads for one column; only the threads of the first row receive it.
 __device__ inline float column_total(float value) {
@@ -71,13 +62,6 @@ __global__ void add_partial_sums(ColumnSums a, int64_t row_blocks, const float* 
 }
 
 // ---- sums of a whole tensor
-
-constexpr int64_t kMaxSumBlocks = 1024, kMinElements = 16 * kThreads;
-
-int64_t sum_blocks(int64_t n) {
-  const int64_t blocks = blocks_for(n, kMinElements);
-  return blocks < kMaxSumBlocks ? blocks : kMaxSumBlocks;
-}
 
 struct Itself {
   __device__ double operator()(double x) const { return x; }
@@ -164,10 +148,6 @@ __global__ void position_grad(EmbeddingGradArgs a) {
 
 }  // namespace
 
-size_t column_sums_workspace(const ColumnSums& a) {
-  return static_cast<size_t>(2 * RowCut(a.rows).blocks * a.columns) * sizeof(float);
-}
-
 void launch_column_sums(cudaStream_t stream, Storage storage, const ColumnSums& a, void* workspace) {
   const RowCut cut(a.rows);
   float* const partial = static_cast<float*>(workspace);
@@ -177,10 +157,6 @@ void launch_column_sums(cudaStream_t stream, Storage storage, const ColumnSums& 
   });
   launch(stream, blocks_for(a.columns, kThreads), 0, add_partial_sums, a, cut.blocks,
          static_cast<const float*>(partial));
-}
-
-size_t sum_workspace(int64_t n) {
-  return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
 }
 
 void launch_sum_squares(cudaStream_t stream, Storage storage, double* out, const void* x, int64_t n,

@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "libcore/ops/backend/cuda_workspaces.h"
+
 namespace megalith {
 namespace {
 
@@ -67,10 +69,13 @@ class DryBackend final : public Backend {
   void run(Stream& s, const DecideStep& op) override { spend(s, op); }
   void run(Stream& s, const AdamW& op) override { spend(s, op); }
 
+  size_t workspace() const { return workspace_; }
+
  private:
   static double bytes(const ConstView& view) { return static_cast<double>(view.bytes()); }
   template <class Op>
   void spend(Stream& stream, const Op& op) {
+    workspace_ = std::max(workspace_, cuda::workspace_of(op));
     if (seconds_) stream_clock(stream) += seconds_(Op::kName, op.cost());
   }
   void moved(Stream& stream, const char* what, const Cost& cost) {
@@ -78,6 +83,7 @@ class DryBackend final : public Backend {
   }
 
   OpSeconds seconds_;
+  size_t workspace_ = 0;
   std::deque<double> clocks_;  // a deque, so that their addresses are stable
 };
 
@@ -89,6 +95,12 @@ std::unique_ptr<Backend> make_dry_backend() {
 
 std::unique_ptr<Backend> make_timed_backend(OpSeconds seconds) {
   return std::make_unique<DryBackend>(std::move(seconds));
+}
+
+size_t cuda_workspace(const Backend& backend) {
+  if (std::string_view(backend.name()) != "dry")
+    fail(ErrorKind::kInternal, "the ", backend.name(), " backend does not count scratch memory");
+  return static_cast<const DryBackend&>(backend).workspace();
 }
 
 double& stream_clock(const Stream& stream) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -15,6 +16,10 @@ using OpSeconds = std::function<double(std::string_view op, const Cost&)>;
 /// A dry backend whose streams have clocks that begin at 0: an op advances its stream's clock, and waiting
 /// for an event sets the clock to the event's time if that is later. Not thread-safe.
 std::unique_ptr<Backend> make_timed_backend(OpSeconds);
+
+/// The scratch memory of a stream on which the CUDA backend would run all ops that this backend has run, in
+/// bytes. kInternal for a backend that is not dry.
+size_t cuda_workspace(const Backend&);
 
 /// A stream's clock in seconds. kInternal for a stream of another backend.
 double& stream_clock(const Stream&);

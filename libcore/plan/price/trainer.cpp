@@ -32,7 +32,7 @@ MemoryEstimate estimate_of(const RunMemory& run) {
           .gradients = bytes(run.grads),
           .optimizer = bytes(run.optimizer),
           .activations = bytes(run.activations()),
-          .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars),
+          .transient = bytes(run.links + run.scratch + run.workspace + run.batch + run.host + run.scalars),
           .save_copy = bytes(run.save_copy)};
 }
 

@@ -11,7 +11,7 @@
 #include "libcore/plan/request/software_of.h"
 #include "libcore/plan/request/world.h"
 #include "libcore/text/formats/make_tokenizer.h"
-#include "libcore/train/step/memory.h"
+#include "libcore/train/step/memory_limits.h"
 
 namespace megalith {
 namespace {

@@ -5,13 +5,13 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/text.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/train/schedules/schedule.h"
 #include "libcore/train/step/layout.h"
-#include "libcore/train/step/memory.h"
 
 namespace megalith {
 namespace {
@@ -128,10 +128,13 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 }
 
 DryMemory dry_memory(const PretrainConfig& config) {
-  const bool on_host = resolved_device(config.train.device) == "cpu";
-  const MachineMemory machine{on_host ? available_memory() : std::nullopt, config.parallel.local_world};
-  const CheckpointConfig saved = config.train.eval_only ? CheckpointConfig{} : config.checkpoint;
-  return {chosen_save_copy(saved, run_shape(config), machine).ranks, on_host};
+  RunShape run = run_shape(config);
+  run.train.device = resolved_device(config.train.device);
+  const MemoryLeft left{.machine = available_memory(), .ranks_here = config.parallel.local_world};
+  SaveCopyChoice chosen =
+      chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, run, left);
+  run.save_copy = chosen.copy;
+  return {std::move(run), left, std::move(chosen.ranks)};
 }
 
 std::string dry_run_text(const PretrainConfig& config, const std::vector<ModelRank>& ranks,

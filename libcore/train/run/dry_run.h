@@ -5,14 +5,15 @@
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/train/run/loop.h"
-#include "libcore/train/step/memory.h"
+#include "libcore/train/step/memory_limits.h"
 
 namespace megalith {
 
 /// The memory of a run's ranks, determined without allocating it.
 struct DryMemory {
+  RunShape run;
+  MemoryLeft left;  // without that of a GPU, which is not asked
   std::vector<ModelRank> ranks;
-  bool on_host;  // the run computes on the CPU, for example because --device gpu found no GPU
 };
 DryMemory dry_memory(const PretrainConfig&);
 /// What --dry-run prints about a complete and valid run: the ranks' layout, each model rank's memory, a

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 
 namespace megalith {

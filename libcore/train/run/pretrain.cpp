@@ -352,7 +352,7 @@ void describe_run(PretrainConfig config, const std::function<void(const std::str
   run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
   const DryMemory memory = dry_memory(run.config);
   print(printable_lines(dry_run_text(run.config, memory.ranks, run.sets, run.tokenizer.get())));
-  require_device_memory(memory.ranks, run.config.train.device_memory, memory.on_host);
+  require_device_memory(memory.run, memory.ranks, memory.left);
 }
 
 ProcessRank process_rank(const RankWorld& ranks) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/io/run/stop_signal.h"
 #include "libcore/parallel/exchange.h"

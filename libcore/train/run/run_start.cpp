@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -12,7 +11,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
-#include "libcore/train/step/memory.h"
+#include "libcore/train/step/memory_limits.h"
 #include "libcore/train/step/rank_state.h"
 
 namespace megalith {
@@ -44,10 +43,6 @@ void take_args(const StartPoint& start, PretrainConfig& config) {
   config.train.seed = seed->as_int();
 }
 
-bool is_host(const Backend& backend) {
-  return backend.name() == std::string_view("cpu");
-}
-
 }  // namespace
 
 std::optional<StartPoint> find_run_start(const RankInput& in, PretrainConfig& config) {
@@ -63,22 +58,21 @@ bool resumes(const CheckpointConfig& config, const StartPoint& start) {
 }
 
 RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const Backend& backend) {
-  if (config.train.fp16 && !is_host(backend))  // the backend is a GPU
-    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   RunShape shape = run_shape(config);
+  shape.train.device = backend.name();
+  if (config.train.fp16 && on_gpu(shape))
+    fail(ErrorKind::kUsage, "--fp16 is computed on the CPU only; give --device cpu, or --bf16");
   if (in.tuning) {
     shape.samples.short_ones = in.tuning->short_samples;
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
-    // The memory of the machine limits only runs on the CPU.
-    const MachineMemory machine{is_host(backend) ? available_memory() : std::nullopt, in.ranks_on_machine()};
+    MemoryLeft left{.machine = available_memory(), .ranks_here = in.ranks_on_machine()};
+    if (on_gpu(shape)) left.device = cuda_memory_left(0);
     const SaveCopyChoice chosen =
-        chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, machine);
+        chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);
     shape.save_copy = chosen.copy;
-    require_memory(shape, chosen.ranks, machine);
-    require_device_memory(chosen.ranks, config.train.device_memory, is_host(backend));
-    if (!is_host(backend)) require_memory_left(chosen.ranks, cuda_memory_left(0));
+    require_memory(shape, chosen.ranks, left);
     log_parameters(chosen.ranks);
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);

@@ -228,7 +228,6 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
     const View place = views_[static_cast<size_t>(m)].loss_mask.rows(0, rows);
     mask.resize(static_cast<size_t>(rows * columns));
     stream.to_host(mask.data(), place);
-    stream.synchronize();
     for (size_t i = 0; i < mask.size(); ++i) {
       const auto column = static_cast<int64_t>(i) % columns;
       mask[i] *= static_cast<float>(weights[static_cast<size_t>(this->place(m, column))]);

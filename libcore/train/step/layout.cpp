@@ -15,6 +15,10 @@ RunShape run_shape(const PretrainConfig& config) {
                       .position_starts = config.data.reset_position_ids}};
 }
 
+bool on_gpu(const RunShape& run) {
+  return run.train.device == "cuda";
+}
+
 RecomputePlan recompute_plan(const TrainConfig& train) {
   return {.granularity = train.recompute,
           .block = train.recompute_method == "block",

@@ -22,7 +22,8 @@ struct SampleForm {
   bool short_ones = false;                                 // micro-batches may be shorter than seq_length
 };
 
-/// Model, partition and training settings of a run: what every rank is built from.
+/// Model, partition and training settings of a run: what every rank is built from. train.device is the name
+/// of the run's backend.
 struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
@@ -36,6 +37,8 @@ struct RunShape {
 /// The shape of a run that trains a whole model from scratch.
 RunShape run_shape(const PretrainConfig&);
 
+/// Whether the run's tensors are in the memory of a GPU. TrainConfig::device must not be "gpu" any more.
+bool on_gpu(const RunShape&);
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});

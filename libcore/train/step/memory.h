@@ -2,11 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "libcore/config/checkpoint_config.h"
 #include "libcore/model/measure.h"
 #include "libcore/train/step/executor.h"
 #include "libcore/train/step/layout.h"
@@ -28,16 +26,19 @@ struct RunMemory {
   size_t batch = 0;             // samples of one step
   size_t host = 0;              // host memory into which this step's and the next step's samples are read
   size_t scalars = 0;           // the step's scalars (StepScalar)
+  size_t workspace = 0;         // scratch memory of a GPU's kernels; 0 on the CPU
   size_t save_copy = 0;         // host memory for a copy of what this rank saves (RunShape::save_copy)
   int64_t parameters = 0;       // number of parameters on this rank; tied ones count once
   Cost forward, backward;       // of one microbatch in all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
-    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars + save_copy;
+    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars +
+           workspace + save_copy;
   }
-  /// The part of the total that is in device memory.
+  /// The parts of the total that are in the memory of a GPU and in that of the machine.
   size_t on_device() const { return total() - host - save_copy; }
+  size_t beside_device() const { return host + save_copy; }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
 };
@@ -53,33 +54,7 @@ struct ModelRank {
 };
 std::vector<ModelRank> memory_of_model(const RunShape&);
 
-/// Bytes that this process can still allocate on this machine: what the system has available, or less if a
-/// control group (a container) sets a limit. Nothing if the system does not report it.
-std::optional<size_t> available_memory();
-
-/// The machine of the first rank.
-struct MachineMemory {
-  std::optional<size_t> available;  // bytes; nothing: unknown
-  int ranks_here;                   // ranks of the run on this machine
-};
-/// Logs what the run needs; kUsage when the machine has less.
-void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
-/// Throws kUsage when a rank needs more device memory than `limit` bytes (TrainConfig::device_memory; 0: no
-/// limit). On the CPU, device memory is host memory.
-void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
-/// Throws kUsage when a rank needs more memory than its device has left.
-void require_memory_left(const std::vector<ModelRank>&, size_t left);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
-/// What a save should copy if there is enough memory. kNone with --no-async-save, and without --save in our
-/// format.
-RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
-/// What a save copies in this run, and the run's memory_of_model(). `copy` is wanted_save_copy(), but kNone
-/// if the machine's memory is too small and --async-save is not given.
-struct SaveCopyChoice {
-  RunShape::SaveCopy copy;
-  std::vector<ModelRank> ranks;
-};
-SaveCopyChoice chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
 
 }  // namespace megalith

@@ -123,14 +123,12 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
   if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
   if (keeps_own_loss_) {
     stream_.to_host(&own_loss_, scalar(StepScalar::kLoss));
-    stream_.synchronize();
     own_loss_ *= run_.parallel.data;
   }
   update();
 
   std::array<double, StepScalar::kCount> host{};
-  stream_.to_host(host.data(), scalars_);
-  stream_.synchronize();
+  stream_.to_host(host.data(), scalars_);  // the one time in a step that the host waits for a device
   const bool skipped = host[StepScalar::kSkip] != 0;
   if (!skipped) optimizer_->set_steps(optimizer_->steps() + 1);
   loss_scale_.update(skipped);
@@ -164,7 +162,6 @@ std::vector<double> Trainer::losses_of_batch() {
   executor_->listen([&](int microbatch, ConstView losses) {
     std::vector<float> host(static_cast<size_t>(losses.elements()));
     stream_.to_host(host.data(), losses);
-    stream_.synchronize();
     const auto columns = static_cast<size_t>(losses.shape.back());
     if (groups_.at.tensor == 0)
       for (size_t i = 0; i < host.size(); ++i)
@@ -198,7 +195,6 @@ double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
   sum_scalars();
   double loss = 0;
   stream_.to_host(&loss, scalar(StepScalar::kLoss));
-  stream_.synchronize();
   return loss;
 }
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/ops/dry/dry_backend.h"
 #include "libcore/tensor/arena.h"
 #include "tests/ops/cases.h"
 #include "tests/support/files.h"
@@ -27,7 +28,7 @@ class Account {
   }
   Stream& stream() { return stream_; }
   View tensor(Shape shape, DType dtype = kF32) { return arena_.make(dtype, shape, "tensor"); }
-  const Trace::Entry& of(const char* op) const { return trace_.entries().at(op); }
+  const Trace::Entry& of(const char* op) { return trace_.entries().at(op); }
 
  private:
   std::unique_ptr<Backend> backend_ = make_dry_backend();
@@ -47,6 +48,19 @@ TEST(DryBackend, AddsUpTheCostsOfProducts) {
   EXPECT_EQ(account.of("gemm").calls, 2);
   EXPECT_EQ(account.of("gemm").cost.flops, 2 * 60);  // two calls of 2 x 3 x 5 multiply-adds, each 2 flops
   EXPECT_EQ(account.of("gemm").cost.bytes, 2 * 4.0 * (10 + 15 + 6 + 3));
+}
+
+// CUDA sums the columns of 64 rows at a time: two sums for each column of each of the two blocks, in fp32.
+TEST(DryBackend, CountsTheScratchMemoryOfCuda) {
+  Account account;
+  EXPECT_EQ(cuda_workspace(account.stream().backend()), 0U);
+  account.run(BiasGrad{.dbias = account.tensor({1000}), .dy = account.tensor({128, 1000})});
+  EXPECT_EQ(cuda_workspace(account.stream().backend()), size_t{2} * 2 * 1000 * sizeof(float));
+  account.run(BiasGrad{.dbias = account.tensor({10}), .dy = account.tensor({128, 10})});
+  EXPECT_EQ(cuda_workspace(account.stream().backend()), size_t{2} * 2 * 1000 * sizeof(float));
+  account.run(Gemm{.c = account.tensor({2, 3}), .a = account.tensor({2, 5}), .b = account.tensor({5, 3})});
+  EXPECT_EQ(cuda_workspace(account.stream().backend()), size_t{32} << 20);
+  EXPECT_THROW(cuda_workspace(*make_cpu_backend()), Error);
 }
 
 TEST(DryBackend, CountsAnAccumulatedResultTwice) {

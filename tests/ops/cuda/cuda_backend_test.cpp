@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,6 +84,39 @@ TEST_F(EmulatedCudaStream, TakesViewsThatStartAnywhere) {
              y = bed.put(DType::kBf16, {7, 1}, Values(7));
   stream_.add(y.rows(1, 7), x.rows(0, 6));
   EXPECT_EQ(bed.get(y), (Values{0, 1, 2, 3, 4, 5, 6}));
+}
+
+// Copies run late, so what the caller writes to its memory after the call must not reach the device.
+TEST_F(EmulatedCudaStream, UploadsWithoutWaiting) {
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {3}, Values(3)), y = bed.put(DType::kF32, {3}, Values(3));
+  const emulator::CallCounts before = emulated_controls().counts;
+  std::vector<float> host = {1, 2, 3};
+  stream_.from_host(x, host.data());
+  host = {4, 5, 6};
+  stream_.from_host(y, host.data());
+  host = {7, 8, 9};
+  EXPECT_EQ(emulated_controls().counts.waits, before.waits);
+  EXPECT_EQ(emulated_controls().counts.allocations, before.allocations);
+  EXPECT_EQ(bed.get(x), (Values{1, 2, 3}));
+  EXPECT_EQ(bed.get(y), (Values{4, 5, 6}));
+  EXPECT_EQ(emulated_controls().counts.waits, before.waits + 2);  // one for each get()
+}
+
+TEST_F(EmulatedCudaStream, UploadsMoreThanItCanStage) {
+  constexpr int64_t kMany = 5'000'001;  // 20 MB
+  std::vector<float> host(kMany);
+  for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 8191);
+  const Memory memory = backend_->allocate(host.size() * sizeof(float));
+  const View x{memory.data.get(), DType::kF32, {kMany}};
+  std::vector<float> back(host.size());
+  for (const unsigned order : {1U, 2U}) {
+    emulated_controls().order = order;
+    stream_.fill(x, 0);
+    stream_.from_host(x, host.data());
+    stream_.to_host(back.data(), x);
+    EXPECT_TRUE(back == host);
+  }
 }
 
 TEST_F(EmulatedCudaStream, SaysWhenThereIsNoMemory) {
@@ -181,6 +216,30 @@ TEST_F(EmulatedCudaStream, OrdersStreamsByEventsThatAreMadeOnce) {
   EXPECT_LE(emulated_controls().counts.events - before, 1);
 }
 
+// A kernel takes a quarter of a second of the device, its enqueue next to nothing of the host.
+TEST_F(EmulatedCudaStream, TracesTheTimeOfTheDevice) {
+  emulated_controls().work_seconds = 0.25;
+  Trace trace;
+  Stream traced(*backend_, stream_.native(), &trace);
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4}), y = bed.empty(DType::kF32, {2, 2}),
+             sums = bed.put(DType::kF32, {2}, Values(2));
+  const long before = emulated_controls().counts.waits;
+  run(traced, Gelu{.y = y, .x = x});
+  run(traced, Gelu{.y = y, .x = y});
+  run(traced, BiasGrad{.dbias = sums, .dy = x});  // two kernels
+  traced.copy(y, x);
+  EXPECT_EQ(emulated_controls().counts.waits, before);
+  EXPECT_EQ(trace.entries().at("gelu").calls, 2);
+  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.5);
+  EXPECT_EQ(trace.entries().at(BiasGrad::kName).seconds, 0.5);
+  EXPECT_EQ(trace.entries().at("copy").seconds, 0.25);
+  trace.clear();
+  run(traced, Gelu{.y = y, .x = x});
+  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.25);
+  emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
+}
+
 TEST_F(EmulatedCudaStream, CallsHostWorkAndKeepsItsError) {
   Stream queue = backend_->make_queue_stream();
   int done = 0;
@@ -210,6 +269,46 @@ TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {
       EXPECT_EQ(error.kind(), ErrorKind::kDevice);
     }
   }
+}
+
+/// A second emulated device during its lifetime.
+struct TwoDevices {
+  TwoDevices() { emulated_controls().devices = 2; }
+  ~TwoDevices() { emulated_controls().devices = 1; }
+};
+
+TEST(EmulatedCudaDevices, WorkForTwoThreadsAtATime) {
+  const TwoDevices devices;
+  std::vector<Outcome> results[2];
+  const auto work = [&](int device) {
+    const std::unique_ptr<Backend> backend = make_emulated_backend(device);
+    Stream stream = backend->make_stream();
+    for (const OpCase& c : op_cases()) {
+      if (!c.name.starts_with(Gemm::kName) && !c.name.starts_with(LayerNormGrad::kName)) continue;
+      Bed bed(stream);
+      for (Outcome& outcome : c.run(bed)) results[device].push_back(std::move(outcome));
+    }
+  };
+  std::thread second(work, 1);
+  work(0);
+  second.join();
+  EXPECT_GT(results[0].size(), 10U);
+  EXPECT_EQ(results[0].size(), results[1].size());
+  for (const std::vector<Outcome>& of_device : results)
+    for (const Outcome& outcome : of_device) EXPECT_EQ(disagreement(outcome), "");
+}
+
+TEST(EmulatedCudaDevicesDeathTest, HaveMemoryOfTheirOwn) {
+  const TwoDevices devices;
+  const std::unique_ptr<Backend> backends[2] = {make_emulated_backend(0), make_emulated_backend(1)};
+  Stream first = backends[0]->make_stream(), second = backends[1]->make_stream();
+  Bed bed(first), other(second);
+  const View x = bed.empty(DType::kF32, {4}), y = other.empty(DType::kF32, {4});
+  const auto use = [&] {
+    run(second, Gelu{.y = y, .x = x});
+    second.synchronize();
+  };
+  EXPECT_EXIT(use(), testing::ExitedWithCode(99), "device code leaves its block or its device");
 }
 
 TEST(CudaBackendDeathTest, EndsTheProcessIfAStreamsWorkNeverEnds) {

@@ -113,62 +113,22 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
             20);  // the run itself calls check_memory()
 }
 
-// The message names the rank, its memory and the limit.
-TEST(DeviceMemory, IsALimit) {
+// The scratch memory is cuBLASLt's, or more where one op's rows need it: attention's gradient keeps four
+// bytes for each row of each head.
+TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   PretrainConfig config = tiny_config();
-  config.model.layers = 2;
-  config.parallel = {};
-  config.parallel.pipeline = 2;
-  config.parallel.finish();
-  const std::vector<ModelRank> ranks = memory_of_model(shape(config));
-  size_t max = 0;
-  for (const ModelRank& rank : ranks) max = std::max(max, rank.memory.total());
-  require_device_memory(ranks, 0, true);
-  require_device_memory(ranks, static_cast<double>(max), true);
-  const auto complaint = [&](double limit, bool on_host) -> std::string {
-    try {
-      require_device_memory(ranks, limit, on_host);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      return error.what();
-    }
-    return {};
-  };
-  EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
-  // Memory of the host does not count towards the memory of a separate device.
-  const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
-  EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
-  EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
-}
-
-// The choice comes with the memory of a run with that choice.
-TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
-  PretrainConfig config = tiny_config();
-  config.checkpoint.save = "checkpoints";
-  const size_t without = run_memory(shape(config)).total();
-  const auto choice = [&](std::optional<size_t> available) {
-    return chosen_save_copy(config.checkpoint, shape(config), {available, 1});
-  };
-  const SaveCopyChoice wanted = choice(std::nullopt);
-  EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
-  ASSERT_EQ(wanted.ranks.size(), 1U);
-  // The copy holds the value and both moments of each element.
-  EXPECT_GE(wanted.ranks[0].memory.save_copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
-  const size_t all = without + wanted.ranks[0].memory.save_copy;
-  EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
-  const SaveCopyChoice left_out = choice(all - 1);
-  EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
-  EXPECT_EQ(left_out.ranks[0].memory.save_copy, 0U);
-  EXPECT_EQ(left_out.ranks[0].memory.total(), without);
-  config.checkpoint.async_save = true;
-  EXPECT_EQ(choice(1).copy, RunShape::SaveCopy::kAll) << "as was asked for";
-}
-
-TEST(AvailableMemory, IsKnownHereAndPlausible) {
-  const auto bytes = available_memory();
-  ASSERT_TRUE(bytes.has_value());
-  EXPECT_GT(*bytes, size_t{1} << 20);
-  EXPECT_LT(*bytes, size_t{1} << 50);
+  const RunMemory cpu = run_memory(shape(config));
+  EXPECT_EQ(cpu.workspace, 0U);
+  config.train.device = "cuda";
+  const RunMemory gpu = run_memory(shape(config));
+  EXPECT_EQ(gpu.workspace, size_t{32} << 20);
+  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace);
+  EXPECT_EQ(gpu.on_device() + gpu.host, gpu.total());
+  config.model.hidden = 128;
+  config.model.heads = 64;
+  config.model.seq_length = config.model.max_positions = 4096;
+  config.train.micro_batch = config.train.global_batch = 64;
+  EXPECT_EQ(run_memory(shape(config)).workspace, size_t{4} * 64 * 64 * 4096);
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// How the CUDA kernels divide their sums, and the scratch memory that follows. The kernels use it, and so
+/// does the estimate of a run's memory (cuda_workspaces.h). Needs no CUDA header.
+namespace megalith::cuda {
+
+/// The least scratch memory of a stream that multiplies: what cuBLASLt prefers on Hopper.
+constexpr size_t kMinWorkspace = size_t{32} << 20;
+
+/// The blocks of rows, of `size` rows each, that are summed down their columns at the same time.
+struct RowCut {
+  static constexpr int64_t kMaxBlocks = 64, kMinRows = 64;
+  int64_t size, blocks;
+  explicit constexpr RowCut(int64_t rows) : size(divided(rows, kMaxBlocks)), blocks(0) {
+    if (size < kMinRows) size = kMinRows;
+    blocks = divided(rows, size);
+  }
+  static constexpr int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+};
+
+/// The sums of two tensors [rows, columns] down their columns, in fp32.
+constexpr size_t column_sums_bytes(int64_t rows, int64_t columns) {
+  return static_cast<size_t>(2 * RowCut(rows).blocks * columns) * sizeof(float);
+}
+
+/// The partial sums, in fp64, of a tensor of n elements.
+constexpr int64_t sum_blocks(int64_t n) {
+  constexpr int64_t kMaxBlocks = 1024, kMinElements = 4096;
+  const int64_t blocks = (n + kMinElements - 1) / kMinElements;
+  return blocks < kMaxBlocks ? blocks : kMaxBlocks;
+}
+constexpr size_t sum_bytes(int64_t n) {
+  return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
+}
+
+}  // namespace megalith::cuda

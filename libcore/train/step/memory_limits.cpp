@@ -1,0 +1,287 @@
+#include "libcore/train/step/memory_limits.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+// A line "NAME:   NUMBER kB" of /proc/meminfo, in bytes.
+std::optional<size_t> meminfo(const std::string& name) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(name + ":"))
+      if (const auto kib = parse_int(
+              trim(std::string_view(line).substr(name.size() + 1, line.find("kB") - name.size() - 1))))
+        return static_cast<size_t>(*kib) * 1024;
+  return std::nullopt;
+}
+
+std::optional<size_t> number_in(const char* path) {
+  std::ifstream in(path);
+  std::string word;
+  if (!(in >> word)) return std::nullopt;
+  const auto value = parse_int(word);  // "max": no limit
+  return value ? std::optional<size_t>(static_cast<size_t>(*value)) : std::nullopt;
+}
+
+std::optional<size_t> left_in_group(const char* limit_path, const char* used_path) {
+  const auto limit = number_in(limit_path), used = number_in(used_path);
+  if (!limit || !used) return std::nullopt;
+  return *limit > *used ? *limit - *used : 0;
+}
+
+}  // namespace
+
+std::optional<size_t> available_memory() {
+  std::optional<size_t> min_available = meminfo("MemAvailable");
+  for (const auto& left : {left_in_group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+                           left_in_group("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                         "/sys/fs/cgroup/memory/memory.usage_in_bytes")})
+    if (left) min_available = min_available ? std::min(*min_available, *left) : *left;
+  return min_available;
+}
+
+namespace {
+
+/// Bytes of the machine's memory that a rank needs.
+size_t on_machine(const RunShape& run, const RunMemory& memory) {
+  return on_gpu(run) ? memory.beside_device() : memory.total();
+}
+
+size_t of_device(const RunShape& run, const RunMemory& memory) {
+  return on_gpu(run) ? memory.on_device() : memory.total();
+}
+
+size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
+  size_t sum = 0;
+  const auto others = static_cast<size_t>(run.parallel.copies() - 1);
+  for (const ModelRank& rank : ranks) {
+    const size_t bytes = on_machine(run, rank.memory);
+    sum += bytes + others * (bytes - rank.memory.save_copy + rank.others_save_copy);
+  }
+  return sum;
+}
+
+/// Bytes that the run's ranks on this machine need. With several machines, counts rank 0's memory for each
+/// rank on the first machine, since it is only known that rank 0 is there.
+size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
+  if (ranks_here < run.parallel.world)
+    return on_machine(run, ranks.front().memory) * static_cast<size_t>(ranks_here);
+  return bytes_of_run(run, ranks);
+}
+
+bool fits_machine(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {
+  return !left.machine || bytes_here(run, ranks, left.ranks_here) <= *left.machine;
+}
+
+/// The first rank that needs more than this much of its device; null if none does.
+const ModelRank* beyond(const RunShape& run, const std::vector<ModelRank>& ranks, double bytes) {
+  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const ModelRank& rank) {
+    return static_cast<double>(of_device(run, rank.memory)) > bytes;
+  });
+  return found == ranks.end() ? nullptr : &*found;
+}
+
+const ModelRank* beyond_limit(const RunShape& run, const std::vector<ModelRank>& ranks) {
+  return run.train.device_memory == 0 ? nullptr : beyond(run, ranks, run.train.device_memory);
+}
+
+const ModelRank* beyond_device(const RunShape& run, const std::vector<ModelRank>& ranks,
+                               const MemoryLeft& left) {
+  return left.device ? beyond(run, ranks, static_cast<double>(*left.device)) : nullptr;
+}
+
+bool fits(const RunShape& run, const MemoryLeft& left) {
+  const std::vector<ModelRank> ranks = memory_of_model(run);
+  return fits_machine(run, ranks, left) && !beyond_limit(run, ranks) && !beyond_device(run, ranks, left);
+}
+
+/// The end of a message about missing memory: what to do.
+std::string advice(const RunShape& run, const MemoryLeft& left) {
+  const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
+  if (!change.empty()) return concat("the least change that fits: ", change);
+  return concat("no smaller --micro-batch-size, recomputation",
+                run.parallel.copies() > 1 ? " or sharding of the optimizer" : "",
+                " fits: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
+}
+
+std::string in_bytes(size_t n) {
+  return format_bytes(static_cast<double>(n));
+}
+
+void log_memory(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
+  const std::string first = ranks.front().memory.text();
+  if (run.parallel.world == 1)
+    log("memory known before the run: ", first);
+  else
+    log("memory known before the run: rank 0: ", first, "; all ", ranks_here, " ranks",
+        ranks_here < run.parallel.world ? " of this machine: " : ": ",
+        in_bytes(bytes_here(run, ranks, ranks_here)));
+}
+
+void require_machine_memory(const RunShape& run, const std::vector<ModelRank>& ranks,
+                            const MemoryLeft& left) {
+  if (fits_machine(run, ranks, left)) return;
+  const std::string first = ranks.front().memory.text();
+  fail(ErrorKind::kUsage, "the run needs ", in_bytes(bytes_here(run, ranks, left.ranks_here)), " of memory",
+       on_gpu(run) ? " beside that of the GPU" : "", " (",
+       run.parallel.world == 1 ? first : concat(left.ranks_here, " ranks, the first one ", first),
+       "), this machine has ", in_bytes(*left.machine), " left; ", advice(run, left));
+}
+
+}  // namespace
+
+void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {
+  log_memory(run, ranks, left.ranks_here);
+  require_machine_memory(run, ranks, left);
+  require_device_memory(run, ranks, left);
+  if (const ModelRank* const rank = beyond_device(run, ranks, left))
+    fail(ErrorKind::kUsage, "the run needs ", in_bytes(rank->memory.on_device()), " of device memory (",
+         rank->memory.text(), "), the device has ", in_bytes(*left.device), " left; ", advice(run, left));
+}
+
+void require_device_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MemoryLeft& left) {
+  const ModelRank* const rank = beyond_limit(run, ranks);
+  if (rank == nullptr) return;
+  fail(ErrorKind::kUsage, "--device-memory-gb ", run.train.device_memory / 1e9, ": (tensor, pipeline) rank (",
+       rank->at.tensor, ", ", rank->at.pipeline, ") needs ",
+       format_fixed(static_cast<double>(of_device(run, rank->memory)) / 1e9, 3), " GB (", rank->memory.text(),
+       "); ", advice(run, left), ", or raise the limit");
+}
+
+namespace {
+
+/// Options of a command line, and the run with them.
+struct Change {
+  RunShape run;
+  std::string options = {};
+  Change with(const std::string& more) const {
+    return {run, options.empty() ? more : concat(options, ' ', more)};
+  }
+};
+using Fits = std::function<bool(const RunShape&)>;
+using Found = std::optional<Change>;
+
+bool is_possible(const Change& change, const Fits& fits) {
+  try {
+    return fits(change.run);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    return false;  // a pipeline that cannot be scheduled so
+  }
+}
+
+Found with_or_without_copy(const Change& from, const Fits& fits) {
+  if (is_possible(from, fits)) return from;
+  if (from.run.save_copy == RunShape::SaveCopy::kNone) return {};
+  Change without = from.with("--no-async-save");
+  without.run.save_copy = RunShape::SaveCopy::kNone;
+  return is_possible(without, fits) ? Found(without) : Found();
+}
+
+/// A divisor of the micro-batch divides whatever the micro-batch divides.
+Found with_micro_batch(const Change& from, const Fits& fits) {
+  const TrainConfig& train = from.run.train;
+  for (int micro = train.micro_batch; micro > 0; --micro) {
+    if (train.micro_batch % micro != 0) continue;
+    const int times = train.micro_batch / micro;
+    const std::string batch = train.accumulation
+                                  ? concat(" --gradient-accumulation-steps ", *train.accumulation * times)
+                                  : concat(" --global-batch-size ", train.global_batch);
+    Change change = times == 1 ? from : from.with(concat("--micro-batch-size ", micro, batch));
+    change.run.train.micro_batch = micro;
+    if (Found found = with_or_without_copy(change, fits)) return found;
+  }
+  return {};
+}
+
+Change with_recomputed_layers(const Change& from, int layers) {
+  Change change = from.with(
+      concat("--recompute-granularity full --recompute-method block --recompute-num-layers ", layers));
+  change.run.train.recompute = Recompute::kFull;
+  change.run.train.recompute_method = "block";
+  change.run.train.recompute_layers = layers;
+  return change;
+}
+
+/// The most layers of one chunk.
+int layers_of_chunk(const RunShape& run) {
+  int most = 0;
+  for (int stage = 0; stage < run.parallel.pipeline; ++stage)
+    for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk)
+      most = std::max(most, chunk_layers(run, {.pipeline = stage}, chunk).count);
+  return most;
+}
+
+/// The more layers are recomputed, the less memory they need, so the fewest are found by halving.
+Found with_fewest_recomputed_layers(const Change& from, const Fits& fits) {
+  std::vector<int> layers(static_cast<size_t>(layers_of_chunk(from.run)));
+  std::iota(layers.begin(), layers.end(), 1);
+  const auto fewest = std::partition_point(layers.begin(), layers.end(), [&](int n) {
+    return !with_micro_batch(with_recomputed_layers(from, n), fits);
+  });
+  if (fewest == layers.end()) return {};
+  return with_micro_batch(with_recomputed_layers(from, *fewest), fits);
+}
+
+Found with_recomputation(const Change& from, const Fits& fits) {
+  if (Found found = with_micro_batch(from, fits)) return found;
+  if (from.run.train.recompute == Recompute::kNone) {
+    Change selective = from.with("--recompute-granularity selective");
+    selective.run.train.recompute = Recompute::kSelective;
+    if (Found found = with_micro_batch(selective, fits)) return found;
+  }
+  if (from.run.train.recompute == Recompute::kFull) return {};
+  return with_fewest_recomputed_layers(from, fits);
+}
+
+Change sharded(const Change& from, Sharding sharding, const char* options) {
+  Change change = from.with(options);
+  change.run.parallel.sharding = sharding;
+  change.run.parallel.distributed_optimizer = true;
+  return change;
+}
+
+Found with_sharding(const Change& from, const Fits& fits) {
+  if (Found found = with_recomputation(from, fits)) return found;
+  const ParallelConfig& parallel = from.run.parallel;
+  if (parallel.copies() == 1) return {};
+  if (parallel.sharding == Sharding::kNone)
+    if (Found found =
+            with_recomputation(sharded(from, Sharding::kOptimizer, "--use-distributed-optimizer"), fits))
+      return found;
+  if (parallel.pipeline > 1 || parallel.sharding == Sharding::kGradients) return {};
+  return with_recomputation(sharded(from, Sharding::kGradients, "--sharding stage2"), fits);
+}
+
+}  // namespace
+
+std::string least_change(const RunShape& run, const std::function<bool(const RunShape&)>& fits) {
+  const Found found = with_sharding({run}, fits);
+  return found ? found->options : std::string();
+}
+
+RunShape::SaveCopy wanted_save_copy(const CheckpointConfig& config) {
+  if (config.save.empty() || !traits_of(config.format).native || !config.async_save.value_or(true))
+    return RunShape::SaveCopy::kNone;
+  return config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
+}
+
+SaveCopyChoice chosen_save_copy(const CheckpointConfig& config, RunShape run, const MemoryLeft& left) {
+  run.save_copy = wanted_save_copy(config);
+  std::vector<ModelRank> ranks = memory_of_model(run);
+  if (run.save_copy == RunShape::SaveCopy::kNone || config.async_save || fits_machine(run, ranks, left))
+    return {run.save_copy, std::move(ranks)};
+  log("saves wait for the disk: this machine's memory cannot hold a copy of what they write");
+  run.save_copy = RunShape::SaveCopy::kNone;
+  return {run.save_copy, memory_of_model(run)};
+}
+
+}  // namespace megalith

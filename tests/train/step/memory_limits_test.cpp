@@ -1,0 +1,195 @@
+#include "libcore/train/step/memory_limits.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/train/run/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+using test::tiny_config;
+
+RunShape shape(const PretrainConfig& config) {
+  return {config.model, config.parallel, config.train};
+}
+
+/// The message of the kUsage that `call` throws; empty if it throws none.
+template <class Call>
+std::string complaint(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return {};
+}
+
+// The message names the rank, its memory and the limit.
+TEST(DeviceMemory, IsALimit) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 2;
+  config.parallel = {};
+  config.parallel.pipeline = 2;
+  config.parallel.finish();
+  const std::vector<ModelRank> ranks = memory_of_model(shape(config));
+  size_t max = 0;
+  for (const ModelRank& rank : ranks) max = std::max(max, rank.memory.total());
+  const auto of_limit = [&](double limit) {
+    config.train.device_memory = limit;
+    return complaint([&] { require_device_memory(shape(config), memory_of_model(shape(config)), {}); });
+  };
+  EXPECT_EQ(of_limit(0), "");
+  EXPECT_EQ(of_limit(static_cast<double>(max)), "");
+  EXPECT_NE(of_limit(static_cast<double>(max) - 1).find("--device-memory-gb"), std::string::npos);
+  // Memory of the host does not count towards the memory of a separate device.
+  config.train.device = "cuda";
+  const RunMemory gpu = run_memory(shape(config));
+  EXPECT_EQ(of_limit(static_cast<double>(gpu.total() - gpu.host)), "");
+  EXPECT_NE(
+      of_limit(static_cast<double>(gpu.total() - gpu.host) - 1).find("(tensor, pipeline) rank (0, 0) needs"),
+      std::string::npos);
+}
+
+// The choice comes with the memory of a run with that choice. On a GPU only the copy itself and the samples
+// are in the machine's memory.
+TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
+  PretrainConfig config = tiny_config();
+  config.checkpoint.save = "checkpoints";
+  for (const char* device : {"cpu", "cuda"}) {
+    config.train.device = device;
+    config.checkpoint.async_save.reset();
+    const RunMemory without = run_memory(shape(config));
+    const auto choice = [&](std::optional<size_t> available) {
+      return chosen_save_copy(config.checkpoint, shape(config), {available, 1});
+    };
+    const SaveCopyChoice wanted = choice(std::nullopt);
+    EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
+    ASSERT_EQ(wanted.ranks.size(), 1U);
+    // The copy holds the value and both moments of each element.
+    const size_t copy = wanted.ranks[0].memory.save_copy;
+    EXPECT_GE(copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
+    const size_t all = copy + (device == std::string("cpu") ? without.total() : without.host);
+    EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
+    const SaveCopyChoice left_out = choice(all - 1);
+    EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
+    EXPECT_EQ(left_out.ranks[0].memory.save_copy, 0U);
+    EXPECT_EQ(left_out.ranks[0].memory.total(), without.total());
+    config.checkpoint.async_save = true;
+    EXPECT_EQ(choice(1).copy, RunShape::SaveCopy::kAll) << "as was asked for";
+  }
+}
+
+// A copy that was asked for is refused where the machine of a GPU cannot hold it.
+TEST(SaveCopy, OfAGpuMustFitTheMachine) {
+  PretrainConfig config = tiny_config();
+  config.train.device = "cuda";
+  RunShape run = shape(config);
+  run.save_copy = RunShape::SaveCopy::kAll;
+  const std::vector<ModelRank> ranks = memory_of_model(run);
+  const size_t needed = ranks[0].memory.host + ranks[0].memory.save_copy;
+  require_memory(run, ranks, {.machine = needed});
+  const std::string message = complaint([&] { require_memory(run, ranks, {.machine = needed - 1}); });
+  EXPECT_NE(message.find("beside that of the GPU"), std::string::npos) << message;
+  EXPECT_NE(message.find("; the least change that fits: --no-async-save"), std::string::npos) << message;
+}
+
+/// A run of 8 layers and a micro-batch of 4, whose activations take most of its memory.
+RunShape large_run() {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 8;
+  config.train.micro_batch = config.train.global_batch = 4;
+  return shape(config);
+}
+
+size_t bytes(const RunShape& run) {
+  return run_memory(run).total();
+}
+
+/// least_change() of a run that may use this much memory.
+std::string change_to(const RunShape& run, size_t limit) {
+  return least_change(run, [&](const RunShape& other) { return bytes(other) <= limit; });
+}
+
+RunShape with_micro_batch(RunShape run, int micro_batch) {
+  run.train.micro_batch = micro_batch;
+  return run;
+}
+
+RunShape with_layers(RunShape run, int layers) {
+  run.train.recompute = Recompute::kFull;
+  run.train.recompute_method = "block";
+  run.train.recompute_layers = layers;
+  return run;
+}
+
+TEST(LeastChange, IsASmallerMicroBatchOfTheSameStep) {
+  const RunShape run = large_run(), two = with_micro_batch(run, 2), one = with_micro_batch(run, 1);
+  ASSERT_LT(bytes(two), bytes(run));
+  EXPECT_EQ(change_to(run, bytes(run) - 1), "--micro-batch-size 2 --global-batch-size 4");
+  EXPECT_EQ(change_to(run, bytes(two)), "--micro-batch-size 2 --global-batch-size 4");
+  EXPECT_EQ(change_to(run, bytes(two) - 1), "--micro-batch-size 1 --global-batch-size 4");
+  EXPECT_EQ(change_to(run, bytes(one)), "--micro-batch-size 1 --global-batch-size 4");
+  RunShape accumulated = run;
+  accumulated.train.accumulation = 1;
+  EXPECT_EQ(change_to(accumulated, bytes(two)), "--micro-batch-size 2 --gradient-accumulation-steps 2");
+}
+
+TEST(LeastChange, IsThenTheFewestLayersThatAreRecomputed) {
+  RunShape run = with_micro_batch(large_run(), 1);
+  run.train.recompute = Recompute::kSelective;
+  for (const int layers : {2, 5, 8}) {
+    const RunShape fewest = with_layers(run, layers);
+    ASSERT_LT(bytes(fewest), bytes(with_layers(run, layers - 1)));
+    EXPECT_EQ(change_to(run, bytes(fewest)),
+              "--recompute-granularity full --recompute-method block --recompute-num-layers " +
+                  std::to_string(layers));
+  }
+  EXPECT_EQ(change_to(run, bytes(with_layers(run, 8)) - 1), "");
+}
+
+TEST(LeastChange, DividesTheOptimizerWhereNothingElseFits) {
+  RunShape run = with_layers(with_micro_batch(large_run(), 1), 8);
+  run.parallel.data = 2;
+  run.parallel.finish();
+  RunShape one = run, two = run;
+  one.parallel.sharding = Sharding::kOptimizer;
+  two.parallel.sharding = Sharding::kGradients;
+  ASSERT_LT(bytes(one), bytes(run));
+  ASSERT_LT(bytes(two), bytes(one));
+  EXPECT_EQ(change_to(run, bytes(one)), "--use-distributed-optimizer");
+  EXPECT_EQ(change_to(run, bytes(one) - 1), "--sharding stage2");
+  EXPECT_EQ(change_to(run, bytes(two) - 1), "");
+}
+
+// The message names what fits on the GPU, from the estimate with its change.
+TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
+  RunShape run = large_run();
+  run.train.device = "cuda";
+  const std::vector<ModelRank> ranks = memory_of_model(run);
+  const auto with_left = [&](size_t left) {
+    return complaint([&] { require_memory(run, ranks, {.machine = {}, .device = left}); });
+  };
+  EXPECT_EQ(with_left(ranks[0].memory.on_device()), "");
+  const std::string message = with_left(ranks[0].memory.on_device() - 1);
+  EXPECT_TRUE(
+      message.ends_with("left; the least change that fits: --micro-batch-size 2 --global-batch-size 4"))
+      << message;
+  EXPECT_TRUE(with_left(1).ends_with(
+      "left; no smaller --micro-batch-size, recomputation fits: take a smaller model"));
+}
+
+TEST(AvailableMemory, IsKnownHereAndPlausible) {
+  const auto bytes = available_memory();
+  ASSERT_TRUE(bytes.has_value());
+  EXPECT_GT(*bytes, size_t{1} << 20);
+  EXPECT_LT(*bytes, size_t{1} << 50);
+}
+
+}  // namespace
+}  // namespace megalith
