@@ -21,7 +21,7 @@ double bytes(const ConstView& view) {
 
 }  // namespace
 
-WorkTime Backend::timed(Stream&, const std::function<void()>& work) {
+WorkTime time_of_call(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return {.seconds = seconds_since(start)};

@@ -44,9 +44,10 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Calls `work`, which enqueues work of the stream, and returns the time that this work takes. The default
-  /// measures the call, for backends that do the work in it. Does not wait for a device.
-  virtual WorkTime timed(Stream&, const std::function<void()>& work);
+  /// Calls `work`, which enqueues work of the stream, and returns the time that this work takes. Does not wait
+  /// for a device. Backends that do the work in the call return time_of_call(work). No function of this class
+  /// may have its body in a .cpp file: a plugin links no such file of the core.
+  virtual WorkTime timed(Stream&, const std::function<void()>& work) = 0;
   /// Whether run() throws on this stream, because an op there is a programming error: true for the queue
   /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
@@ -85,6 +86,9 @@ class Backend {
   virtual void run(Stream&, const DecideStep&) = 0;
   virtual void run(Stream&, const AdamW&) = 0;
 };
+
+/// Calls `work` and returns the time of the call.
+WorkTime time_of_call(const std::function<void()>& work);
 
 /// Creates the CPU backend. It uses oneDNN for Gemm, our own kernels for the other ops, and OpenMP for
 /// threads. The kernels' instruction set is chosen once for this processor;

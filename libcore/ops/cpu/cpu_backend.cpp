@@ -92,6 +92,7 @@ class CpuBackend final : public Backend {
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
   void finish(Stream&, bool drop) noexcept override;
+  WorkTime timed(Stream&, const std::function<void()>& work) override { return time_of_call(work); }
   bool refuses_ops(const Stream& stream) const override { return queue_of(stream) != nullptr; }
 
   void run(Stream&, const Gemm& op) override { gemm_.run(op); }

@@ -34,6 +34,7 @@ class DryBackend final : public Backend {
   }
   void synchronize(Stream&) override {}
   void finish(Stream&, bool) noexcept override {}
+  WorkTime timed(Stream&, const std::function<void()>& work) override { return time_of_call(work); }
 
   void run(Stream& s, const Gemm& op) override { spend(s, op); }
   void run(Stream& s, const Project& op) override { spend(s, op); }
