@@ -130,6 +130,44 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
 }
 
+// 61 ids give rows of 61 logits, which would begin beside multiples of 16 bytes in every product of the head.
+TEST_F(EmulatedCudaPretrain, MultipliesAlignedRowsAlone) {
+  for (const std::string& model : {kGpt2, kLlama})
+    for (const char* format : {"", " --bf16"}) {
+      const EmulatedDeviceForPrograms device;
+      const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+      train_well(model + format + " --hidden-size 32 --device cuda --eval-interval 1 --eval-iters 1 " +
+                     "--train-iters 3",
+                 "steps.jsonl");
+      const Json calls = Json::load(dir_ / "counts.json");
+      EXPECT_EQ(calls["unaligned_products"].as_int(), 0) << model << format;
+      EXPECT_GT(calls["products"].as_int(), 20);
+    }
+}
+
+// Padding is not saved, so a checkpoint fits both devices. Each resumes it bit for bit, whichever wrote it.
+TEST_F(EmulatedCudaPretrain, ResumesWhatTheOtherDeviceSaved) {
+  const EmulatedDeviceForPrograms emulated(2);
+  const auto go = [&](const std::string& device, const std::string& folders, int steps) {
+    train_well("--eval-iters 0 --train-iters 6 --device " + device + " --exit-interval " +
+                   std::to_string(steps) + folders,
+               "steps.jsonl");
+  };
+  for (const std::string first : {"cpu", "cuda"}) {
+    go(first, " --save " + first, 2);
+    for (const std::string second : {"cpu", "cuda"}) {
+      const std::string from = " --load " + first + " --save ", whole = first + second + "-whole",
+                        parts = first + second + "-parts";
+      go(second, from + whole, 6);
+      go(second, from + parts, 4);
+      go(second, " --load " + parts + " --save " + parts, 6);
+      EXPECT_EQ(checkpoint_contents(dir_ / (whole + "/iter_0000006")),
+                checkpoint_contents(dir_ / (parts + "/iter_0000006")))
+          << first << ' ' << second;
+    }
+  }
+}
+
 // "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
 TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
   const EmulatedDeviceForPrograms emulated;
@@ -145,7 +183,8 @@ TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
 /// Runs with as much device memory as the estimate says that they need, beside what the driver is left.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
-  /// The estimate of kModel on the device, in bytes.
+  static constexpr size_t kReserve = size_t{32} << 20;
+  /// The estimate of kModel on a small device, in bytes.
   static size_t needed() {
     PretrainConfig config;
     config.model.layers = 2;
@@ -157,10 +196,11 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
     config.train.global_batch = 4;
     config.train.device = "cuda";
     config.finish();
-    return run_memory(run_shape(config)).on_device();
+    RunShape run = run_shape(config);
+    run.vocabulary = gpu_vocabulary(kReserve);
+    return run_memory(run).on_device();
   }
   CommandResult train_in(size_t bytes, const std::string& options) const {
-    constexpr size_t kReserve = size_t{32} << 20;
     const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kReserve + bytes)),
         counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
     return train("--device cuda --train-iters 3 --eval-interval 2 --eval-iters 1 " + options);

@@ -698,14 +698,14 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
 }
 
-size_t memory_left(int device) {
+DeviceMemory memory_of(int device) {
   // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
   // the rest of each block's last 2 MiB. Not measured.
   constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
-  return left > kReserve ? left - kReserve : 0;
+  return {.left = left > kReserve ? left - kReserve : 0, .all = all};
 }
 
 }  // namespace megalith::cuda

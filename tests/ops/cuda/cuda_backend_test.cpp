@@ -197,6 +197,25 @@ TEST_F(EmulatedCudaProductDeathTest, EndsProductsThatLeaveTheirBlock) {
   EXPECT_EXIT(multiply(), testing::ExitedWithCode(99), "product: [cd]: 1024 bytes that no block");
 }
 
+// A row of 8 fp32 or bf16 numbers begins at a multiple of 16 bytes, as fast algorithms need, and one of 4
+// does so in fp32 alone.
+TEST_F(EmulatedCudaStream, CountsProductsWhoseRowsAreNotAligned) {
+  Bed bed(stream_);
+  const auto counted = [&](DType dtype, int64_t m, int64_t n, int64_t k) {
+    const long before = emulated_controls().counts.unaligned_products;
+    run(stream_,
+        Gemm{.c = bed.empty(dtype, {m, n}), .a = bed.empty(dtype, {m, k}), .b = bed.empty(dtype, {k, n})});
+    stream_.synchronize();
+    return emulated_controls().counts.unaligned_products - before;
+  };
+  EXPECT_EQ(counted(DType::kF32, 3, 4, 4), 0);
+  EXPECT_EQ(counted(DType::kF32, 3, 5, 4), 1);
+  EXPECT_EQ(counted(DType::kF32, 3, 4, 5), 1);
+  EXPECT_EQ(counted(DType::kBf16, 3, 8, 16), 0);
+  EXPECT_EQ(counted(DType::kBf16, 3, 4, 16), 1);
+  EXPECT_EQ(counted(DType::kBf16, 3, 16, 4), 1);
+}
+
 TEST_F(EmulatedCudaStream, OrdersStreamsByEventsThatAreMadeOnce) {
   Bed bed(stream_);
   Stream other = backend_->make_stream();
