@@ -122,8 +122,10 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   config.train.device = "cuda";
   const RunMemory gpu = run_memory(shape(config));
   EXPECT_EQ(gpu.workspace, size_t{32} << 20);
-  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace);
-  EXPECT_EQ(gpu.on_device() + gpu.host, gpu.total());
+  EXPECT_EQ(gpu.staging, size_t{8} << 20);
+  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.staging);
+  EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());
+  EXPECT_EQ(gpu.beside_device(), gpu.host + gpu.staging);
   config.model.hidden = 128;
   config.model.heads = 64;
   config.model.seq_length = config.model.max_positions = 4096;
