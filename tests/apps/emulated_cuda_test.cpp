@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -128,6 +130,33 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
     EXPECT_EQ(few[kind].as_int(), more[kind].as_int()) << kind;
   EXPECT_EQ(more["waits"].as_int() - few["waits"].as_int(), 2);
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
+}
+
+// The device itself notes when a step, its micro-batches and its optimizer begin and end.
+TEST_F(EmulatedCudaPretrain, TracesStepsWithoutHostFunctions) {
+  const EmulatedDeviceForPrograms device;
+  const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+  train_well(
+      "--device cuda --train-iters 4 --eval-iters 0 --trace trace.json --profile-step-start 1 "
+      "--profile-step-end 3",
+      "steps.jsonl");
+  EXPECT_EQ(Json::load(dir_ / "counts.json")["host_functions"].as_int(), 0);
+  std::map<std::string, int> spans;
+  std::vector<std::pair<double, double>> steps;
+  const Json trace = Json::load(dir_ / "trace.json");
+  for (const Json& event : trace["traceEvents"].as_array()) {
+    if (event["ph"].as_string() != "X") continue;
+    const std::string& name = event["name"].as_string();
+    const double begin = event["ts"].as_double(), length = event["dur"].as_double();
+    EXPECT_GE(length, 0) << name;
+    ++spans[name];
+    if (name == "step") steps.emplace_back(begin, begin + length);
+  }
+  for (const char* name : {"step", "F0.0", "F0.1", "B0.0", "B0.1", "optimizer"})
+    EXPECT_EQ(spans[name], 2) << name;
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_GT(steps[0].second, steps[0].first);
+  EXPECT_GE(steps[1].first, steps[0].second);
 }
 
 // 61 ids give rows of 61 logits, which would begin beside multiples of 16 bytes in every product of the head.

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/tensor/span_log.h"
 #include "libcore/threads/last_wait.h"
 #include "tests/ops/cases.h"
 #include "tests/support/emulated_cuda.h"
@@ -256,6 +257,41 @@ TEST_F(EmulatedCudaStream, TracesTheTimeOfTheDevice) {
   trace.clear();
   run(traced, Gelu{.y = y, .x = x});
   EXPECT_EQ(trace.entries().at("gelu").seconds, 0.25);
+  emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
+}
+
+// --trace asks the device, not a function that the driver calls.
+TEST_F(EmulatedCudaStream, NotesSpansByEvents) {
+  using Seconds = std::chrono::duration<double>;
+  emulated_controls().work_seconds = 0.25;
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4}), y = bed.empty(DType::kF32, {2, 2});
+  SpanLog log;
+  log.set_on(true);
+  stream_.set_spans(&log);
+  const long before = emulated_controls().counts.host_functions;
+  const auto begin = SpanLog::Clock::now();
+  {
+    const StreamSpan step(stream_, "step");
+    run(stream_, Gelu{.y = y, .x = x});
+    {
+      const StreamSpan inner(stream_, "inner");
+      run(stream_, Gelu{.y = y, .x = y});
+      run(stream_, Gelu{.y = y, .x = y});
+    }
+  }
+  const std::vector<SpanLog::Span> spans = log.take();
+  const auto end = SpanLog::Clock::now();
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0].name, "inner");
+  EXPECT_EQ(spans[1].name, "step");
+  EXPECT_EQ(Seconds(spans[0].end - spans[0].begin).count(), 0.5);
+  EXPECT_EQ(Seconds(spans[1].end - spans[1].begin).count(), 0.75);
+  EXPECT_EQ(Seconds(spans[0].begin - spans[1].begin).count(), 0.25);
+  EXPECT_GE(spans[1].begin, begin);
+  EXPECT_LE(spans[1].begin, end);
+  EXPECT_EQ(emulated_controls().counts.host_functions, before);
+  EXPECT_TRUE(log.take().empty());
   emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
 }
 
