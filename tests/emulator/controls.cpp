@@ -13,6 +13,7 @@ void write_counts() {
        << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
        << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
+       << ", \"unaligned_products\": " << counts.unaligned_products
        << ", \"peak_memory\": " << counts.peak_memory << "}\n";
 }
 

@@ -4,11 +4,16 @@
 #include <stdint.h>
 
 /// How the CUDA kernels divide their sums, and the scratch memory that follows. The kernels use it, and so
-/// does the estimate of a run's memory (cuda_workspaces.h). Needs no CUDA header.
+/// does the estimate of a run's memory (cuda_workspaces.h), which also counts a stream's page-locked memory.
+/// Needs no CUDA header.
 namespace megalith::cuda {
 
 /// The least scratch memory of a stream that multiplies: what cuBLASLt prefers on Hopper.
 constexpr size_t kMinWorkspace = size_t{32} << 20;
+
+/// The page-locked host memory through which a stream's copies to the device pass: the samples of a step of
+/// 500,000 tokens fit.
+constexpr size_t kStagingBytes = size_t{8} << 20;
 
 /// The blocks of rows, of `size` rows each, that are summed down their columns at the same time.
 struct RowCut {

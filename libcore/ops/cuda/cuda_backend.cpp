@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -191,6 +193,23 @@ cudaEvent_t native(const Event& event) {
   return static_cast<cudaEvent_t>(event.native.get());
 }
 
+/// Waits for both events, which have times, and returns the seconds between them. CUDA rounds them to fp32:
+/// for a quarter of an hour to 60 microseconds.
+double seconds_between(const Event& begin, const Event& end) {
+  constexpr double kSecondsPerMillisecond = 1e-3;
+  float milliseconds = 0;
+  for (const Event& event : {begin, end})
+    require_success(cudaEventSynchronize(native(event)), "wait for an event");
+  require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
+  return kSecondsPerMillisecond * static_cast<double>(milliseconds);
+}
+
+/// A moment on the clocks of the host and of the device.
+struct TimeOrigin {
+  Event event;
+  std::chrono::steady_clock::time_point time;
+};
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
@@ -215,6 +234,7 @@ class CudaBackend final : public Backend {
   void synchronize(Stream&) override;
   void finish(Stream&, bool drop) noexcept override;
   WorkTime timed(Stream&, const std::function<void()>& work) override;
+  AskTime note_time(Stream&) override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -255,6 +275,8 @@ class CudaBackend final : public Backend {
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   void add_column_sums(Queue&, DType, const ColumnSums&, size_t workspace);
+  /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
+  TimeOrigin time_origin(const Queue&);
 
   int device_;
   LastWaits waits_;
@@ -262,8 +284,9 @@ class CudaBackend final : public Backend {
   // Shared with the events, which may outlive this object.
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
   std::shared_ptr<EventPool> timers_ = std::make_shared<EventPool>(cudaEventDefault);
-  std::mutex mutex_;  // guards queues_
+  std::mutex mutex_;  // guards queues_ and origin_
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::optional<TimeOrigin> origin_;
 };
 
 Queue& CudaBackend::enter(const Stream& stream) const {
@@ -348,13 +371,26 @@ WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
   const Queue& queue = enter(stream);
   const Event begin = record_on(queue, timers_);
   work();
-  return {.ask = [begin, end = record_on(queue, timers_)] {
-    constexpr double kSecondsPerMillisecond = 1e-3;
-    float milliseconds = 0;
-    require_success(cudaEventSynchronize(native(end)), "wait for an event");
-    require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
-    return kSecondsPerMillisecond * static_cast<double>(milliseconds);
-  }};
+  return {.ask = [begin, end = record_on(queue, timers_)] { return seconds_between(begin, end); }};
+}
+
+TimeOrigin CudaBackend::time_origin(const Queue& queue) {
+  const std::lock_guard lock(mutex_);
+  if (!origin_) {
+    origin_ = {.event = record_on(queue, timers_), .time = {}};
+    require_success(cudaEventSynchronize(native(origin_->event)), "wait for an event");
+    origin_->time = std::chrono::steady_clock::now();
+  }
+  return *origin_;
+}
+
+AskTime CudaBackend::note_time(Stream& stream) {
+  const Queue& queue = enter(stream);
+  const TimeOrigin origin = time_origin(queue);
+  return [origin, event = record_on(queue, timers_)] {
+    const std::chrono::duration<double> after(seconds_between(origin.event, event));
+    return origin.time + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after);
+  };
 }
 
 // ---- linear, norm, activation
@@ -698,14 +734,14 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
 }
 
-size_t memory_left(int device) {
+DeviceMemory memory_of(int device) {
   // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
   // the rest of each block's last 2 MiB. Not measured.
   constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
-  return left > kReserve ? left - kReserve : 0;
+  return {.left = left > kReserve ? left - kReserve : 0, .all = all};
 }
 
 }  // namespace megalith::cuda

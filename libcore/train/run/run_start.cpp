@@ -8,7 +8,6 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/step/memory_limits.h"
@@ -67,8 +66,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
-    MemoryLeft left{.machine = available_memory(), .ranks_here = in.ranks_on_machine()};
-    if (on_gpu(shape)) left.device = cuda_memory_left(0);
+    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine());
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);
     shape.save_copy = chosen.copy;
@@ -76,6 +74,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     log_parameters(chosen.ranks);
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);
+  shape.vocabulary = rank0_value(in.world, shape.vocabulary);
   return shape;
 }
 

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/tensor/span_log.h"
 #include "libcore/threads/last_wait.h"
 #include "tests/ops/cases.h"
 #include "tests/support/emulated_cuda.h"
@@ -197,6 +198,25 @@ TEST_F(EmulatedCudaProductDeathTest, EndsProductsThatLeaveTheirBlock) {
   EXPECT_EXIT(multiply(), testing::ExitedWithCode(99), "product: [cd]: 1024 bytes that no block");
 }
 
+// A row of 8 fp32 or bf16 numbers begins at a multiple of 16 bytes, as fast algorithms need, and one of 4
+// does so in fp32 alone.
+TEST_F(EmulatedCudaStream, CountsProductsWhoseRowsAreNotAligned) {
+  Bed bed(stream_);
+  const auto counted = [&](DType dtype, int64_t m, int64_t n, int64_t k) {
+    const long before = emulated_controls().counts.unaligned_products;
+    run(stream_,
+        Gemm{.c = bed.empty(dtype, {m, n}), .a = bed.empty(dtype, {m, k}), .b = bed.empty(dtype, {k, n})});
+    stream_.synchronize();
+    return emulated_controls().counts.unaligned_products - before;
+  };
+  EXPECT_EQ(counted(DType::kF32, 3, 4, 4), 0);
+  EXPECT_EQ(counted(DType::kF32, 3, 5, 4), 1);
+  EXPECT_EQ(counted(DType::kF32, 3, 4, 5), 1);
+  EXPECT_EQ(counted(DType::kBf16, 3, 8, 16), 0);
+  EXPECT_EQ(counted(DType::kBf16, 3, 4, 16), 1);
+  EXPECT_EQ(counted(DType::kBf16, 3, 16, 4), 1);
+}
+
 TEST_F(EmulatedCudaStream, OrdersStreamsByEventsThatAreMadeOnce) {
   Bed bed(stream_);
   Stream other = backend_->make_stream();
@@ -237,6 +257,41 @@ TEST_F(EmulatedCudaStream, TracesTheTimeOfTheDevice) {
   trace.clear();
   run(traced, Gelu{.y = y, .x = x});
   EXPECT_EQ(trace.entries().at("gelu").seconds, 0.25);
+  emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
+}
+
+// --trace asks the device, not a function that the driver calls.
+TEST_F(EmulatedCudaStream, NotesSpansByEvents) {
+  using Seconds = std::chrono::duration<double>;
+  emulated_controls().work_seconds = 0.25;
+  Bed bed(stream_);
+  const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4}), y = bed.empty(DType::kF32, {2, 2});
+  SpanLog log;
+  log.set_on(true);
+  stream_.set_spans(&log);
+  const long before = emulated_controls().counts.host_functions;
+  const auto begin = SpanLog::Clock::now();
+  {
+    const StreamSpan step(stream_, "step");
+    run(stream_, Gelu{.y = y, .x = x});
+    {
+      const StreamSpan inner(stream_, "inner");
+      run(stream_, Gelu{.y = y, .x = y});
+      run(stream_, Gelu{.y = y, .x = y});
+    }
+  }
+  const std::vector<SpanLog::Span> spans = log.take();
+  const auto end = SpanLog::Clock::now();
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0].name, "inner");
+  EXPECT_EQ(spans[1].name, "step");
+  EXPECT_EQ(Seconds(spans[0].end - spans[0].begin).count(), 0.5);
+  EXPECT_EQ(Seconds(spans[1].end - spans[1].begin).count(), 0.75);
+  EXPECT_EQ(Seconds(spans[0].begin - spans[1].begin).count(), 0.25);
+  EXPECT_GE(spans[1].begin, begin);
+  EXPECT_LE(spans[1].begin, end);
+  EXPECT_EQ(emulated_controls().counts.host_functions, before);
+  EXPECT_TRUE(log.take().empty());
   emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
 }
 
