@@ -57,7 +57,7 @@ class Text {
     static std::atomic<bool> told{false};
     if (told.exchange(true))
       while (true) ::pause();
-    add("\n");
+    add("%s", "\n");
     const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
     static_cast<void>(written);  // a failure cannot be reported anywhere else
     ::_exit(exit_code(ErrorKind::kSystem));
