@@ -29,6 +29,7 @@ struct CallCounts {
   Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
   Count copies_in, copies_out;
   Count kernels, products;
+  Count bank_conflicts;    // further readings of shared memory by ldmatrix
   size_t peak_memory = 0;  // bytes of one device
 };
 
