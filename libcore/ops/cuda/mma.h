@@ -130,6 +130,15 @@ __device__ inline uint32_t narrow_pair(float first, float second) {
 #endif
 }
 
+/// Returns the value. What is computed from it is computed after this call: the compiler does not move it out
+/// of the loop around, where it would take registers.
+__device__ inline int computed_here(int value) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+r"(value));
+#endif
+  return value;
+}
+
 /// 2^x with a relative error of about 2^-22; 0 for minus infinity.
 __device__ inline float power_of_two(float x) {
 #if defined(__CUDACC__)
