@@ -30,6 +30,7 @@ struct CallCounts {
   Count copies_in, copies_out;
   Count kernels, products;
   Count unaligned_products;  // with a matrix whose columns begin beside multiples of 16 bytes
+  Count bank_conflicts;      // further readings of shared memory by ldmatrix
   size_t peak_memory = 0;    // bytes of one device
 };
 

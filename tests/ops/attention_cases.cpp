@@ -315,7 +315,9 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
   };
   for (const DType dtype : types) {
     for (const int64_t head : {1, 16, 17, 64, 80}) add("heads", {{33, 2, 2, 1, head}, dtype});
-    for (const int64_t head : {128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
+    for (const int64_t head : {96, 128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
+    if (dtype == DType::kBf16)  // for CUDA's tiles on tensor cores
+      for (const int64_t head : {64, 88, 128}) add("several tiles", {{260, 1, 1, 1, head}, dtype, 0.1f});
     add("one position", {{1, 1, 1, 1, 8}, dtype});
     add("grouped", {{40, 2, 2, 3, 24}, dtype});
     add("long", {{150, 1, 1, 1, 32}, dtype});
@@ -329,6 +331,9 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
                      }});
     cases.push_back({"cached_attention blocks" + type, [=](Bed& bed) {
                        return run_cached_attention(bed, {150, 1, 1, 2, 64}, dtype, 40, 50);
+                     }});
+    cases.push_back({"cached_attention parts" + type, [=](Bed& bed) {
+                       return run_cached_attention(bed, {601, 1, 2, 2, 40}, dtype, 594, 3);
                      }});
     cases.push_back({"rope" + type, [=](Bed& bed) {
                        return run_rope(bed, {{7, 2, 2, 3, 64}, 32, {}, dtype});

@@ -41,4 +41,23 @@ constexpr size_t sum_bytes(int64_t n) {
   return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
 }
 
+/// How attention of a few queries is cut over the keys that some query sees: into parts of `size` keys from
+/// `first` on, so many that about kBlocks blocks of threads have work. A block takes kRows rows, which are
+/// the queries of the heads of a group.
+struct DecodeCut {
+  static constexpr int64_t kRows = 4, kMinSize = 256, kBlocks = 1024;
+  int64_t first, size, parts;
+  /// `tiles`: blocks that each part has.
+  constexpr DecodeCut(int64_t first_key, int64_t end, int64_t tiles) : first(first_key), size(0), parts(0) {
+    const int64_t most = kBlocks > tiles ? kBlocks / (tiles > 0 ? tiles : 1) : 1, keys = end - first_key;
+    size = RowCut::divided(keys > 0 ? keys : 1, most);
+    if (size < kMinSize) size = kMinSize;
+    parts = RowCut::divided(keys > 0 ? keys : 1, size);
+  }
+};
+/// For each row and part, a row of the output with two numbers more, in fp32.
+constexpr size_t decode_bytes(const DecodeCut& cut, int64_t rows, int64_t head) {
+  return static_cast<size_t>(rows * cut.parts * (head + 2)) * sizeof(float);
+}
+
 }  // namespace megalith::cuda

@@ -70,51 +70,53 @@ uint64_t element_bits(DType dtype, double value) {
   return 0;
 }
 
-/// The position of row 0; the other rows follow it. The kernels do not support a second span, so the two
-/// spans of a context-parallel rank (model/attention.h) are refused here.
-int64_t first_position(const char* op, const RowPositions& rows) {
-  if (!rows.one_span())
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " takes positions that follow each other, not the two spans of "
-         "--context-parallel-size; compute on the CPU (--device cpu)");
-  return rows.first;
+RowSpans spans_of(const RowPositions& rows) {
+  return {rows.first, rows.split, rows.jump};
 }
 
-void refuse_apart(const char* op, const ConstView& kv) {
-  if (kv)
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " takes keys and values packed with the queries, not apart as with "
-         "--context-parallel-size; compute on the CPU (--device cpu)");
-}
-
-AttentionMask attention_mask(const char* op, const DropoutKey& key) {
-  return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
+AttentionMask attention_mask(const DropoutKey& key) {
+  return {mask_key(key), samples_of(key), spans_of(key.rows), key.first_head};
 }
 
 /// The layout of a packed QKV [s, b, groups, r + 2, head]: in each group, the query heads come first, then
-/// the key and the value head.
+/// the key and the value head. A tensor of keys and values alone has r = 0.
 struct Packed {
-  AttentionShape shape;
-  int64_t k, v;  // offsets of the key and the value head of group 0
+  int64_t rows, batch, groups, r, head;
+  explicit Packed(const Shape& s) : rows(s[0]), batch(s[1]), groups(s[2]), r(s[3] - 2), head(s[4]) {}
+  HeadStrides strides() const {
+    const int64_t group = (r + 2) * head, sequence = groups * group;
+    return {batch * sequence, sequence, group};
+  }
+  /// The offsets of the key and the value head of group 0.
+  int64_t k() const { return r * head; }
+  int64_t v() const { return (r + 1) * head; }
 };
 
-Packed packed(const char* op, const Shape& qkv) {
-  const int64_t b = qkv[1], groups = qkv[2], r = qkv[3] - 2, head = qkv[4];
-  if (head > kWidestHead)
-    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", head,
+/// The queries of a packed QKV over `keys` keys in rows of these strides, as far as all ops have them.
+AttentionShape shape_of(const char* op, const Packed& qkv, int64_t keys, const HeadStrides& kv) {
+  if (qkv.head > kWidestHead)
+    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", qkv.head,
          "; raise --num-attention-heads or give --device cpu");
-  const int64_t group = (r + 2) * head, sequence = groups * group;
-  const HeadStrides strides{b * sequence, sequence, group};
-  return {{.batch = b,
-           .groups = groups,
-           .r = r,
-           .queries = qkv[0],
-           .past = 0,
-           .head = head,
-           .q = strides,
-           .kv = strides},
-          r * head,
-          (r + 1) * head};
+  return {.batch = qkv.batch,
+          .groups = qkv.groups,
+          .r = qkv.r,
+          .queries = qkv.rows,
+          .keys = keys,
+          .head = qkv.head,
+          .q = qkv.strides(),
+          .kv = kv,
+          .rows = spans_of({}),
+          .starts = nullptr,
+          .window = 0};
+}
+
+/// The shape of Attention and of its gradient: the keys and values are in `kv`, or in qkv if that is empty.
+AttentionShape attention_shape(const auto& op) {
+  const Packed kv(op.kv ? op.kv.shape : op.qkv.shape);
+  AttentionShape shape = shape_of(op.kName, Packed(op.qkv.shape), kv.rows, kv.strides());
+  shape.rows = spans_of(op.rows);
+  shape.starts = op.starts.template as<int32_t>();
+  return shape;
 }
 
 /// Throws kDevice unless there is a driver and a device with that number.
@@ -526,101 +528,106 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
                   .batch = op.x.shape[1],
-                  .first_position = first_position(op.kName, op.key.rows),
+                  .positions = spans_of(op.key.rows),
                   .key = mask_key(op.key)});
 }
 
 // ---- attention
 
-/// Refuses `starts`: no CUDA kernel separates the documents of a sequence.
-void refuse_documents(const char* op, const ConstView& starts) {
-  if (starts)
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " does not keep documents of one sequence apart; leave out --packing, --reset-position-ids and "
-         "--reset-attention-mask, or give --device cpu");
-}
-
 void CudaBackend::run(Stream& stream, const Rope& op) {
-  refuse_documents(op.kName, op.starts);
-  const Shape& qkv = op.qkv.shape;
-  const int64_t half = op.cos.shape[1], first = first_position(op.kName, op.rows) * half;
+  const Packed heads(op.qkv.shape);
   launch_rope(enter(stream).stream(), activation_of(op.qkv.dtype),
               {.qkv = op.qkv.data,
-               .cos = op.cos.as<float>() + first,
-               .sin = op.sin.as<float>() + first,
+               .cos = op.cos.as<float>(),
+               .sin = op.sin.as<float>(),
                .sin_sign = op.inverse ? -1.0f : 1.0f,
-               .positions = qkv[0],
-               .position_heads = qkv[1] * qkv[2] * qkv[3],
-               .group_heads = qkv[3],
-               .head = qkv[4],
-               .half = half});
+               .positions = spans_of(op.rows),
+               .starts = op.starts.as<int32_t>(),
+               .rows = heads.rows,
+               .batch = heads.batch,
+               .sequence_heads = heads.groups * (heads.r + 2),
+               .group_heads = heads.r + 2,
+               .head = heads.head,
+               .half = op.cos.shape[1]});
 }
 
 void CudaBackend::run(Stream& stream, const Attention& op) {
-  refuse_apart(op.kName, op.kv);
-  refuse_documents(op.kName, op.starts);
-  const Packed heads = packed(Attention::kName, op.qkv.shape);
-  launch_attention(enter(stream).stream(), activation_of(op.qkv.dtype),
+  const ConstView& kv = op.kv ? op.kv : op.qkv;
+  const Packed heads(kv.shape);
+  const Storage storage = activation_of(op.qkv.dtype);
+  launch_attention(enter(stream).stream(), storage,
                    {.out = op.out.data,
                     .q = op.qkv.data,
-                    .k = at(op.qkv, heads.k),
-                    .v = at(op.qkv, heads.v),
+                    .k = at(kv, heads.k()),
+                    .v = at(kv, heads.v()),
+                    .kv_storage = storage,
                     .lse = op.lse.as<float>(),
-                    .shape = heads.shape,
+                    .shape = attention_shape(op),
                     .scale = op.scale,
-                    .mask = attention_mask(op.kName, op.dropout)});
+                    .mask = attention_mask(op.dropout)});
 }
 
 void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
-  refuse_apart(op.kName, op.kv);
-  refuse_documents(op.kName, op.starts);
   Queue& queue = enter(stream);
-  const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
+  const ConstView& kv = op.kv ? op.kv : op.qkv;
+  const View& dkv = op.kv ? op.dkv : op.dqkv;
+  const Packed heads(kv.shape);
   launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
-                         .dk = at(op.dqkv, heads.k),
-                         .dv = at(op.dqkv, heads.v),
+                         .dk = at(dkv, heads.k()),
+                         .dv = at(dkv, heads.v()),
                          .q = op.qkv.data,
-                         .k = at(op.qkv, heads.k),
-                         .v = at(op.qkv, heads.v),
+                         .k = at(kv, heads.k()),
+                         .v = at(kv, heads.v()),
                          .out = op.out.data,
                          .dout = op.dout.data,
                          .lse = op.lse.as<float>(),
                          .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
-                         .shape = heads.shape,
+                         .shape = attention_shape(op),
                          .scale = op.scale,
-                         .mask = attention_mask(op.kName, op.dropout)});
+                         .mask = attention_mask(op.dropout)});
 }
 
-void CudaBackend::run(Stream&, const CopyKeyValues& op) {
-  refuse_apart(op.kName, op.from);
+void CudaBackend::run(Stream& stream, const CopyKeyValues& op) {
+  const Packed to(op.to.shape), from(op.from.shape);
+  launch_copy_lines(enter(stream).stream(),
+                    {.to = at(op.to, to.k()),
+                     .from = at(op.from, from.k()),
+                     .to_stride = static_cast<int64_t>(size_of(op.to.dtype)) * to.strides().group,
+                     .from_stride = static_cast<int64_t>(size_of(op.to.dtype)) * from.strides().group,
+                     .lines = to.rows * to.batch * to.groups,
+                     .bytes = static_cast<int64_t>(size_of(op.to.dtype)) * 2 * to.head});
 }
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
-  if (op.k_cache.dtype != op.qkv.dtype) refuse_narrow(op.kName);
-  if (op.hides())
-    fail(ErrorKind::kUsage, "cuda: ", op.kName,
-         " sees all positions, and --sliding-window hides some; give --device cpu");
-  const cudaStream_t queue = enter(stream).stream();
-  Packed heads = packed(CachedAttention::kName, op.qkv.shape);
-  const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;
-  heads.shape.kv = {head, heads.shape.groups * capacity * head, capacity * head};
-  heads.shape.past = op.past;
-  launch_cache_append(queue, activation_of(op.qkv.dtype),
+  Queue& queue = enter(stream);
+  const Packed heads(op.qkv.shape);
+  const int64_t capacity = op.k_cache.shape[2], keys = op.past + heads.rows;
+  const Storage storage = activation_of(op.qkv.dtype), cache = activation_of(op.k_cache.dtype);
+  AttentionShape shape = shape_of(op.kName, heads, keys,
+                                  {heads.head, heads.groups * capacity * heads.head, capacity * heads.head});
+  shape.rows = spans_of({.first = op.past});
+  shape.window = op.window;
+  launch_cache_append(queue.stream(), storage,
                       {.k_cache = op.k_cache.data,
                        .v_cache = op.v_cache.data,
-                       .k = at(op.qkv, heads.k),
-                       .v = at(op.qkv, heads.v),
-                       .shape = heads.shape});
-  launch_attention(queue, activation_of(op.qkv.dtype),
-                   {.out = op.out.data,
-                    .q = op.qkv.data,
-                    .k = op.k_cache.data,
-                    .v = op.v_cache.data,
-                    .lse = nullptr,
-                    .shape = heads.shape,
-                    .scale = op.scale,
-                    .mask = attention_mask(op.kName, {})});
+                       .cache_storage = cache,
+                       .k = at(op.qkv, heads.k()),
+                       .v = at(op.qkv, heads.v()),
+                       .shape = shape});
+  const AttentionArgs args{.out = op.out.data,
+                           .q = op.qkv.data,
+                           .k = op.k_cache.data,
+                           .v = op.v_cache.data,
+                           .kv_storage = cache,
+                           .lse = nullptr,
+                           .shape = shape,
+                           .scale = op.scale,
+                           .mask = attention_mask({})};
+  if (decodes(op))
+    launch_decode(queue.stream(), storage, args, decode_cut(op), queue.workspace(workspace_of(op)));
+  else
+    launch_attention(queue.stream(), storage, args);
 }
 
 // ---- embedding, loss, optimizer
@@ -632,36 +639,35 @@ int64_t batch_of(const ConstView& rows) {
 
 void CudaBackend::run(Stream& stream, const Embedding& op) {
   if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
-  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.y.shape.back();
-  launch_embedding(
-      enter(stream).stream(), activation_of(op.y.dtype),
-      {.y = op.y.data,
-       .table = op.table.data,
-       .positions = op.positions ? at(op.positions, first_position(op.kName, op.rows) * columns) : nullptr,
-       .ids = op.ids.as<int32_t>(),
-       .rows = op.y.shape.rows(),
-       .batch = batch_of(op.y),
-       .columns = columns,
-       .vocabulary = op.table.shape.rows(),
-       .first_id = op.first_id});
+  launch_embedding(enter(stream).stream(), activation_of(op.y.dtype),
+                   {.y = op.y.data,
+                    .table = op.table.data,
+                    .positions = op.positions.data,
+                    .ids = op.ids.as<int32_t>(),
+                    .starts = op.starts.as<int32_t>(),
+                    .spans = spans_of(op.rows),
+                    .rows = op.y.shape.rows(),
+                    .batch = batch_of(op.y),
+                    .columns = columns,
+                    .vocabulary = op.table.shape.rows(),
+                    .first_id = op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
-  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.dy.shape.back();
-  launch_embedding_grad(
-      enter(stream).stream(), activation_of(op.dy.dtype),
-      {.dtable = op.dtable.as<float>(),
-       .dpositions =
-           op.dpositions ? op.dpositions.as<float>() + first_position(op.kName, op.rows) * columns : nullptr,
-       .dy = op.dy.data,
-       .ids = op.ids.as<int32_t>(),
-       .rows = op.dy.shape.rows(),
-       .batch = batch_of(op.dy),
-       .columns = columns,
-       .vocabulary = op.dtable.shape.rows(),
-       .first_id = op.first_id});
+  launch_embedding_grad(enter(stream).stream(), activation_of(op.dy.dtype),
+                        {.dtable = op.dtable.as<float>(),
+                         .dpositions = op.dpositions.as<float>(),
+                         .dy = op.dy.data,
+                         .ids = op.ids.as<int32_t>(),
+                         .starts = op.starts.as<int32_t>(),
+                         .spans = spans_of(op.rows),
+                         .rows = op.dy.shape.rows(),
+                         .batch = batch_of(op.dy),
+                         .columns = columns,
+                         .vocabulary = op.dtable.shape.rows(),
+                         .first_id = op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {

@@ -142,12 +142,15 @@ MEGALITH_HD Words mask_words(const MaskKey& key, int64_t sample, int64_t positio
 MEGALITH_HD float mask_factor(const MaskKey& key, uint32_t bits) {
   return bits <= key.last_kept ? key.scale : 0.0f;
 }
-MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
+MEGALITH_HD uint32_t mask_bits(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
   const Words words = mask_words(key, sample, position, column / 4);
   const uint32_t even = column & 2 ? words.word[2] : words.word[0],
                  odd = column & 2 ? words.word[3] : words.word[1];
   // Does not index `words`, which would move them from registers to memory.
-  return mask_factor(key, column & 1 ? odd : even);
+  return column & 1 ? odd : even;
+}
+MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
+  return mask_factor(key, mask_bits(key, sample, position, column));
 }
 
 // ---- optimizer

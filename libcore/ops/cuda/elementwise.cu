@@ -117,7 +117,7 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
 /// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call.
 template <class T>
 __global__ void dropout(DropoutArgs a) {
-  const int64_t row = blockIdx.x, place = row * a.columns, position = a.first_position + row / a.batch;
+  const int64_t row = blockIdx.x, place = row * a.columns, position = a.positions.at(row / a.batch);
   const T* const x = static_cast<const T*>(a.x) + place;
   const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
   T* const y = static_cast<T*>(a.y) + place;
@@ -136,16 +136,18 @@ __global__ void dropout(DropoutArgs a) {
   }
 }
 
-/// One position per block.
+/// One row of positions per block.
 template <class T>
 __global__ void rope(RopeArgs a) {
-  const int64_t position = blockIdx.x;
-  const float *const cosines = a.cos + position * a.half, *const sines = a.sin + position * a.half;
-  for (int64_t pair = threadIdx.x; pair < a.position_heads * a.half; pair += blockDim.x) {
+  const int64_t row = blockIdx.x, heads = a.batch * a.sequence_heads;
+  for (int64_t pair = threadIdx.x; pair < heads * a.half; pair += blockDim.x) {
     const int64_t head = pair / a.half, i = pair % a.half;
     if (head % a.group_heads == a.group_heads - 1) continue;  // the value head is not rotated
-    T* const first = static_cast<T*>(a.qkv) + (position * a.position_heads + head) * a.head + i;
-    const float c = cosines[i], s = sines[i] * a.sin_sign, u = widen(first[0]), v = widen(first[a.half]);
+    const int64_t start = a.starts == nullptr ? 0 : a.starts[row * a.batch + head / a.sequence_heads];
+    const int64_t angle = (a.positions.at(row) - start) * a.half + i;
+    T* const first = static_cast<T*>(a.qkv) + (row * heads + head) * a.head + i;
+    const float c = a.cos[angle], s = a.sin[angle] * a.sin_sign;
+    const float u = widen(first[0]), v = widen(first[a.half]);
     first[0] = narrow<T>(u * c - v * s);
     first[a.half] = narrow<T>(v * c + u * s);
   }
@@ -261,7 +263,7 @@ void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& arg
 
 void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
   with_activation(storage,
-                  [&](auto element) { launch(stream, args.positions, 0, rope<decltype(element)>, args); });
+                  [&](auto element) { launch(stream, args.rows, 0, rope<decltype(element)>, args); });
 }
 
 void launch_adamw(cudaStream_t stream, const AdamArgs& args) {
