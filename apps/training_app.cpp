@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -115,7 +116,8 @@ bool TrainingApp::read(Options& options) {
 }
 
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
-  plan_ = plan_launch(launch_, parallel.nproc, variable);
+  plan_ = plan_launch(launch_, parallel.nproc, variable,
+                      std::chrono::steady_clock::now() + parallel.join_timeout());
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // --nproc only gave the number of ranks to start
