@@ -98,6 +98,9 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
+  files.fills_folder("--save", save);
+  files.fills_folder("--tensorboard-dir", config.train.tensorboard);
+  files.fills_folder("--data-cache-path", config.data.cache);
   // The folder of --load must not hold outputs of the run, unless --save names the same folder: if the same
   // command runs again, it appends to its log there.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
