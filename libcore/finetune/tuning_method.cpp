@@ -63,6 +63,7 @@ TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& mode
   tuning_.keep_best = config.schedule.best && config.schedule.do_train;
   tuning_.patience = config.schedule.patience;
   tuning_.threshold = config.schedule.threshold;
+  tuning_.results = config.earlier_results();
   if (config.method.is_prefix())
     set_prefix();
   else if (config.method.is_lora())

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/tensor_file.h"
@@ -37,6 +38,8 @@ struct Tuning {
   };
   std::optional<Preferences> preferences = {};
   Json::Object args = {};  // additional members of a checkpoint's args.json
+  /// The paths of an earlier run's results. A run with --overwrite-output-dir removes them.
+  std::vector<std::string> results = {};
 };
 
 struct PretrainResult {
