@@ -2,6 +2,9 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -11,6 +14,7 @@
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/saves/same_start.h"
 #include "libcore/train/step/memory_limits.h"
 #include "libcore/train/step/rank_state.h"
 
@@ -80,11 +84,20 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
 }
 
 void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
+std::vector<Origin> origins_of(const RankInput& in, const StartPoint* start) {
+  const TensorFile* const loaded = start ? start->tensors.get() : nullptr;
+  if (!in.tuning) return {{"--load", loaded, start}};
+  return {{"--resume-from-checkpoint or --output-dir", loaded, start},
+          {"--model", in.tuning->base},
+          {"--adapter", in.tuning->adapters}};
+}
+
   const bool frozen = in.tuning && in.tuning->plan.frozen;
   if (!has_start) trainer.initialize();
   if (in.tuning && in.tuning->base && (frozen || !has_start || in.tuning->preferences))
     load_params(*in.tuning->base, trainer.params(), trainer.stream(), ParamSource::kMasters,
                 frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
+  require_same_start(in.world, config.parallel.peer_timeout(), origins_of(in, start ? &*start : nullptr));
 }
 
 // Called before the adapters are read. Until then they add nothing, because their matrix B is zero.

@@ -271,7 +271,8 @@ TEST_F(PretrainRanks, EndWithTheOneThatFails) {
       start("-C %r RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
             ""),
       75);
-  EXPECT_NE(file("log.1").find("error: rank 1: c: there is neither c.idx nor c.bin"), std::string::npos) << file("log.1");
+  EXPECT_NE(file("log.1").find("error: rank 1: c: there is neither c.idx nor c.bin"), std::string::npos)
+      << file("log.1");
   EXPECT_NE(file("log.0").find("error: rank 0: "), std::string::npos) << file("log.0");
   EXPECT_NE(file("log.0").find("c.idx"), std::string::npos) << file("log.0");
 }
