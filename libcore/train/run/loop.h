@@ -19,6 +19,10 @@
 
 namespace megalith {
 
+/// The member of a checkpoint's args.json that names a fine-tuning run: an object of texts, which are equal
+/// if the run begins with the same model and adapter, in the same way, on the same data.
+inline constexpr const char* kTuningRun = "tuning_run";
+
 /// What the fine-tuning of a trained model needs in addition to PretrainConfig.
 struct Tuning {
   TuningPlan plan = {};

@@ -113,7 +113,8 @@ void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   files.writes("--log-file", config.train.log_file, OutputKind::kStream);
 }
 
-void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {
+void require_same_model(const ModelConfig& model, const Json& args, const std::string& from,
+                        const std::string& ways_out) {
   ModelConfig theirs = model;
   from_json(theirs, args, from);
   theirs.attention_dropout = model.attention_dropout;
@@ -126,8 +127,8 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
   for (const Difference& d : differences(theirs, model))
     list += concat("\n  --", d.name, ": checkpoint ", d.theirs, ", command line ", d.ours);
   if (!list.empty())
-    fail(ErrorKind::kUsage, from,
-         ": the checkpoint belongs to another model; give its options, or another --load:", list);
+    fail(ErrorKind::kUsage, from, ": the checkpoint belongs to another model; give its options, or ",
+         ways_out, ':', list);
 }
 
 std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,
