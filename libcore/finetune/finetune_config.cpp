@@ -28,6 +28,7 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
     {"exit-on-missing-checkpoint", "give --resume-from-checkpoint DIR, which must hold one"},
     {"checkpoint", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
+    {"ckpt-step", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
     {"train-samples", "give --num-train-epochs or --max-steps"},
     {"lr-decay-samples", "give --lr-decay-iters"},
     {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},

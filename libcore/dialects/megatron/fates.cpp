@@ -178,7 +178,6 @@ constexpr Row kRows[] = {
     refused("batch-size", kTraining, "give --micro-batch-size"),
     refused("calculate-per-token-loss", kPretrain, "leave it out: the loss is the mean of each micro-batch"),
     refused("ckpt-convert-*", kPretrain, "use megalith-convert"),
-    refused("ckpt-step", kPretrain, "leave it out: the newest checkpoint of --load is taken"),
     refused("cpu-offloading cpu-offloading-num-layers fine-grained-activation-offloading", kTraining,
             "leave it out: activations stay where they are computed", {.plain = "0|false"}),
     refused("data-args-path per-split-data-args-path", kPretrain, "give --data-path and --split"),
