@@ -230,7 +230,7 @@ int run_training(int argc, char** argv) {
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  return megalith::run_app("pretrain", [&] {
+  return megalith::run_training_app("pretrain", [&] {
     const bool dump = argc > 1 && megalith::option_key(argv[1]) == "--dump-sample-order";
     return dump ? megalith::dump_order(argc - 1, argv + 1) : megalith::run_training(argc, argv);
   });

@@ -11,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/ops/backend/cuda_plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
@@ -140,6 +141,7 @@ void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
 // Called before the adapters are read. Until then they add nothing, because their matrix B is zero.
 void learn_preferences(const Tuning::Preferences& preferences, Trainer& trainer) {
   const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
+    stop_if_asked();
     return trainer.sample_losses(all, first);
   };
   trainer.set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
