@@ -110,6 +110,7 @@ void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
 void plan_start(FinetuneConfig& config) {
   const FinetuneConfig::Resume resume = config.resume();
   config.run.checkpoint.load = resume.folder;
+  config.run.checkpoint.load_named_by = resume.named ? "--resume-from-checkpoint" : "--output-dir";
   config.run.checkpoint.exit_on_missing = resume.wanted;
   if (config.schedule.do_train) return;
   const std::string& adapter = config.method.adapter;
@@ -238,6 +239,10 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   if (config.preference.wanted)
     method.learn_preferences(in_order(*sets.train, sets.dev.get()),
                              sets.train->size() + (sets.dev ? sets.dev->size() : 0));
+  method.name_run(config.schedule.do_train
+                      ? concat(hex64(sets.train->hash()), config.data.packing ? " packed" : "",
+                               config.preference.wanted ? " dpo" : "")
+                      : std::string());
   const TrainConfig& train = config.run.train;
   const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
   PretrainResult result =

@@ -28,6 +28,7 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
     {"exit-on-missing-checkpoint", "give --resume-from-checkpoint DIR, which must hold one"},
     {"checkpoint", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
+    {"ckpt-step", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
     {"train-samples", "give --num-train-epochs or --max-steps"},
     {"lr-decay-samples", "give --lr-decay-iters"},
     {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},
@@ -166,12 +167,29 @@ void FinetuneConfig::add_to(Options& options) {
 // As in transformers, "true" stands for the newest checkpoint of the output folder. Without training, the
 // requested model is evaluated, not a checkpoint that the folder happens to hold.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
-  if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
+  if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false, false};
   for (const char* word : {"", "true", "True", "1"})
     if (schedule.resume_from == word)
       return {run.checkpoint.overwrite ? "" : run.checkpoint.save,
-              !schedule.do_train && !run.checkpoint.overwrite};
-  return {schedule.resume_from, true};
+              !schedule.do_train && !run.checkpoint.overwrite, false};
+  return {schedule.resume_from, true, true};
+}
+
+std::vector<std::string> FinetuneConfig::earlier_results() const {
+  std::vector<std::string> results;
+  for (const std::string_view name : kTuningResults) {
+    const std::string path = concat(run.checkpoint.save, "/", name), real = real_path(path);
+    const auto holds = [&](const std::string& input) {
+      return !input.empty() && (real_path(input) + "/").starts_with(real + "/");
+    };
+    const TokenizerConfig& tokenizer = run.tokenizer;
+    const std::string* const inputs[] = {&data.model,      &data.data,        &data.eval_data,
+                                         &method.adapter,  &tokenizer.vocab,  &data.chat_template,
+                                         &tokenizer.model, &tokenizer.merges, &schedule.resume_from};
+    if (std::none_of(std::begin(inputs), std::end(inputs), [&](const auto* input) { return holds(*input); }))
+      results.push_back(path);
+  }
+  return results;
 }
 
 void FinetuneConfig::check_folders(Problems& problems) const {

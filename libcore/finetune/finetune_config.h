@@ -230,13 +230,16 @@ struct FinetuneConfig {
   PretrainConfig run;
   bool steps_given = false;  // whether the user set the number of steps
 
-  /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: the user
-  /// named the folder, so it must hold a checkpoint.
+  /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: it must
+  /// hold a checkpoint. `named`: the user named the folder.
   struct Resume {
     std::string folder;
-    bool wanted;
+    bool wanted, named;
   };
   Resume resume() const;
+  /// The paths of the results that an earlier run may have left in --output-dir, without those that are, or
+  /// hold, an input of this run.
+  std::vector<std::string> earlier_results() const;
 
   /// Adds the option groups and the rules between them. Both this object and `options` must live until
   /// options.check().

@@ -12,6 +12,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json_names.h"
+#include "libcore/json/not_numbers.h"
 
 namespace megalith {
 namespace {
@@ -191,7 +192,11 @@ Json Json::parse(std::string_view text, std::string_view name) {
   // After any error, the text is parsed again with long integers as doubles. The error's code cannot tell
   // whether that helps: it depends on simdjson's version. Any other error occurs again.
   if (error) error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
-  if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  if (error) {
+    if (const std::string found = find_no_number(text); !found.empty())
+      fail(ErrorKind::kData, name, ": ", found, ", wanted a finite number or null");
+    fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  }
   return value_from(root, name);
 }
 

@@ -37,7 +37,6 @@ constexpr int kWaiting = 4096;  // connections that the system queues until they
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-constexpr auto kBetweenLookUps = std::chrono::seconds(1);
 constexpr size_t kMaxHost = 255;  // bytes in a message
 
 std::string shown(const std::string& host) {

@@ -1,6 +1,5 @@
 #include "libcore/launch/socket.h"
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -10,16 +9,12 @@
 #include <netdb.h>
 
 #include "libcore/base/error.h"
+#include "tests/launch/late_name.h"
 
 namespace megalith::test {
-namespace {
 
-using namespace std::chrono_literals;
-
-constexpr const char* kLateName = "late.host.invalid";
 std::atomic<int> look_ups_until_it_is_there{0};
 
-}  // namespace
 }  // namespace megalith::test
 
 // The system's function, except that one name has no address at first and later is 127.0.0.1, as in
@@ -35,6 +30,8 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
 
 namespace megalith::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;

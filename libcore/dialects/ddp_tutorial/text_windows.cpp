@@ -12,6 +12,7 @@
 #include "libcore/base/utf8.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -46,8 +47,10 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokeni
       fail(ErrorKind::kData, file, ": byte ", good,
            " is not valid UTF-8; convert the file, for example with iconv");
     if (!ids.empty()) ids.push_back(tokenizer.eod());
-    tokenizer.encode_in_parts(
-        text, [&](std::span<const int32_t> piece) { ids.insert(ids.end(), piece.begin(), piece.end()); });
+    tokenizer.encode_in_parts(text, [&](std::span<const int32_t> piece) {
+      stop_if_asked();
+      ids.insert(ids.end(), piece.begin(), piece.end());
+    });
   }
   return ids;
 }

@@ -79,6 +79,24 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
   if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
 
+/// Says which checkpoints there are in place of that of --ckpt-step.
+[[noreturn]] void refuse_step(const CheckpointConfig& config) {
+  std::vector<std::string> steps, numbers;
+  for (const std::string& name : iteration_folders_in(config.load))
+    if (const auto step = parse_int(name.substr(std::string_view(kIteration).size())))
+      steps.push_back(std::to_string(*step));
+  for (const auto& [format, store] : checkpoint_stores())
+    for (const int64_t iteration : store->without_tracker(config.load))
+      numbers.push_back(std::to_string(iteration - 1));
+  std::string ways;
+  if (!steps.empty()) ways += concat("; there are those of ", join(steps, ", "), ": give one of them");
+  if (!numbers.empty())
+    ways += concat("; give --save ", config.load, " --checkpoint N, with N ", join(numbers, " or "));
+  fail(ErrorKind::kUsage, "--ckpt-step ", *config.step, ": --load ", config.load,
+       " holds no checkpoint of this step (", iteration_folder(*config.step), ')', ways,
+       ", or leave it out to load the newest");
+}
+
 [[noreturn]] void refuse_missing(const CheckpointConfig& config) {
   const std::string& by = config.load_named_by;
   if (by.empty())
@@ -108,6 +126,13 @@ bool loads_where_it_saves(const CheckpointConfig& config) {
     return fs::weakly_canonical(path, error);
   };
   return !config.save.empty() && normal(config.save) == normal(config.load);
+}
+
+void take_step(CheckpointConfig& config) {
+  if (!config.step || config.load.empty()) return;
+  const std::string path = concat(config.load, "/", iteration_folder(*config.step));
+  if (!file_exists(path)) refuse_step(config);
+  config.load = path;
 }
 
 void take_state(StartPoint& start, const Json& state, const std::string& where) {
@@ -145,6 +170,7 @@ std::string OptionsToResume::text() const {
 OptionsToResume options_to_resume(const CheckpointConfig& config, int64_t iteration) {
   const std::string resume = "--resume-from-checkpoint";
   OptionsToResume options;
+  if (config.step) return {{"--load", config.save}, concat("--ckpt-step ", *config.step)};
   if (const auto own = store_of(config.format).options_to_resume(config, iteration))
     options.words = *own;
   else if (config.number)
