@@ -235,8 +235,8 @@ void FinetuneConfig::check_combinations(Problems& problems) const {
   if (method.is_prefix() && data.packing)
     problems.add(Opt{"packing"}, " and ", Opt{"prefix-tuning"},
                  " contradict each other: a prefix precedes a single record; leave out ", Opt{"packing"});
-  if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
-    problems.add(Opt{"device"}, " cuda can train all parameters of padded batches only, by answers; give ",
+  if (run.train.device == "cuda" && (method.is_lora() || preference.wanted))
+    problems.add(Opt{"device"}, " cuda can train all parameters or a prefix, by answers; give ",
                  Opt{"device"}, " cpu");
 }
 

@@ -220,7 +220,7 @@ TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
 TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
   const EmulatedDeviceForPrograms emulated;
   for (const std::string device : {"cuda", "gpu"})
-    for (const std::string options : {"--nproc 2", "--fp16", "--reset-position-ids"}) {
+    for (const std::string options : {"--nproc 2", "--fp16"}) {
       const CommandResult result = train(options + " --device " + device);
       EXPECT_EQ(result.code, 64) << options << result.all();
       EXPECT_NE(result.all().find(options.substr(0, options.find(' '))), std::string::npos) << result.all();
@@ -297,21 +297,29 @@ TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
     const CommandResult cpu = run_command(command + "cpu"), cuda = run_command(command + "cuda");
     ASSERT_EQ(cuda.code, 0) << cuda.all();
     EXPECT_EQ(cuda.out, cpu.out);
+    EXPECT_EQ(run_command(command + "cuda --kv-cache bf16").out,
+              run_command(command + "cpu --kv-cache bf16").out);
   }
 }
 
 using EmulatedCudaFinetune = FinetuneApp;
 
-TEST_F(EmulatedCudaFinetune, TunesAllWeightsAsTheCpuDoes) {
+TEST_F(EmulatedCudaFinetune, TunesWeightsAndPrefixesAsTheCpuDoes) {
   const EmulatedDeviceForPrograms device(3);
-  const std::string options = "--max-steps 6 --per-device-train-batch-size 2 --lr 0.001 --log-json ";
-  for (const std::string where : {"cpu", "cuda"}) {
-    const CommandResult result = tune(options + where + ".jsonl --device " + where, "out-" + where);
-    ASSERT_EQ(result.code, 0) << result.all();
+  for (const std::string method : {"", "--packing ", "--prefix-tuning --num-prefix-tokens 5 "}) {
+    SCOPED_TRACE(method);
+    for (const std::string where : {"cpu", "cuda"}) {
+      for (const std::string old : {"out", "log.jsonl"}) fs::remove_all(dir_ / old);
+      const CommandResult result = tune(
+          method + "--max-steps 6 --per-device-train-batch-size 2 --lr 0.001 --log-json log.jsonl --device " +
+          where);
+      ASSERT_EQ(result.code, 0) << result.all();
+      fs::copy_file(dir_ / "log.jsonl", dir_ / (where + ".jsonl"), fs::copy_options::overwrite_existing);
+    }
+    const std::vector<double> cpu = losses("cpu.jsonl");
+    EXPECT_EQ(cpu.size(), 6U);
+    EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
   }
-  const std::vector<double> cpu = losses("cpu.jsonl");
-  EXPECT_EQ(cpu.size(), 6U);
-  EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
 }
 
 TEST_F(EmulatedCudaFinetune, RefusesAnAdapterUnderTheNameGpuToo) {

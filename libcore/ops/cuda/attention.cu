@@ -388,7 +388,50 @@ __global__ void copy_lines(LineCopy a) {
   for (int64_t i = threadIdx.x % 32; i < a.bytes / static_cast<int64_t>(sizeof(T)); i += 32) to[i] = from[i];
 }
 
+/// The offset in kv of element i of the prefix, for sequence 0.
+__device__ inline int64_t place_in_kv(const PrefixArgs& a, int64_t i) {
+  const int64_t column = i % a.head, row = i / a.head % a.positions,
+                group = i / a.head / a.positions % a.groups;
+  const int64_t kind = i / a.head / a.positions / a.groups;
+  return ((row * a.batch * a.groups + group) * 2 + kind) * a.head + column;
+}
+
+/// One thread per element of the prefix.
+template <class T>
+__global__ void put_prefix(PrefixArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= 2 * a.groups * a.positions * a.head) return;
+  T* const to = static_cast<T*>(a.kv) + place_in_kv(a, i);
+  for (int64_t sequence = 0; sequence < a.batch; ++sequence)
+    to[sequence * a.groups * 2 * a.head] = static_cast<const T*>(a.prefix)[i];
+}
+template <class T>
+__global__ void prefix_grad(PrefixArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= 2 * a.groups * a.positions * a.head) return;
+  const T* const from = static_cast<const T*>(a.kv) + place_in_kv(a, i);
+  float sum = static_cast<const float*>(a.prefix)[i];
+  for (int64_t sequence = 0; sequence < a.batch; ++sequence)
+    sum += widen(from[sequence * a.groups * 2 * a.head]);
+  static_cast<float*>(a.prefix)[i] = sum;
+}
+int64_t prefix_blocks(const PrefixArgs& a) {
+  return blocks_for(2 * a.groups * a.positions * a.head, kThreads);
+}
+
 }  // namespace
+
+void launch_put_prefix(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
+  with_activation(storage, [&](auto element) {
+    launch(stream, prefix_blocks(args), 0, put_prefix<decltype(element)>, args);
+  });
+}
+
+void launch_prefix_grad(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
+  with_activation(storage, [&](auto element) {
+    launch(stream, prefix_blocks(args), 0, prefix_grad<decltype(element)>, args);
+  });
+}
 
 void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs& args) {
   if (on_tensor_cores(storage, args)) return launch_flash(stream, args);

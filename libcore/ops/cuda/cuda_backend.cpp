@@ -140,13 +140,12 @@ void require_device(int device) {
 /// activations.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kUsage, "cuda: ", op,
-       " takes no weights or cache narrower than the activations; leave out --int8 and --kv-cache bf16, or "
-       "give --device cpu");
+       " takes no weights narrower than the activations; leave out --int8, or give --device cpu");
 }
 
-/// No kernel here supports LoRA adapters or a prefix.
+/// No kernel here supports LoRA adapters.
 [[noreturn]] void refuse_adapters() {
-  fail(ErrorKind::kUsage, "cuda: --lora and --prefix-tuning are for the CPU; give --device cpu");
+  fail(ErrorKind::kUsage, "cuda: --lora is for the CPU; give --device cpu");
 }
 
 /// Events that can be recorded, so that a step makes none. An event may be recorded again while a stream
@@ -246,8 +245,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AddSlots&) override { refuse_adapters(); }
   void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
   void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
-  void run(Stream&, const PutPrefix&) override { refuse_adapters(); }
-  void run(Stream&, const PrefixGrad&) override { refuse_adapters(); }
+  void run(Stream&, const PutPrefix&) override;
+  void run(Stream&, const PrefixGrad&) override;
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
@@ -597,6 +596,21 @@ void CudaBackend::run(Stream& stream, const CopyKeyValues& op) {
                      .from_stride = static_cast<int64_t>(size_of(op.to.dtype)) * from.strides().group,
                      .lines = to.rows * to.batch * to.groups,
                      .bytes = static_cast<int64_t>(size_of(op.to.dtype)) * 2 * to.head});
+}
+
+PrefixArgs prefix_args(const Shape& kv, void* heads, void* prefix) {
+  return {.kv = heads, .prefix = prefix, .positions = kv[0], .batch = kv[1], .groups = kv[2], .head = kv[4]};
+}
+
+void CudaBackend::run(Stream& stream, const PutPrefix& op) {
+  // The kernel only reads the prefix.
+  launch_put_prefix(enter(stream).stream(), activation_of(op.kv.dtype),
+                    prefix_args(op.kv.shape, op.kv.data, const_cast<void*>(op.prefix.data)));
+}
+
+void CudaBackend::run(Stream& stream, const PrefixGrad& op) {
+  launch_prefix_grad(enter(stream).stream(), activation_of(op.dkv.dtype),
+                     prefix_args(op.dkv.shape, const_cast<void*>(op.dkv.data), op.dprefix.data));
 }
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {

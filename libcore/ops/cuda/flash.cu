@@ -56,7 +56,7 @@ __device__ inline int lane() {
 __device__ inline int warp() {
   return static_cast<int>(threadIdx.x) / 32;
 }
-/// Of the sums that a thread holds, the first is in this row and column of the 16 x 8 (mma.h).
+/// Where the first of a thread's sums is in a tile of 16 x 8 (mma.h).
 __device__ inline int thread_row() {
   return lane() / 4;
 }

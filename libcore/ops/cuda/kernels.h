@@ -275,6 +275,17 @@ struct LineCopy {
 };
 void launch_copy_lines(cudaStream_t, const LineCopy&);
 
+/// The heads of keys and values [positions, batch, groups, 2, head], of which a prefix [2, groups, positions,
+/// head] has those that all sequences share.
+struct PrefixArgs {
+  void* kv;      // read by the gradient
+  void* prefix;  // read by put_prefix; its gradient is in fp32
+  int64_t positions, batch, groups, head;
+};
+void launch_put_prefix(cudaStream_t, Storage, const PrefixArgs&);
+/// prefix += the sum of kv over the batch, in order.
+void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
+
 // ---- flash.cu: the same on the tensor cores
 
 /// Whether these kernels compute it: in bf16, with heads of up to 128 columns and a multiple of 8.

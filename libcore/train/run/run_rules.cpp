@@ -70,9 +70,6 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
                  " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
-  if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
-    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"}, " are for the CPU; give ",
-                 Opt{"device"}, " cpu");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)
