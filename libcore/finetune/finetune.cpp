@@ -110,7 +110,7 @@ void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
 void plan_start(FinetuneConfig& config) {
   const FinetuneConfig::Resume resume = config.resume();
   config.run.checkpoint.load = resume.folder;
-  config.run.checkpoint.load_named_by = resume.named ? "--resume-from-checkpoint" : "--output-dir";
+  config.run.checkpoint.load_named_by = resume.wanted ? "--resume-from-checkpoint" : "--output-dir";
   config.run.checkpoint.exit_on_missing = resume.wanted;
   if (config.schedule.do_train) return;
   const std::string& adapter = config.method.adapter;

@@ -167,12 +167,12 @@ void FinetuneConfig::add_to(Options& options) {
 // As in transformers, "true" stands for the newest checkpoint of the output folder. Without training, the
 // requested model is evaluated, not a checkpoint that the folder happens to hold.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
-  if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false, false};
+  if (schedule.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
     if (schedule.resume_from == word)
       return {run.checkpoint.overwrite ? "" : run.checkpoint.save,
-              !schedule.do_train && !run.checkpoint.overwrite, false};
-  return {schedule.resume_from, true, true};
+              !schedule.do_train && !run.checkpoint.overwrite};
+  return {schedule.resume_from, true};
 }
 
 std::vector<std::string> FinetuneConfig::earlier_results() const {

@@ -230,11 +230,11 @@ struct FinetuneConfig {
   PretrainConfig run;
   bool steps_given = false;  // whether the user set the number of steps
 
-  /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: it must
-  /// hold a checkpoint. `named`: the user named the folder.
+  /// The folder from whose newest checkpoint the run resumes; empty: the run starts over. `wanted`: the user
+  /// named the folder, so it must hold a checkpoint.
   struct Resume {
     std::string folder;
-    bool wanted, named;
+    bool wanted;
   };
   Resume resume() const;
   /// The paths of the results that an earlier run may have left in --output-dir, without those that are, or

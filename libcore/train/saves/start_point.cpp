@@ -97,15 +97,20 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
        ", or leave it out to load the newest");
 }
 
-[[noreturn]] void refuse_missing(const CheckpointConfig& config) {
+const char* fresh_values(Trained trained) {
+  return trained == Trained::kTuned ? "the model that is tuned" : "random values";
+}
+
+[[noreturn]] void refuse_missing(const CheckpointConfig& config, Trained trained) {
   const std::string& by = config.load_named_by;
   if (by.empty())
     fail(ErrorKind::kNoInput, config.load,
          ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
   fail(ErrorKind::kNoInput, by, ": ", config.load,
        fs::exists(config.load) ? " holds" : " is not there: it names",
-       " no checkpoint; give the folder of one on this machine (ours, Megatron-LM's or Hugging Face's), or "
-       "leave it out to begin with random values");
+       " no checkpoint; give the folder of one on this machine",
+       trained == Trained::kModel ? " (ours, Megatron-LM's or Hugging Face's)" : "",
+       ", or leave it out to begin with ", fresh_values(trained));
 }
 
 }  // namespace
@@ -153,13 +158,13 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (const auto found = find_checkpoint(config)) return found->start(config, model, trained);
   if (config.load.empty()) return std::nullopt;
   const std::string path = load_path(config);
-  if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
+  if (config.exit_on_missing && !config.load_named_by.empty() && trained == Trained::kModel)
+    refuse_missing(config, trained);
   refuse_what_is_no_checkpoint(config, path, trained);
-  if (config.exit_on_missing) refuse_missing(config);
+  if (config.exit_on_missing) refuse_missing(config, trained);
   if (!loads_where_it_saves(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
-  log("no checkpoint in ", printable(config.load), ": starting from ",
-      trained == Trained::kTuned ? "the model that is tuned" : "random values");
+  log("no checkpoint in ", printable(config.load), ": starting from ", fresh_values(trained));
   return std::nullopt;
 }
 
