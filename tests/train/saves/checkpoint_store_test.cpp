@@ -40,7 +40,7 @@ TEST(CheckpointStores, AreAskedInTheirOrder) {
   const test::TempDir dir;
   PretrainConfig config = test::tiny_config();
   config.train.eval_iters = 0;
-  const auto add = [&](const std::string& format, int64_t steps) {
+  const auto add = [&](const char* format, int64_t steps) {
     config.checkpoint.save = dir / format;
     config.checkpoint.format = checkpoint_format(format);
     config.train.exit_interval = steps;
