@@ -444,9 +444,9 @@ void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs&
 }
 
 void launch_attention_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& args) {
+  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, args);
   launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
          storage);
-  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, args);
   if (args.shape.head <= 64)
     launch_backward<Tiles<64, 48>>(stream, storage, args);
   else if (args.shape.head <= 128)

@@ -14,6 +14,14 @@ struct HeadPlace {
         head(number % static_cast<int>(s.groups * s.r)),
         group(head / static_cast<int>(s.r)),
         slot(head % static_cast<int>(s.r)) {}
+  /// The head so many further in the same group.
+  __device__ HeadPlace plus(int heads) const {
+    HeadPlace place = *this;
+    place.number += heads;
+    place.head += heads;
+    place.slot += heads;
+    return place;
+  }
   /// Its offset in the tensors of queries, of keys or values, and of outputs, in row 0; and in lse and delta.
   __device__ int64_t q(const AttentionShape& s) const {
     return sequence * s.q.sequence + group * s.q.group + slot * s.head;

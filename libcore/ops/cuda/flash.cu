@@ -10,16 +10,18 @@
 //
 // The gradient has two kernels, each the only one that writes its sums, so no sum depends on timing. Together
 // they multiply seven times where one kernel would do with five, but that one would have to add dQ up over
-// the blocks of keys: by atomics, whose order varies, or through 8 bytes of memory per element, row and tile
-// of keys, which at 128 keys a tile take longer than the two products (80 operations per byte).
+// the tiles of keys: by atomics, whose order varies, or in memory, with 8 bytes per element, row and tile. At
+// 64 keys a tile the two products are 32 operations for each of these bytes. An H200 does them in half the
+// time in which it moves the bytes (4.8 TB/s, some 300 TFLOP/s by mma.sync).
 //
 // A row of a tile takes kWidth + 8 elements, an odd number of 16-byte units. So the 8 rows of a matrix that
 // ldmatrix reads at a time begin in different ones of the 8 units of 128 bytes: no bank conflicts. The same
 // holds for the results, which pass through shared memory so that rows are stored 16 bytes at a time.
 //
 // Registers bound the sizes: a warp holds 32 rows where its sums and scores then fit, since a line's operand
-// is loaded once for all rows of a warp. Shared memory is 99 KiB or less per block, so two blocks run per
-// multiprocessor of compute capability 8.0 and above, and one on 8.6 and 8.9.
+// is loaded once for all rows of a warp. A thread has up to 255 registers where two blocks run per
+// multiprocessor, and 168 where three do (tests/ops/cuda/machine_code_test.cpp). A block takes 44 to 69 KiB
+// of shared memory, so that as many blocks fit on compute capability 8.0, and one on 8.6 and 8.9.
 
 namespace megalith::cuda {
 namespace {
@@ -435,24 +437,48 @@ template <class T>
 constexpr size_t kGradBytes = (2 * T::kRowElements + 4 * T::kLineElements) * sizeof(Bf16) +
                               4 * T::kLines * sizeof(float);
 
+/// delta = dout . out for each row of each head, which equals the sum over keys of p dP. Sixteen threads per
+/// row, which read 16 bytes each.
+__global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
+  const AttentionShape& s = a.shape;
+  const int64_t number = int64_t{blockIdx.x} * (kBlock / 16) + threadIdx.x / 16;
+  const bool there = number < s.heads() * s.queries;
+  const int64_t head = number / s.queries, query = number % s.queries, column = threadIdx.x % 16 * 8;
+  float sum = 0;
+  if (there && column < s.head) {
+    const int64_t place = (query * s.heads() + head) * s.head + column;
+    const Vector<8, Bf16> out = vector_at<8>(static_cast<const Bf16*>(a.out) + place),
+                          dout = vector_at<8>(static_cast<const Bf16*>(a.dout) + place);
+    MEGALITH_UNROLL for (int i = 0; i < 8; ++i) sum += widen(out.at[i]) * widen(dout.at[i]);
+  }
+  for (int apart = 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+  if (there && column == 0) a.delta[number] = sum;
+}
+
 template <class T>
 __device__ void fill(RowNumbers<T>& numbers, float value) {
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int half = 0; half < 2; ++half)
       numbers[t][half] = value;
 }
 
-/// The queries that are the lines of the kernel for keys: for each head of a group in turn, tiles of those
-/// that see some key of the block.
+/// The tiles of queries that are the lines of the kernel for keys: for each head of a group in turn, those of
+/// which some query sees some key of the block.
 template <class T>
 struct QueryTiles {
-  int first, each;  // the first query, and tiles of one head
+  int heads, first, end;
   __device__ QueryTiles(const AttentionShape& s, int64_t sequence, int key)
-      : first(static_cast<int>(s.rows.row_from(key))) {
-    const int end = static_cast<int>(s.queries_before(key + T::kRows, sequence));
-    each = first < end ? (end - first + T::kLines - 1) / T::kLines : 0;
+      : heads(static_cast<int>(s.r)),
+        first(static_cast<int>(s.rows.row_from(key))),
+        end(static_cast<int>(s.queries_before(key + T::kRows, sequence))) {
+    if (first >= end) heads = 0;
   }
-  __device__ int head(int tile) const { return tile / each; }
-  __device__ int query(int tile) const { return first + tile % each * T::kLines; }
+  struct Tile {
+    int head, query;  // head: within the group
+  };
+  __device__ Tile after(const Tile& tile) const {
+    const int query = tile.query + T::kLines;
+    return query < end ? Tile{tile.head, query} : Tile{tile.head + 1, first};
+  }
 };
 
 /// Begins to copy a tile of queries, the gradients of their outputs after it, and their lse and delta.
@@ -480,28 +506,29 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
               *const lines = values + T::kRowElements;
   float* const numbers = reinterpret_cast<float*>(lines + 4 * T::kLineElements);  // [2][lse, delta][kLines]
   const int my_rows = warp() * T::kWarpRows * T::kStride;
+  const float scale = a.scale * kLog2E;  // for powers of two
   const AttentionShape& s = a.shape;
   const int64_t group = blockIdx.x % (s.batch * s.groups);
   const int key = static_cast<int>(blockIdx.x / (s.batch * s.groups)) * T::kRows;
   const int mine = key + warp() * T::kWarpRows;  // the warp's first key
   const HeadPlace first(s, group * s.r);
   const QueryTiles<T> tiles(s, first.sequence, key);
-  const int count = tiles.each * static_cast<int>(s.r);
   HeadSums<T> dk, dv;
   clear<T>(dk);
   clear<T>(dv);
   copy_lines<T, T::kRows>(keys, lines_of(a.k, first.kv(s), s.kv.position, s.keys, s.head), key);
   copy_lines<T, T::kRows>(values, lines_of(a.v, first.kv(s), s.kv.position, s.keys, s.head), key);
   commit_copies();
-  if (count > 0) copy_queries<T>(lines, numbers, a, first, tiles.query(0));
-  for (int tile = 0; tile < count; ++tile) {
-    const int stage = tile % 2, query = tiles.query(tile), last = query + T::kLines - 1;
+  typename QueryTiles<T>::Tile tile{0, tiles.first};
+  if (tile.head < tiles.heads) copy_queries<T>(lines, numbers, a, first, tile.query);
+  for (int stage = 0; tile.head < tiles.heads; tile = tiles.after(tile), stage ^= 1) {
+    const int query = tile.query, last = query + T::kLines - 1;
+    const HeadPlace place = first.plus(tile.head);
     wait_for_copies<0>();
     __syncthreads();  // the tile is there, and all warps are done with the one before it
-    if (tile + 1 < count)
+    if (const auto next = tiles.after(tile); next.head < tiles.heads)
       copy_queries<T>(lines + (stage ^ 1) * 2 * T::kLineElements, numbers + (stage ^ 1) * 2 * T::kLines, a,
-                      HeadPlace(s, group * s.r + tiles.head(tile + 1)), tiles.query(tile + 1));
-    const HeadPlace place(s, group * s.r + tiles.head(tile));
+                      first.plus(next.head), next.query);
     const Span low = keys_of(s, place, query),
                high = keys_of(s, place, last < s.queries ? last : static_cast<int>(s.queries) - 1);
     if (mine > high.last || mine + T::kWarpRows <= low.first)
@@ -515,9 +542,10 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
     if (last >= s.queries || mine < high.first || mine + T::kWarpRows - 1 > low.last)
       hide_queries<T>(p, s, place, query + thread_column(), mine + thread_row());
     MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) {
-      const Vector<2, float> of = vector_at<2>(lse + 8 * n);
+      const Vector<2, float> row = vector_at<2>(lse + 8 * n);
+      const float base[2] = {row.at[0] * kLog2E, row.at[1] * kLog2E};
       MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int i = 0; i < 4; ++i)
-          p[t][n][i] = power_of_two((p[t][n][i] * a.scale - of.at[i % 2]) * kLog2E);
+          p[t][n][i] = power_of_two(p[t][n][i] * scale - base[i % 2]);
     }
     multiply_lines<T>(ds, values + my_rows, dout);
     if (a.mask.key.scale != 0) drop<T>(ds, kept, a.mask.key.scale);
@@ -551,16 +579,17 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
   Bf16 *const queries = reinterpret_cast<Bf16*>(shared), *const douts = queries + T::kRowElements,
               *const lines = douts + T::kRowElements;
   const int my_rows = warp() * T::kWarpRows * T::kStride;
+  const float scale = a.scale * kLog2E;  // for powers of two
   const AttentionShape& s = a.shape;
   const HeadPlace place(s, blockIdx.x % s.heads());
   const QueryRows<T> rows(s, place);
   HeadSums<T> dq;
   clear<T>(dq);
-  RowNumbers<T> lse, delta;
+  RowNumbers<T> base, delta;
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int half = 0; half < 2; ++half) {
     const int query = rows.mine + 16 * t + 8 * half + thread_row();
-    lse[t][half] = query <= rows.last ? a.lse[place.row(s) + query] : 0.0f;
+    base[t][half] = query <= rows.last ? a.lse[place.row(s) + query] * kLog2E : 0.0f;
     delta[t][half] = query <= rows.last ? a.delta[place.row(s) + query] : 0.0f;
   }
   copy_lines<T, T::kRows>(queries, lines_of(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
@@ -584,8 +613,7 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
     if (a.mask.key.scale != 0) drop<T>(ds, kept, a.mask.key.scale);
     MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
         MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) MEGALITH_UNROLL for (int i = 0; i < 4; ++i)
-            ds[t][n][i] = power_of_two((p[t][n][i] * a.scale - lse[t][i / 2]) * kLog2E) *
-                          (ds[t][n][i] - delta[t][i / 2]);
+            ds[t][n][i] = power_of_two(p[t][n][i] * scale - base[t][i / 2]) * (ds[t][n][i] - delta[t][i / 2]);
     Weights<T> weights;
     narrow_sums<T>(weights, ds);
     add_lines<T>(dq, weights, line);
@@ -598,18 +626,28 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_query_grad(Attention
 
 // ---- launching
 
+/// Whether the shared memory of a multiprocessor of compute capability 8.0 is enough for kBlocks blocks.
+template <class T>
+constexpr bool fits(size_t bytes) {
+  constexpr size_t kReserved = 1 << 10;  // by the system, for each block
+  return T::kBlocks * (bytes + kReserved) <= 164 << 10;
+}
+
 template <class T>
 void launch_forward(cudaStream_t stream, const AttentionArgs& a) {
+  static_assert(fits<T>(kForwardBytes<T>));
   launch<kBlock>(stream, blocks_for(a.shape.queries, T::kRows) * a.shape.heads(), kForwardBytes<T>,
                  flash_forward<T>, a);
 }
 template <class T>
 void launch_key_grad(cudaStream_t stream, const AttentionGradArgs& a) {
+  static_assert(fits<T>(kGradBytes<T>));
   launch<kBlock>(stream, blocks_for(a.shape.keys, T::kRows) * a.shape.batch * a.shape.groups, kGradBytes<T>,
                  flash_key_grad<T>, a);
 }
 template <class T>
 void launch_query_grad(cudaStream_t stream, const AttentionGradArgs& a) {
+  static_assert(fits<T>(kGradBytes<T>));
   launch<kBlock>(stream, blocks_for(a.shape.queries, T::kRows) * a.shape.heads(), kGradBytes<T>,
                  flash_query_grad<T>, a);
 }
@@ -629,7 +667,7 @@ bool on_tensor_cores(Storage storage, const AttentionArgs& a) {
   return takes(storage, a.shape) && a.kv_storage == Storage::kBf16 && aligned(a.q, a.k, a.v, a.out);
 }
 bool on_tensor_cores(Storage storage, const AttentionGradArgs& a) {
-  return takes(storage, a.shape) && aligned(a.q, a.k, a.v, a.dq, a.dk, a.dv, a.dout);
+  return takes(storage, a.shape) && aligned(a.q, a.k, a.v, a.dq, a.dk, a.dv, a.out, a.dout);
 }
 
 void launch_flash(cudaStream_t stream, const AttentionArgs& a) {
@@ -640,6 +678,7 @@ void launch_flash(cudaStream_t stream, const AttentionArgs& a) {
 }
 
 void launch_flash_grad(cudaStream_t stream, const AttentionGradArgs& a) {
+  launch<kBlock>(stream, blocks_for(a.shape.heads() * a.shape.queries, kBlock / 16), 0, flash_delta, a);
   if (a.shape.head <= 64) {
     launch_key_grad<Tiles<64, 1, 64, 2>>(stream, a);
     launch_query_grad<Tiles<64, 2, 32, 2>>(stream, a);

@@ -292,7 +292,6 @@ void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
 bool on_tensor_cores(Storage, const AttentionArgs&);
 bool on_tensor_cores(Storage, const AttentionGradArgs&);
 void launch_flash(cudaStream_t, const AttentionArgs&);
-/// `delta` has been computed.
 void launch_flash_grad(cudaStream_t, const AttentionGradArgs&);
 
 }  // namespace megalith::cuda
