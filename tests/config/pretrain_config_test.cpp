@@ -82,7 +82,7 @@ TEST(PretrainConfig, ReadsCodeParrotsCommand) {
   EXPECT_EQ(c.model.ffn_hidden, 3072);
   EXPECT_EQ(c.model.kv_channels, 64);
   EXPECT_EQ(c.model.kv_heads(), 12);
-  EXPECT_EQ(c.model.activation(), Activation::kGeluTanh);
+  EXPECT_EQ(c.model.activation(), ActivationFunction::kGeluTanh);
   EXPECT_TRUE(c.model.has_qkv_bias());
   EXPECT_EQ(c.train.global_batch, 192);
   EXPECT_EQ(c.train.weight_decay, 0.1);
@@ -174,9 +174,28 @@ TEST(PretrainConfig, DerivesSwigluWidthAsMegatron) {
 }
 
 TEST(PretrainConfig, ChoosesTheActivation) {
-  EXPECT_EQ(given(small() + "--no-bias-gelu-fusion").model.activation(), Activation::kGeluExact);
-  EXPECT_EQ(given(small() + "--no-bias-gelu-fusion --openai-gelu").model.activation(), Activation::kGeluTanh);
-  EXPECT_EQ(given(small() + "--swiglu").model.activation(), Activation::kSwiglu);
+  using F = ActivationFunction;
+  for (const auto& [options, function] : {std::pair{"--no-bias-gelu-fusion", F::kGelu},
+                                          {"--no-bias-gelu-fusion --openai-gelu", F::kGeluTanh},
+                                          {"--swiglu", F::kSilu},
+                                          {"--swiglu --hidden-act swish", F::kSilu},
+                                          {"--squared-relu", F::kSquaredRelu},
+                                          {"--hidden-act quick_gelu", F::kQuickGelu},
+                                          {"--hidden-act relu", F::kRelu},
+                                          {"--hidden-act silu", F::kSilu},
+                                          {"--hidden-act gelu", F::kGelu},
+                                          {"--hidden-act gelu_pytorch_tanh --openai-gelu", F::kGeluTanh}})
+    EXPECT_EQ(given(small() + options).model.activation(), function) << options;
+  EXPECT_FALSE(given(small() + "--hidden-act silu").model.swiglu);
+}
+
+TEST(PretrainConfig, RefusesUnknownAndContradictingActivations) {
+  for (const auto& [options, message] :
+       {std::pair{"--hidden-act mish", "--hidden-act is \"mish\", wanted one of gelu_new, "},
+        {"--hidden-act relu --swiglu", "--swiglu and --hidden-act contradict each other"},
+        {"--hidden-act gelu --openai-gelu", "--openai-gelu and --hidden-act contradict each other"},
+        {"--swiglu --squared-relu", "--swiglu and --squared-relu contradict each other"}})
+    EXPECT_NE(complaint(small() + options).find(message), std::string::npos) << complaint(small() + options);
 }
 
 TEST(PretrainConfig, DerivesBiases) {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/config/activations.h"
 #include "libcore/model/embedding.h"
 #include "libcore/model/measure.h"
 #include "tests/support/tiny_model.h"
@@ -43,6 +44,12 @@ std::vector<Case> cases() {
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
   out.push_back(odd);
+  for (const ActivationRow& row : activations()) {
+    if (row.function == ActivationFunction::kRelu) continue;  // its kink spoils slopes over long steps
+    Case one{"gpt2_" + std::string(row.hf.front()), test::tiny_gpt2()};
+    one.config.hidden_act = row.hf.front();
+    out.push_back(one);
+  }
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;

@@ -73,8 +73,8 @@ class Backend {
   virtual void run(Stream&, const AttentionGrad&) = 0;
   virtual void run(Stream&, const CopyKeyValues&) = 0;
   virtual void run(Stream&, const CachedAttention&) = 0;
-  virtual void run(Stream&, const Gelu&) = 0;
-  virtual void run(Stream&, const GeluGrad&) = 0;
+  virtual void run(Stream&, const Activate&) = 0;
+  virtual void run(Stream&, const ActivateGrad&) = 0;
   virtual void run(Stream&, const SwiGlu&) = 0;
   virtual void run(Stream&, const SwiGluGrad&) = 0;
   virtual void run(Stream&, const Dropout&) = 0;

@@ -256,8 +256,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AttentionGrad&) override;
   void run(Stream&, const CopyKeyValues&) override;
   void run(Stream&, const CachedAttention&) override;
-  void run(Stream&, const Gelu&) override;
-  void run(Stream&, const GeluGrad&) override;
+  void run(Stream&, const Activate&) override;
+  void run(Stream&, const ActivateGrad&) override;
   void run(Stream&, const SwiGlu&) override;
   void run(Stream&, const SwiGluGrad&) override;
   void run(Stream&, const Dropout&) override;
@@ -497,14 +497,14 @@ void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
-void CudaBackend::run(Stream& stream, const Gelu& op) {
-  launch_gelu(enter(stream).stream(), activation_of(op.x.dtype), op.y.data, op.x.data, op.tanh_form,
-              op.x.elements());
+void CudaBackend::run(Stream& stream, const Activate& op) {
+  launch_activate(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.y.data, op.x.data,
+                  op.x.elements());
 }
 
-void CudaBackend::run(Stream& stream, const GeluGrad& op) {
-  launch_gelu_grad(enter(stream).stream(), activation_of(op.x.dtype), op.dx.data, op.dy.data, op.x.data,
-                   op.tanh_form, op.x.elements());
+void CudaBackend::run(Stream& stream, const ActivateGrad& op) {
+  launch_activate_grad(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.dx.data, op.dy.data,
+                       op.x.data, op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGlu& op) {

@@ -90,6 +90,7 @@ MEGALITH_HD float normal_density(float x) {
 
 constexpr float kTwoGeluRoot = 1.59576912f;  // 2 sqrt(2 / pi); (1 + tanh u) / 2 is sigmoid(2u)
 constexpr float kGeluCube = 0.044715f;
+constexpr float kQuickGeluSlope = 1.702f;
 
 MEGALITH_HD float gelu_tanh(float x) {
   return x * sigmoid(kTwoGeluRoot * x * (1.0f + kGeluCube * x * x));
@@ -111,6 +112,27 @@ MEGALITH_HD float silu(float x) {
 MEGALITH_HD float silu_slope(float x) {
   const float s = sigmoid(x);
   return s + x * s * (1.0f - s);
+}
+
+MEGALITH_HD float quick_gelu(float x) {
+  return x * sigmoid(kQuickGeluSlope * x);
+}
+MEGALITH_HD float quick_gelu_slope(float x) {
+  const float s = sigmoid(kQuickGeluSlope * x);
+  return s + kQuickGeluSlope * x * s * (1.0f - s);
+}
+
+MEGALITH_HD float relu(float x) {
+  return x <= 0.0f ? 0.0f : x;
+}
+MEGALITH_HD float relu_slope(float x) {
+  return x <= 0.0f ? 0.0f : 1.0f;
+}
+MEGALITH_HD float squared_relu(float x) {
+  return x <= 0.0f ? 0.0f : x * x;
+}
+MEGALITH_HD float squared_relu_slope(float x) {
+  return x <= 0.0f ? 0.0f : 2.0f * x;
 }
 
 // ---- dropout

@@ -58,18 +58,58 @@ struct Same {
 struct Sum {
   __device__ float operator()(float x, float y) const { return x + y; }
 };
-struct GeluTanh {
-  __device__ float operator()(float x) const { return gelu_tanh(x); }
+struct GeluTanhOf {
+  __device__ static float value(float x) { return gelu_tanh(x); }
+  __device__ static float slope(float x) { return gelu_tanh_slope(x); }
 };
-struct GeluErf {
-  __device__ float operator()(float x) const { return gelu_erf(x); }
+struct GeluOf {
+  __device__ static float value(float x) { return gelu_erf(x); }
+  __device__ static float slope(float x) { return gelu_erf_slope(x); }
 };
-struct GeluTanhGrad {
-  __device__ float operator()(float dy, float x) const { return dy * gelu_tanh_slope(x); }
+struct QuickGeluOf {
+  __device__ static float value(float x) { return quick_gelu(x); }
+  __device__ static float slope(float x) { return quick_gelu_slope(x); }
 };
-struct GeluErfGrad {
-  __device__ float operator()(float dy, float x) const { return dy * gelu_erf_slope(x); }
+struct SiluOf {
+  __device__ static float value(float x) { return silu(x); }
+  __device__ static float slope(float x) { return silu_slope(x); }
 };
+struct ReluOf {
+  __device__ static float value(float x) { return relu(x); }
+  __device__ static float slope(float x) { return relu_slope(x); }
+};
+struct SquaredReluOf {
+  __device__ static float value(float x) { return squared_relu(x); }
+  __device__ static float slope(float x) { return squared_relu_slope(x); }
+};
+
+template <class Of>
+struct ValueOf {
+  __device__ float operator()(float x) const { return Of::value(x); }
+};
+template <class Of>
+struct SlopeTimes {
+  __device__ float operator()(float dy, float x) const { return dy * Of::slope(x); }
+};
+
+/// Calls f(activation) with the struct of the function.
+template <class F>
+void with_function(ActivationFunction function, F f) {
+  switch (function) {
+    case ActivationFunction::kGeluTanh:
+      return f(GeluTanhOf{});
+    case ActivationFunction::kGelu:
+      return f(GeluOf{});
+    case ActivationFunction::kQuickGelu:
+      return f(QuickGeluOf{});
+    case ActivationFunction::kSilu:
+      return f(SiluOf{});
+    case ActivationFunction::kRelu:
+      return f(ReluOf{});
+    case ActivationFunction::kSquaredRelu:
+      return f(SquaredReluOf{});
+  }
+}
 
 // ---- others
 
@@ -221,22 +261,23 @@ void launch_row_bias(cudaStream_t stream, const RowBias& a) {
   });
 }
 
-void launch_gelu(cudaStream_t stream, Storage storage, void* y, const void* x, bool tanh_form, int64_t n) {
+void launch_activate(cudaStream_t stream, Storage storage, ActivationFunction function, void* y,
+                     const void* x, int64_t n) {
   with_activation(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(y);
     const auto* const in = static_cast<const decltype(element)*>(x);
-    tanh_form ? map(stream, n, GeluTanh{}, out, in) : map(stream, n, GeluErf{}, out, in);
+    with_function(function, [&](auto of) { map(stream, n, ValueOf<decltype(of)>{}, out, in); });
   });
 }
 
 // NOLINTNEXTLINE(readability-function-size): as its kernel has them
-void launch_gelu_grad(cudaStream_t stream, Storage storage, void* dx, const void* dy, const void* x,
-                      bool tanh_form, int64_t n) {
+void launch_activate_grad(cudaStream_t stream, Storage storage, ActivationFunction function, void* dx,
+                          const void* dy, const void* x, int64_t n) {
   with_activation(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(dx);
     const auto* const up = static_cast<const decltype(element)*>(dy);
     const auto* const in = static_cast<const decltype(element)*>(x);
-    tanh_form ? map(stream, n, GeluTanhGrad{}, out, up, in) : map(stream, n, GeluErfGrad{}, out, up, in);
+    with_function(function, [&](auto of) { map(stream, n, SlopeTimes<decltype(of)>{}, out, up, in); });
   });
 }
 

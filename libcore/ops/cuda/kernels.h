@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcore/ops/activation_function.h"
 #include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/runtime.h"
@@ -52,9 +53,9 @@ struct RowBias {
 };
 void launch_row_bias(cudaStream_t, const RowBias&);
 
-void launch_gelu(cudaStream_t, Storage, void* y, const void* x, bool tanh_form, int64_t n);
-void launch_gelu_grad(cudaStream_t, Storage, void* dx, const void* dy, const void* x, bool tanh_form,
-                      int64_t n);
+void launch_activate(cudaStream_t, Storage, ActivationFunction, void* y, const void* x, int64_t n);
+void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, const void* dy, const void* x,
+                          int64_t n);
 void launch_swiglu(cudaStream_t, Storage, void* y, const void* x, int64_t rows, int64_t columns);
 /// x, dx [rows, 2, columns], dy [rows, columns].
 struct SwiGluGradArgs {

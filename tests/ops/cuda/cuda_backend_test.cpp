@@ -281,18 +281,18 @@ TEST_F(EmulatedCudaStream, TracesTheTimeOfTheDevice) {
   const View x = bed.put(DType::kF32, {2, 2}, {1, 2, 3, 4}), y = bed.empty(DType::kF32, {2, 2}),
              sums = bed.put(DType::kF32, {2}, Values(2));
   const long before = emulated_controls().counts.waits;
-  run(traced, Gelu{.y = y, .x = x});
-  run(traced, Gelu{.y = y, .x = y});
+  run(traced, Activate{.y = y, .x = x});
+  run(traced, Activate{.y = y, .x = y});
   run(traced, BiasGrad{.dbias = sums, .dy = x});  // two kernels
   traced.copy(y, x);
   EXPECT_EQ(emulated_controls().counts.waits, before);
-  EXPECT_EQ(trace.entries().at("gelu").calls, 2);
-  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.5);
+  EXPECT_EQ(trace.entries().at("activate").calls, 2);
+  EXPECT_EQ(trace.entries().at("activate").seconds, 0.5);
   EXPECT_EQ(trace.entries().at(BiasGrad::kName).seconds, 0.5);
   EXPECT_EQ(trace.entries().at("copy").seconds, 0.25);
   trace.clear();
-  run(traced, Gelu{.y = y, .x = x});
-  EXPECT_EQ(trace.entries().at("gelu").seconds, 0.25);
+  run(traced, Activate{.y = y, .x = x});
+  EXPECT_EQ(trace.entries().at("activate").seconds, 0.25);
   emulated_controls().work_seconds = emulator::Controls{}.work_seconds;
 }
 
@@ -396,7 +396,7 @@ TEST(EmulatedCudaDevicesDeathTest, HaveMemoryOfTheirOwn) {
   Bed bed(first), other(second);
   const View x = bed.empty(DType::kF32, {4}), y = other.empty(DType::kF32, {4});
   const auto use = [&] {
-    run(second, Gelu{.y = y, .x = x});
+    run(second, Activate{.y = y, .x = x});
     second.synchronize();
   };
   EXPECT_EXIT(use(), testing::ExitedWithCode(99), "device code leaves its block or its device");
