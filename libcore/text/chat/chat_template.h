@@ -2,6 +2,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libcore/json/json.h"
 
@@ -30,6 +33,17 @@ class ChatTemplate {
   /// Renders the template with these variables. Throws kData if the template raises an exception (with its
   /// message) or applies an operation to a value that does not support it.
   std::string render(const Json::Object& variables) const;
+
+  /// A rendered text, and where {% generation %} blocks begin and end in it, in bytes and in order.
+  struct Marked {
+    std::string text;
+    std::vector<std::pair<size_t, size_t>> answers = {};
+  };
+  Marked render_marked(const Json::Object& variables) const;
+  /// Whether the template has {% generation %} blocks.
+  bool marks_answers() const;
+  /// Whether the template's text holds the name of a variable or member.
+  bool reads(std::string_view name) const;
 
   struct Program;  // defined in chat_template.cpp
 

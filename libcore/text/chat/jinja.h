@@ -50,7 +50,7 @@ struct Node {
     kFor,       // for names in exprs[0], filtered by exprs[1] if any: bodies[0]; else bodies[1]
     kBreak,
     kContinue,
-    kGroup,  // bodies[0]
+    kGroup,  // bodies[0], a {% generation %} block
   };
   Kind kind = kText;
   int line = 0;
@@ -63,7 +63,12 @@ struct Node {
 /// Throws kData, with `name` and the line, for a syntax error or an unsupported construct.
 std::vector<Node> parse(const std::string& source, const std::string& name);
 
+/// A rendered text, and where its {% generation %} blocks begin and end.
+struct Rendered {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> generated = {};
+};
 /// The text of a template with these variables. kData as in ChatTemplate::render().
-std::string render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
+Rendered render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
 
 }  // namespace megalith::jinja

@@ -94,7 +94,7 @@ Renderer::Flow Renderer::execute(const Node& node) {
     case Node::kContinue:
       return Flow::kContinue;
     case Node::kGroup:
-      return execute(node.bodies[0]);
+      return generate(node);
   }
   return Flow::kOn;
 }
@@ -113,10 +113,20 @@ void Renderer::set(const Node& node, Value value) {
   place = *json;
 }
 
+Renderer::Flow Renderer::generate(const Node& node) {
+  if (captures_ > 0) refuse(node.line, "{% generation %} inside of {% set %} or a macro is not supported");
+  const size_t begin = out_.size();
+  const Flow flow = execute(node.bodies[0]);
+  generated_.emplace_back(begin, out_.size());
+  return flow;
+}
+
 Renderer::Flow Renderer::capture(const Node& node) {
   std::string before = std::exchange(out_, {});
   count_kept(before.size(), node.line);
+  ++captures_;
   const Flow flow = execute(node.bodies[0]);
+  --captures_;
   kept_ -= before.size();
   std::string made = std::exchange(out_, std::move(before));
   set(node, Json(std::move(made)));
@@ -181,7 +191,7 @@ Renderer::Flow Renderer::loop(const Node& node) {
   return Flow::kOn;
 }
 
-std::string render(const std::vector<Node>& nodes, const Json::Object& variables, const std::string& name) {
+Rendered render(const std::vector<Node>& nodes, const Json::Object& variables, const std::string& name) {
   return Renderer(variables, name).run(nodes);
 }
 

@@ -12,11 +12,11 @@ class Renderer {
  public:
   Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
     scopes_.emplace_back();
-    for (const auto& [key, value] : variables) scopes_.back()[key] = value;
+    for (const auto& [key, value] : variables) keep(scopes_.back()[key], value, 1);
   }
-  std::string run(const std::vector<Node>& nodes) {
+  Rendered run(const std::vector<Node>& nodes) {
     execute(nodes);
-    return std::move(out_);
+    return {std::move(out_), std::move(generated_)};
   }
 
  private:
@@ -42,6 +42,8 @@ class Renderer {
   Flow execute(const std::vector<Node>& nodes);
   Flow execute(const Node& node);
   void set(const Node& node, Value value);
+  /// Renders a {% generation %} block and notes where its text lies.
+  Flow generate(const Node& node);
   Flow capture(const Node& node);
   Flow choose(const Node& node);
   void bind(const Node& node, const Json& entry);
@@ -125,6 +127,8 @@ class Renderer {
   const std::string& name_;
   std::vector<Scope> scopes_;
   std::string out_;
+  std::vector<std::pair<size_t, size_t>> generated_;
+  int captures_ = 0;  // open blocks whose text is not output yet
   size_t steps_ = 0, kept_ = 0;
 };
 
