@@ -30,13 +30,16 @@ struct Expr {
     kTest,        // children[0] is text
     kMethod,      // children[0].text(children[1…]), children as in kFilter
     kCall,        // text(children…), children as in kFilter
+    kMacro,       // text(children…, named…): a call of a macro
+    kRefused,     // unsupported, for the reason `text`; only an error if it is evaluated
   };
   Kind kind = kAbsent;
   int line = 0;
   std::string text = {};
   Json literal = {};
   std::vector<Expr> children = {};
-  /// kCall of namespace(): its members. kComparison: the operators with their right operands.
+  /// kCall of namespace(): its members. kMacro: named arguments. kComparison: the operators with their right
+  /// operands.
   std::vector<std::pair<std::string, Expr>> named = {};
 };
 
@@ -51,6 +54,8 @@ struct Node {
     kBreak,
     kContinue,
     kGroup,  // bodies[0], a {% generation %} block
+    kMacro,  // macro names[0] with the parameters names[1…]; exprs[i] is the default of names[i + 1] or
+             // kAbsent
   };
   Kind kind = kText;
   int line = 0;
