@@ -76,11 +76,6 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
   const int64_t epoch = data.samples_of_epoch() / train.global_batch;
   if (train.decay_iters == train.iters) train.decay_iters.reset();
   if (!config.steps_given) train.iters = steps_of_epochs(schedule.epochs, epoch);
-  if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
-    warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,
-         ": the learning rate does not reach ", train.lr);
-    train.decay_iters = train.warmup_iters + 1;
-  }
   if (schedule.evaluate != Moments::kSteps)
     train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : kNever;
   if (schedule.save != Moments::kSteps) config.run.checkpoint.save_interval.reset();

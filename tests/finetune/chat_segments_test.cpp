@@ -13,10 +13,12 @@ constexpr const char* kChatMl =
     "'<|im_end|>' "
     "+ '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-Json::Array conversation(const std::vector<std::pair<std::string, std::string>>& turns) {
-  Json::Array out;
-  for (const auto& [role, content] : turns)
-    out.push_back(Json(Json::Object{{"role", role}, {"content", content}}));
+Conversation conversation(const std::vector<std::pair<std::string, std::string>>& turns) {
+  Conversation out;
+  for (const auto& [role, content] : turns) {
+    out.messages.push_back(Json(Json::Object{{"role", role}, {"content", content}}));
+    out.learned.push_back(true);
+  }
   return out;
 }
 
@@ -45,8 +47,106 @@ TEST(ChatSegments, ATemplateThatRewritesEarlierTurnsIsNamed) {
     chat_segments(chat, {}, conversation({{"user", "q"}, {"assistant", "a"}}), "x:1");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("x:1: the chat template")) << error.what();
+    EXPECT_TRUE(std::string(error.what()).starts_with("x:1: the chat template changes message 2 of 2"))
+        << error.what();
   }
+}
+
+/// The text of the segments, with answers in brackets.
+std::string shown(const ChatTemplate& chat, const Conversation& conversation) {
+  std::string out;
+  for (const Segment& one : chat_segments(chat, {.bos_token = {}, .eos_token = "</s>"}, conversation, "x:1"))
+    out += one.answer ? "[" + one.text + "]" : one.text;
+  return out;
+}
+
+// The masks are those of transformers' return_assistant_tokens_mask, whose spans are the blocks' texts.
+TEST(ChatSegments, GenerationBlocksAreTheAnswers) {
+  const ChatTemplate chat(
+      "{% for m in messages %}{% if m.role == 'assistant' %}<a>{% generation %}\n{{ m.content }}</s>"
+      "{% endgeneration %}\n{% else %}<{{ m.role }}>{{ m.content }}\n{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<a>{% endif %}",
+      "chat");
+  Conversation turns = conversation({{"user", "q"}, {"assistant", "a"}, {"user", "r"}, {"assistant", "b"}});
+  EXPECT_EQ(shown(chat, turns), "<user>q\n<a>[a</s>]<user>r\n<a>[b</s>]");
+  turns.learned[1] = false;
+  EXPECT_EQ(shown(chat, turns), "<user>q\n<a>a</s><user>r\n<a>[b</s>]");
+  // An answer without a block is not learned.
+  const ChatTemplate last(
+      "{% for m in messages %}{% if loop.last %}{% generation %}{{ m.content }}{% endgeneration %}"
+      "{% else %}{{ m.content }},{% endif %}{% endfor %}",
+      "chat");
+  turns.learned[1] = true;
+  EXPECT_EQ(shown(last, turns), "q,a,r,[b]");
+}
+
+TEST(ChatSegments, AnAnswerWithoutWeightIsNotLearned) {
+  Conversation turns = conversation({{"user", "q"}, {"assistant", "a"}, {"user", "r"}, {"assistant", "b"}});
+  turns.learned[1] = false;
+  EXPECT_EQ(shown(ChatTemplate(kChatMl, "chat"), turns),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n<|im_start|>user\nr"
+            "<|im_end|>\n<|im_start|>assistant\n[b<|im_end|>\n]");
+}
+
+// In the manner of DeepSeek-R1's distilled models: the prompt opens the reasoning, an earlier answer has
+// none.
+TEST(ChatSegments, APromptMayOpenTheReasoning) {
+  const ChatTemplate chat(
+      "{% for m in messages %}{% if m.role == 'user' %}<User>{{ m.content }}{% else %}"
+      "<Assistant>{{ m.content.split('</think>')[-1] }}</s>{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<Assistant><think>\n{% endif %}",
+      "chat");
+  EXPECT_EQ(
+      shown(chat, conversation({{"user", "q"}, {"assistant", "<thin>a"}, {"user", "r"}, {"assistant", "b"}})),
+      "<User>q<Assistant>[<thin>a</s>]<User>r<Assistant>[b</s>]");
+}
+
+// In the manner of Qwen3: only the last answer has its reasoning.
+TEST(ChatSegments, EarlierAnswersMayLoseTheirReasoning) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if loop.last and m.role == 'assistant' "
+      "%}<think>\n\n"
+      "</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+      "chat");
+  EXPECT_EQ(shown(chat, conversation({{"user", "q"}, {"assistant", "a"}, {"user", "r"}, {"assistant", "b"}})),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n[a<|im_end|>\n]<|im_start|>user\nr"
+            "<|im_end|>\n<|im_start|>assistant\n[<think>\n\n</think>\n\nb<|im_end|>\n]");
+}
+
+// In the manner of Phi-3.5: the end of text follows the last message only.
+TEST(ChatSegments, TheEndMayFollowTheLastMessageOnly) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>\n{% else %}<|endoftext|>{% endif %}",
+      "chat");
+  EXPECT_EQ(shown(chat, conversation({{"user", "q"}, {"assistant", "a"}, {"user", "r"}, {"assistant", "b"}})),
+            "<|user|>\nq<|end|>\n<|assistant|>\n[a<|end|>\n]<|user|>\nr<|end|>\n<|assistant|>\n"
+            "[b<|end|>\n<|endoftext|>]");
+}
+
+TEST(ChatSegments, RefusesWhatTheTemplateWouldLeaveOut) {
+  const auto refusal = [](const Conversation& turns) {
+    try {
+      shown(ChatTemplate(kChatMl, "chat"), turns);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  Conversation tools = conversation({{"user", "q"}, {"assistant", "a"}});
+  tools.tools = Json(Json::Array{Json("f")});
+  EXPECT_TRUE(refusal(tools).starts_with("x:1: the chat template reads no \"tools\"")) << refusal(tools);
+  Conversation calls = conversation({{"user", "q"}, {"assistant", "a"}});
+  calls.messages[1].set("tool_calls", Json(Json::Array{Json("f")}));
+  EXPECT_TRUE(refusal(calls).starts_with("x:1: the chat template reads no \"tool_calls\" of a message"))
+      << refusal(calls);
+}
+
+TEST(ChatSegments, ADeveloperSpeaksAsTheSystem) {
+  EXPECT_EQ(shown(ChatTemplate("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}", "chat"),
+                  conversation({{"developer", "d"}, {"user", "q"}, {"assistant", "a"}})),
+            "system:d;user:q;[assistant:a;]");
 }
 
 TEST(ChatSegments, WhatTheTemplateRaisesHasThePlaceOfTheRecord) {
