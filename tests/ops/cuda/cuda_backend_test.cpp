@@ -309,11 +309,11 @@ TEST_F(EmulatedCudaStream, NotesSpansByEvents) {
   const auto begin = SpanLog::Clock::now();
   {
     const StreamSpan step(stream_, "step");
-    run(stream_, Gelu{.y = y, .x = x});
+    run(stream_, Activate{.y = y, .x = x});
     {
       const StreamSpan inner(stream_, "inner");
-      run(stream_, Gelu{.y = y, .x = y});
-      run(stream_, Gelu{.y = y, .x = y});
+      run(stream_, Activate{.y = y, .x = y});
+      run(stream_, Activate{.y = y, .x = y});
     }
   }
   const std::vector<SpanLog::Span> spans = log.take();
