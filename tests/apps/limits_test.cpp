@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {
@@ -62,6 +63,20 @@ TEST_F(Limits, OfAddressesEndTrainingOfTwoRanksWith71) {
   int times = 0;
   for (int kib = 150'000; kib <= 400'000; kib += 10'000) times += refused(concat("-v ", kib), train);
   EXPECT_GT(times, 5);
+}
+
+TEST_F(Limits, OfAddressesEndRanksThatAreProcessesWith71) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1 --micro-batch-size 1";
+  int times = 0;
+  for (int kib = 100'000; kib <= 340'000; kib += 12'000) {
+    const CommandResult result = run(concat("ulimit -v ", kib, " && ", train));
+    EXPECT_TRUE(result.code == 0 || result.code == 71) << kib << ": " << result.code << " " << result.err;
+    if (result.code == 0) continue;
+    ++times;
+    EXPECT_NE(result.err.find(concat("ulimit -v is ", kib)), std::string::npos) << kib << result.err;
+  }
+  EXPECT_GT(times, 3);
 }
 
 TEST_F(Limits, OfAddressesEndEveryProgramWith71) {
