@@ -120,9 +120,10 @@ class Children {
       ends_.stopped = true;
       code = kTryAgain;
     }
-    if (code == 0 || failed_) return;
+    if (code == 0) return;
+    if (ends_.code == 0 || ends_.code == kTryAgain) ends_.code = code;
+    if (failed_) return;
     failed_ = steady_clock::now();
-    ends_.code = code;
     if (killed) log("rank ", rank, " was ended by SIG", ::sigabbrev_np(WTERMSIG(status)));
   }
   void end_stopped(pid_t id, Child& child) const {

@@ -37,7 +37,9 @@ struct RankCommand {
 
 /// How the ranks of a server ended.
 struct RankEnds {
-  int code = 0;          // 0, or the exit code of the first rank that failed; 75 if a signal ended it
+  /// 0, or the exit code of the first rank that failed; 75 (also of a rank that a signal ended) only if no
+  /// rank has another code, since the others of a rank that fails end with it, and may do so first.
+  int code = 0;
   bool stopped = false;  // a rank was told to stop
   int refusal = 0;       // an exit code from 64 to 66, if a rank has one: the same command ends so again
 };
