@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -22,6 +23,10 @@ std::atomic<int> look_ups_until_it_is_there{0};
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   using Call = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto kSystem = reinterpret_cast<Call>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host != nullptr && std::string(host) == megalith::test::kSlowName) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return EAI_AGAIN;
+  }
   if (host == nullptr || std::string(host) != megalith::test::kLateName)
     return kSystem(host, port, hints, found);
   if (megalith::test::look_ups_until_it_is_there-- > 0) return EAI_NONAME;
