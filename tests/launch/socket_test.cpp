@@ -10,7 +10,9 @@
 #include <netdb.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "tests/launch/late_name.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith::test {
 
@@ -106,6 +108,21 @@ TEST(Socket, LooksANameUpAgainUntilItIsThere) {
   const auto waited = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(waited, 1400ms);
   EXPECT_LT(waited, 5s);
+}
+
+// Ranks above 0 log nothing, but each waits for itself.
+TEST(Socket, SaysOnEveryRankThatItWaitsForAName) {
+  const Socket listener = listen_on("127.0.0.1", 0);
+  const Muted as_other_ranks;
+  const LogLines log;
+  look_ups_until_it_is_there = 3;
+  EXPECT_TRUE(connect_to(kLateName, listener.local_port(), in(10s)).open());
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("warning: the host \"late.host.invalid\" has no address yet"),
+            std::string::npos)
+      << log.lines[0];
+  megalith::log("muted again");
+  EXPECT_EQ(log.lines.size(), 1U);
 }
 
 TEST(Socket, TakesAnAddressInBrackets) {
