@@ -93,6 +93,11 @@ TEST_F(Limits, OfStacksAreRefusedFirst) {
       EXPECT_EQ(result.code, 71) << command << result.err;
     }
     EXPECT_FALSE(refused("-s 384", command));
+    for (const char* variable : {"OMP_STACKSIZE=64", "GOMP_STACKSIZE=64", "KMP_STACKSIZE=64k"}) {
+      const CommandResult result = run(concat(variable, ' ', command));
+      EXPECT_EQ(result.code, 71) << command << result.err;
+      EXPECT_NE(result.err.find(variable), std::string::npos) << result.err;
+    }
   }
   EXPECT_NE(run("ulimit -s 64; megalith-data inspect set").err.find("ulimit -s"), std::string::npos);
 }
