@@ -26,6 +26,7 @@ constexpr rlim_t kLeastStack = rlim_t{384} << 10;
 constexpr uintptr_t kFirstPage = 4096;
 constexpr const char* kNoMemory = "out of memory";
 constexpr const char* kNoThread = "the system makes no more threads";
+constexpr const char* kNoTeam = "OpenMP gets no more threads or memory";
 
 const char* program = "megalith";
 std::atomic<bool> ends_normally{false};
@@ -54,7 +55,7 @@ class Text {
     add("%s", what);
     add_limit(RLIMIT_AS, "-v", 1024);
     add_limit(RLIMIT_DATA, "-d", 1024);
-    if (what == kNoThread) add_limit(RLIMIT_NPROC, "-u", 1);
+    if (what != kNoMemory) add_limit(RLIMIT_NPROC, "-u", 1);
     add(";%s use fewer ranks and threads or a smaller model", limits_ > 0 ? " raise it, or" : "");
   }
   const char* c_str() const { return text_.data(); }
@@ -111,9 +112,10 @@ const char* refused(const std::system_error& error) {
   std::abort();
 }
 
-/// What exit() calls. OpenMP calls exit(1) when it gets no thread or no memory; it has said so on stderr.
+/// What exit() calls. OpenMP calls exit(1) when it gets no thread or no memory. It has said so on stderr, but
+/// names no limit.
 void end_of_openmp(int code, void*) {
-  if (!ends_normally.load() && code == EXIT_FAILURE) ::_exit(exit_code(ErrorKind::kSystem));
+  if (!ends_normally.load() && code == EXIT_FAILURE) end_refused(kNoTeam);
 }
 
 /// A size of OpenMP in bytes: digits, then B, K, M or G, or the unit of the variable.

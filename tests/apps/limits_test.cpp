@@ -32,13 +32,16 @@ class Limits : public ProgramFolder {
         << limit << ": " << command << ": " << result.code << " " << result.err;
     if (result.code == 71) {
       EXPECT_EQ(lines(result.err), 1) << limit << ": " << command << ": " << result.err;
+      if (limit.starts_with("-v"))
+        EXPECT_NE(result.err.find("ulimit " + limit.substr(0, 2) + " is "), std::string::npos)
+            << limit << ": " << command << ": " << result.err;
     }
     return result.code == 71;
   }
   static int64_t lines(const std::string& text) {
-    // OpenMP begins its line with an empty one.
-    const std::string one = text.starts_with("\nlibgomp") ? text.substr(1) : text;
-    return std::count(one.begin(), one.end(), '\n');
+    // OpenMP says first what it did not get, after an empty line.
+    const size_t ours = text.starts_with("\nlibgomp") ? text.find('\n', 1) + 1 : 0;
+    return std::count(text.begin() + static_cast<std::ptrdiff_t>(ours), text.end(), '\n');
   }
 
   const std::vector<std::string> kCommands = {

@@ -95,7 +95,7 @@ TEST(RefusalsDeathTest, LeaveOtherEndsAsTheyAre) {
       testing::KilledBySignal(SIGSEGV), "");
 }
 
-// OpenMP has told why.
+// OpenMP has told why, but not which limits there are.
 TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -103,7 +103,7 @@ TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
         report_refusals("train");
         std::exit(1);  // NOLINT(concurrency-mt-unsafe)
       },
-      testing::ExitedWithCode(71), "");
+      testing::ExitedWithCode(71), "^train: error: OpenMP gets no more threads or memory;[^\n]*\n$");
   EXPECT_EXIT(
       {
         report_refusals("train");
