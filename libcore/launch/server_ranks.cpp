@@ -83,6 +83,11 @@ class Children {
   void signal(int number) const {
     for (const auto& [id, child] : running_) ::kill(id, number);
   }
+  /// SIGINT goes as SIGTERM, with the number of the signal that is meant (StopSignal).
+  void pass_on(int number) const {
+    for (const auto& [id, child] : running_)
+      ::sigqueue(id, number == SIGINT ? SIGTERM : number, sigval{.sival_int = number});
+  }
   /// Records which processes have ended, and kills those that should have.
   void look() {
     for (auto at = running_.begin(); at != running_.end();)
@@ -148,7 +153,7 @@ RankEnds run_server_ranks(const ServerRanks& ranks, const RankCommand& command, 
   bool passed_on = false;
   while (children.any()) {
     if (stop.asked() && !passed_on) {
-      children.signal(stop.number() == SIGINT ? SIGTERM : stop.number());
+      children.pass_on(stop.number());
       passed_on = true;
     }
     children.look();

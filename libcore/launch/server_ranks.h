@@ -45,9 +45,9 @@ struct RankEnds {
 };
 
 /// Runs the command once for each rank, tells each its place with the variables that torchrun sets, and waits
-/// for all. Signals that `stop` receives are passed on, SIGINT as SIGTERM: a terminal sends SIGINT to the
-/// ranks as well, and a second one would end them at once. If a rank fails, the others get ten seconds to
-/// end.
+/// for all. Signals that `stop` receives are passed on, SIGINT as a SIGTERM that says so: a terminal sends
+/// SIGINT to the ranks as well, and a second one would end them at once. If a rank fails, the others get ten
+/// seconds to end.
 RankEnds run_server_ranks(const ServerRanks&, const RankCommand&, const StopSignal& stop);
 
 }  // namespace megalith

@@ -139,5 +139,16 @@ TEST(ServerRanks, PassASignalOn) {
   EXPECT_EQ(read_file(dir / "1"), "got\n");
 }
 
+// The ranks may be in no terminal's group. A shell does not see what the signal means; StopSignal does.
+TEST(ServerRanks, PassAnInterruptOnAsWhatItIs) {
+  const TempDir dir;
+  const std::string script = "trap 'exit 75' TERM; trap 'exit 3' INT; echo > " + dir / "ready$RANK" +
+                             "; while :; do sleep 0.05; done";
+  ForkedProcess starter([&] { return std::to_string(run({.count = 2, .world = 2}, script)); });
+  while (!file_exists(dir / "ready0") || !file_exists(dir / "ready1")) std::this_thread::sleep_for(10ms);
+  ::kill(starter.id(), SIGINT);
+  EXPECT_EQ(starter.wait().text, "75");
+}
+
 }  // namespace
 }  // namespace megalith::test
