@@ -103,4 +103,15 @@ void fail_as(std::string_view answer, const std::string& where) {
   fail(usage ? ErrorKind::kUsage : ErrorKind::kComm, where, ' ', printable(message, kMaxFailure));
 }
 
+std::string encode_address(const RankAddress& address) {
+  return encoded(address);
+}
+
+RankAddress decode_address(std::string_view bytes, const std::string& name) {
+  auto address = read_fields<RankAddress>(Json::parse(bytes, name));
+  if (address.host.empty() || address.port < 1 || address.port > 65535)
+    fail(ErrorKind::kData, name, ": no host and port");
+  return address;
+}
+
 }  // namespace megalith
