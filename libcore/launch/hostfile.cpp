@@ -66,18 +66,20 @@ std::string place_of(const HostfileEntry& entry, const std::string& path) {
   fail(ErrorKind::kUsage, path, ": none of its hosts is this machine",
        list.empty()
            ? std::string()
-           : concat(", and ", list.size(), " have no address, the first at ", place_of(*list[0], path)),
+           : concat(", and ", list.size(), " have no known address, the first at ", place_of(*list[0], path)),
        "; give --node-rank");
 }
 
 /// The one of the hosts `list` that is this machine; null: none of them. Leaves in `list` the hosts without
-/// an address.
+/// an address, and those after the deadline.
 const HostfileEntry* look_for(const ThisMachine& machine, std::vector<const HostfileEntry*>& list,
-                              const std::string& path) {
+                              const std::string& path, Deadline deadline) {
   const HostfileEntry* here = nullptr;
   std::vector<const HostfileEntry*> unknown;
   for (const HostfileEntry* host : list) {
-    const auto is_here = machine.is(host->host);
+    stop_if_asked();  // a name server that is silent takes seconds for each name
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    const auto is_here = late ? std::nullopt : machine.is(host->host);
     if (!is_here) unknown.push_back(host);
     if (!is_here.value_or(false)) continue;
     if (here)
@@ -126,8 +128,10 @@ int place_of_this_machine(const std::vector<HostfileEntry>& hosts, const std::st
   const ThisMachine machine;
   std::vector<const HostfileEntry*> unknown;
   for (const HostfileEntry& host : hosts) unknown.push_back(&host);
+  // Without a deadline there is one round, however long it takes.
+  const Deadline end_of_round = deadline == Deadline() ? Deadline::max() : deadline;
   for (bool first = true;; first = false) {
-    if (const HostfileEntry* here = look_for(machine, unknown, path))
+    if (const HostfileEntry* here = look_for(machine, unknown, path, end_of_round))
       return static_cast<int>(here - hosts.data());
     if (unknown.empty() || !wait_for_names(deadline)) refuse_unfound(unknown, path);
     if (first)

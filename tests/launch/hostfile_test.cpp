@@ -1,13 +1,18 @@
 #include "libcore/launch/hostfile.h"
 
 #include <chrono>
+#include <csignal>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 #include "tests/launch/late_name.h"
 #include "tests/support/files.h"
 
@@ -72,7 +77,7 @@ TEST(Hostfile, NamesTheLinesOfHosts) {
   EXPECT_EQ(complaint({{"127.0.0.1", 1, 3}, {"203.0.113.1", 1, 5}, {"localhost", 1, 9}}),
             "f:3: \"127.0.0.1\" and f:9: \"localhost\" are both this machine; give --node-rank");
   EXPECT_EQ(complaint({{"203.0.113.1", 1, 3}, {"no\x1b.such.host.invalid", 1, 5}}),
-            "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
+            "f: none of its hosts is this machine, and 1 have no known address, the first at f:5: "
             "\"no\\x1b.such.host.invalid\"; give --node-rank");
   // A host without an address yet is skipped: another server may get its address later than this one.
   EXPECT_EQ(place_of_this_machine({{"no.such.host.invalid"}, {"127.0.0.1"}}, "f"), 1);
@@ -106,11 +111,30 @@ TEST(Hostfile, LooksNamesUpUntilTheDeadline) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
-              "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
+              "f: none of its hosts is this machine, and 1 have no known address, the first at f:5: "
               "\"late.host.invalid\"; give --node-rank");
   }
   EXPECT_GT(seconds_since(begin), 1.4);
   EXPECT_LT(seconds_since(begin), 6);
+}
+
+// A name server that is silent takes long for each of many names.
+TEST(Hostfile, EndsARoundAtTheDeadlineAndAtASignal) {
+  std::vector<HostfileEntry> hosts;
+  for (int line = 1; line <= 300; ++line) hosts.push_back({kSlowName, 1, line});
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)place_of_this_machine(hosts, "f", in(std::chrono::seconds(1))), Error);
+  EXPECT_LT(seconds_since(begin), 5);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const StopSignal stop;
+    std::thread sender([signal] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(::getpid(), signal);
+    });
+    EXPECT_THROW((void)place_of_this_machine(hosts, "f", in(std::chrono::minutes(10))), Stopped);
+    sender.join();
+  }
+  EXPECT_LT(seconds_since(begin), 15);
 }
 
 TEST(Hostfile, ReadsAMillionLinesAtOnce) {

@@ -250,16 +250,19 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
 }
 
 // Ctrl-C sends SIGINT to the command and to its ranks, and the command also passes it on. A rank must not
-// count that as a second Ctrl-C.
+// count that as a second Ctrl-C. A program may send it to the command alone.
 TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
-  const CommandResult result =
-      run_command("cd " + dir_.path().string() + "\nsetsid " + app("pretrain") + " " + kModel +
-                  "--gpus 0,1 --train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl >err "
-                  "2>&1 & a=$!; " +
-                  "until grep -q train " + (dir_ / "s.jsonl") +
-                  " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT -$a; wait $a; echo $?");
-  EXPECT_EQ(result.out, "75\n") << file("err");
-  EXPECT_NE(file("err").find("; saved; run the same command to resume"), std::string::npos) << file("err");
+  for (const char* to : {"-$a", "$a"}) {
+    const CommandResult result = run_command(
+        "cd " + dir_.path().string() + " && rm -f s.jsonl\nsetsid " + app("pretrain") + " " + kModel +
+        "--gpus 0,1 --train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl >err "
+        "2>&1 & a=$!; " +
+        "until grep -q train " + (dir_ / "s.jsonl") +
+        " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT " + to + "; wait $a; echo $?");
+    EXPECT_EQ(result.out, "75\n") << file("err");
+    EXPECT_NE(file("err").find("stopped by SIGINT; saved; run the same command to resume"), std::string::npos)
+        << file("err");
+  }
 }
 
 // A rank that fails must end all ranks at once, with a message that names it.
