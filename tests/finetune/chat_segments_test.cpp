@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/finetune/examples.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "tests/support/files.h"
 
 namespace megalith::test {
 namespace {
@@ -78,6 +81,34 @@ TEST(ChatSegments, GenerationBlocksAreTheAnswers) {
       "chat");
   turns.learned[1] = true;
   EXPECT_EQ(shown(last, turns), "q,a,r,[b]");
+}
+
+// Ids and masks: transformers' apply_chat_template, tools/golden/make_assistant_masks.py.
+TEST(ChatSegments, GenerationBlocksAreTransformersAssistantMask) {
+  const Json goldens = Json::load(test_data("finetune/goldens/assistant_masks.json"));
+  const PlainTokenizer tokenizer(make_tokenizer({.type = "HuggingFaceTokenizer",
+                                                 .vocab = {},
+                                                 .merges = {},
+                                                 .model = test_data("text/goldens/trained/tokenizer.json")}),
+                                 0);
+  for (const Json& one : goldens["cases"].as_array()) {
+    const std::string& name = one["template"].as_string();
+    const ChatTemplate chat(goldens["templates"][name].as_string(), name);
+    Conversation turns{.messages = one["messages"].as_array()};
+    turns.learned.assign(turns.messages.size(), true);
+    Examples examples;
+    const Record record{.segments = chat_segments(chat, {}, turns, "x:1"), .rendered = true, .where = "x:1"};
+    examples.add(record, tokenizer, {});
+    const std::string& mask = one["mask"].as_string();
+    ASSERT_EQ(examples.size(), mask.find('1') == std::string::npos ? 0 : 1) << name;
+    if (examples.size() == 0) continue;  // no answer is marked
+    Json ids = Json::array();
+    for (const int32_t id : examples[0].ids) ids.push_back(Json(int64_t{id}));
+    std::string counts;
+    for (const uint8_t count : examples[0].counts) counts += count ? '1' : '0';
+    EXPECT_EQ(ids.dump(), one["ids"].dump()) << name;
+    EXPECT_EQ(counts, mask) << name << one["messages"].dump();
+  }
 }
 
 TEST(ChatSegments, AnAnswerWithoutWeightIsNotLearned) {
