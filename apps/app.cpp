@@ -56,7 +56,8 @@ int code_of(const char* name, const std::function<int()>& body) {
     return exit_code(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
     const ErrorKind kind = kind_of(error.code());
-    tell(name, ": error: ", error.path1().string(), ": ", error.code().message());
+    tell(name, ": error: ", error.path1().string(), ": ",
+         kind == ErrorKind::kSystem ? std::string(out_of_memory().what()) : error.code().message());
     return exit_code(kind);
   } catch (...) {
     const Error error = as_error(std::current_exception());

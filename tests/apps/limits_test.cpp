@@ -70,7 +70,7 @@ TEST_F(Limits, OfAddressesEndTrainingOfTwoRanksWith71) {
 
 TEST_F(Limits, OfAddressesEndRanksThatAreProcessesWith71) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1 --micro-batch-size 1";
+  const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1";
   int times = 0;
   for (int kib = 100'000; kib <= 340'000; kib += 12'000) {
     const CommandResult result = run(concat("ulimit -v ", kib, " && ", train));

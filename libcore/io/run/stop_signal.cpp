@@ -59,7 +59,8 @@ std::string_view name_of_received() {
 }  // namespace
 
 StopSignal::StopSignal(const Interrupt* wake) {
-  received = interrupted = 0;
+  received = 0;
+  interrupted = 0;
   waker = wake;
   struct sigaction action {};
   action.sa_sigaction = on_signal;
@@ -75,7 +76,8 @@ StopSignal::StopSignal(const Interrupt* wake) {
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   waker = nullptr;
-  received = interrupted = 0;
+  received = 0;
+  interrupted = 0;
 }
 
 int StopSignal::number() const {
