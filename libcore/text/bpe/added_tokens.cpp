@@ -9,6 +9,10 @@
 namespace megalith {
 namespace {
 
+void set_bit(size_t bit, std::vector<uint64_t>& bits) {
+  bits[bit / 64] |= uint64_t{1} << (bit % 64);
+}
+
 bool is_space(uint32_t code_point) {
   return char_traits(code_point).kind() == CharKind::kSpace;
 }
@@ -42,6 +46,14 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
                    [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
   for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.text[0])] = true;
   if (std::count(starts_.begin(), starts_.end(), true) == 1) only_start_ = tokens_[0].text[0];
+  if (!tokens_.empty()) pairs_.resize(256 * 256 / 64);
+  for (const AddedToken& token : tokens_) {
+    const size_t row = static_cast<unsigned char>(token.text[0]) * size_t{256};
+    if (token.text.size() == 1)
+      for (size_t second = 0; second < 256; ++second) set_bit(row + second, pairs_);
+    else
+      set_bit(row + static_cast<unsigned char>(token.text[1]), pairs_);
+  }
 }
 
 void AddedTokens::add_to(IdentityHash& hash) const {
@@ -70,6 +82,11 @@ std::optional<AddedTokens::Found> AddedTokens::find(std::string_view utf8, size_
 }
 
 const AddedToken* AddedTokens::longest(std::string_view utf8) const {
+  if (utf8.size() > 1) {
+    const size_t pair =
+        static_cast<unsigned char>(utf8[0]) * size_t{256} + static_cast<unsigned char>(utf8[1]);
+    if ((pairs_[pair / 64] >> (pair % 64) & 1) == 0) return nullptr;
+  }
   const AddedToken* found = nullptr;
   auto first = tokens_.begin(), last = tokens_.end();  // tokens that begin with the first `at` bytes of utf8
   for (size_t at = 0; first != last; ++at) {

@@ -164,6 +164,17 @@ bool ties_fit(const BytePairEncoder::Arrays& arrays, size_t ids) {
 
 }  // namespace
 
+namespace {
+
+/// See byte_ids_.
+std::array<int32_t, 256> ascii_ids(const CharacterIds& characters) {
+  std::array<int32_t, 256> ids{};
+  for (uint32_t c = 0; c < 128; ++c) ids[c] = std::max(characters.id_of(c), 0);
+  return ids;
+}
+
+}  // namespace
+
 struct BytePairEncoder::Lazy {
   std::once_flag once;
   std::optional<TokenReach> reach;
@@ -184,7 +195,7 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays,
                                  std::optional<CharacterIds> characters)
-    : byte_ids_(byte_ids),
+    : byte_ids_(characters ? ascii_ids(*characters) : byte_ids),
       characters_(std::move(characters)),
       arrays_(std::move(arrays)),
       shift_(shift_of(arrays_.buckets)),
@@ -317,12 +328,31 @@ void LongPiece::finish() {
 
 void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
   if (!characters_) return merge_pieces_(tables(), keys, out);
+  std::vector<PieceKey> ascii;
+  std::vector<size_t> places;
   std::vector<int32_t> ids;
-  for (const PieceKey& key : keys) {
-    encode(key.bytes(), ids);
-    out->count = ids.size();
-    std::copy(ids.begin(), ids.end(), out++->ids.begin());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (is_ascii(keys[i])) {
+      ascii.push_back(keys[i]);
+      places.push_back(i);
+      continue;
+    }
+    encode(keys[i].bytes(), ids);
+    out[i].count = ids.size();
+    std::copy(ids.begin(), ids.end(), out[i].ids.begin());
   }
+  std::vector<MergedPiece> merged(ascii.size());
+  merge_pieces_(tables(), ascii, merged.data());
+  for (size_t i = 0; i < ascii.size(); ++i) out[places[i]] = merged[i];
+}
+
+/// Whether the piece can be merged as one of bytes: all its characters are ASCII and have ids, and what is
+/// left after merging are tokens.
+bool BytePairEncoder::is_ascii(const PieceKey& key) const {
+  const std::string_view bytes = key.bytes();
+  return characters_->ends_with_tokens() && std::all_of(bytes.begin(), bytes.end(), [&](char c) {
+           return static_cast<uint8_t>(c) < 128 && characters_->id_of(static_cast<uint8_t>(c)) >= 0;
+         });
 }
 
 // Each symbol stays at the place of its first byte; the bits of `alive` say which are left. Neighbours that

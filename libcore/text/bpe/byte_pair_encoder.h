@@ -87,9 +87,12 @@ class BytePairEncoder {
   /// All merges, ordered by rank, then by pair.
   std::vector<Merge> merges() const;
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends the ids before any merge
+  bool is_ascii(const PieceKey& key) const;
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
   const TokenReach& reach() const;
 
+  // With characters_: the ids of ASCII characters, so that pieces of these are merged as those of bytes; 0
+  // for all other bytes.
   std::array<int32_t, 256> byte_ids_;
   std::optional<CharacterIds> characters_;
   Arrays arrays_;

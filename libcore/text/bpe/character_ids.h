@@ -72,6 +72,10 @@ class CharacterIds {
   /// A function that does what end() does with the parts of a pretoken, and passes them on to `take`.
   TakeIds ending(TakeIds take) const;
 
+  /// The id with which merging starts for a character; -1: it has none.
+  int32_t id_of(uint32_t code_point) const;
+  /// Whether all symbols are tokens, so that end() does nothing.
+  bool ends_with_tokens() const { return arrays_.ends.empty(); }
   /// Whether the character certainly gives no unknown token, in whatever text.
   bool is_known(uint32_t code_point) const;
   /// Whether some bytes have ids and others have none. Unknown tokens then come after the ids of bytes that
@@ -79,7 +83,6 @@ class CharacterIds {
   bool has_some_bytes() const;
 
  private:
-  int32_t id_of(uint32_t code_point) const;
   /// Appends the ids of the character's bytes if all of them have one, and returns whether they do.
   bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
   std::span<const int32_t> end_of(int32_t symbol) const;

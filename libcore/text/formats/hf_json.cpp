@@ -232,7 +232,7 @@ Made make(HfParts parts) {
   return {std::move(tokenizer), core};
 }
 
-// The following store what later runs need of a byte-level tokenizer.json, so that they need not parse it:
+// The following store what later runs need of a tokenizer.json, so that they need not parse it:
 // the stages around the model as JSON, the texts of the tokens, and the model.
 
 std::string pack_parts(const Json& root, const HfParts& parts) {
@@ -257,6 +257,7 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
   parts.model.find_pretokens = choose_pretokens(pretokenizer);
+  parts.look_ahead = look_ahead(pretokenizer, parts.model);
   parts.texts = std::move(*texts);
   return parts;
 }
@@ -278,7 +279,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   read_model(source, root, pretokenizer, parts);
-  if (!kept || !pretokenizer.byte_level) return make(std::move(parts)).tokenizer;
+  if (!kept) return make(std::move(parts)).tokenizer;
   Made made = make(parts);
   parts.model.tables = made.core->tables();
   kept->store(pack_parts(json, parts));

@@ -15,7 +15,7 @@ namespace {
 
 /// The version of the stored files. It must go up whenever their format changes, or the way in which the hash
 /// or another stored value is computed: otherwise old files would be read as new ones.
-constexpr int kPackedVersion = 6;
+constexpr int kPackedVersion = 7;
 
 struct PackedAdded {
   uint32_t bytes;  // bytes of the token's text
@@ -72,7 +72,9 @@ bool ids_fit(const ByteLevelModel& model) {
   const auto added_fit = [&](const std::vector<AddedToken>& tokens) {
     return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id); });
   };
-  return std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
+  const bool characters_fit =
+      !model.characters || CharacterIds::fit(model.characters->arrays(), model.characters->unknown(), size);
+  return characters_fit && std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
          std::all_of(tables.seeds.begin(), tables.seeds.end(),
                      [&](const PieceSeed& seed) { return fits(seed.id); }) &&
          std::all_of(tables.unmerged.begin(), tables.unmerged.end(), fits) && added_fit(model.raw_added) &&
@@ -84,6 +86,7 @@ void pack(const ByteLevelTables& tables, Packer& out) {
   out.add(tables.merges.buckets.span());
   out.add(tables.merges.merged.span());
   out.add(tables.merges.byte_ranks.span());
+  out.add(tables.merges.ties.span());
   out.add(tables.borders.ways.span());
   out.add(tables.borders.known.span());
   out.add(tables.borders.doubts.span());
@@ -100,6 +103,7 @@ std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   tables.merges.buckets = in.shared<BytePairEncoder::Bucket>();
   tables.merges.merged = in.shared<int32_t>();
   tables.merges.byte_ranks = in.shared<uint32_t>();
+  tables.merges.ties = in.shared<BytePairEncoder::Bucket>();
   tables.borders.ways = in.shared<uint16_t>();
   tables.borders.known = in.shared<uint64_t>();
   tables.borders.doubts = in.shared<uint8_t>();
@@ -109,6 +113,72 @@ std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   if (!BytePairEncoder::fit(tables.merges, tables.tokens.size()) || !MergeBorders::fit(tables.borders))
     return std::nullopt;
   return tables;
+}
+
+}  // namespace
+
+namespace {
+
+/// Whether the model has characters and borders, the unknown token (-1: none), and whether it is fused.
+using CharacterNumbers = std::array<int32_t, 4>;
+
+void pack_characters(const ByteLevelModel& model, Packer& out) {
+  const CharacterIds* const characters = model.characters ? &*model.characters : nullptr;
+  const CharacterIds::Unknown unknown = characters ? characters->unknown() : CharacterIds::Unknown();
+  const CharacterNumbers numbers = {characters != nullptr, model.borders != nullptr, unknown.id.value_or(-1),
+                                    unknown.fuse};
+  out.add(std::span<const int32_t>(numbers));
+  if (characters) {
+    out.add(std::span<const int32_t>(unknown.bytes));
+    out.add(characters->arrays().of_character.span());
+    out.add(characters->arrays().ends.span());
+    out.add(characters->arrays().end_ids.span());
+  }
+  if (model.borders) {
+    out.add(model.borders->arrays().ascii.span());
+    out.add(model.borders->arrays().others.span());
+    out.add(model.borders->arrays().known.span());
+  }
+}
+
+/// Fills characters and borders, the latter without the texts that they keep whole. Returns whether they are
+/// whole.
+bool unpack_characters(Unpacker& in, ByteLevelModel& model, std::optional<CharacterBorders>& borders) {
+  const auto numbers = in.array<int32_t>();
+  if (numbers.size() != std::tuple_size_v<CharacterNumbers>) return false;
+  if (numbers[0] != 0) {
+    CharacterIds::Unknown unknown{.id = {}, .fuse = numbers[3] != 0};
+    if (numbers[2] != -1) unknown.id = numbers[2];
+    const auto bytes = in.array<int32_t>();
+    if (bytes.size() != unknown.bytes.size()) return false;
+    std::copy(bytes.begin(), bytes.end(), unknown.bytes.begin());
+    CharacterIds::Arrays arrays;
+    arrays.of_character = in.shared<int32_t>();
+    arrays.ends = in.shared<uint32_t>();
+    arrays.end_ids = in.shared<int32_t>();
+    model.characters.emplace(std::move(arrays), unknown);
+  }
+  if (numbers[1] != 0) {
+    CharacterBorders::Arrays arrays;
+    arrays.ascii = in.shared<uint64_t>();
+    arrays.others = in.shared<uint64_t>();
+    arrays.known = in.shared<uint64_t>();
+    if (numbers[0] == 0 || !CharacterBorders::fit(arrays)) return false;
+    borders.emplace(std::move(arrays));
+  }
+  return true;
+}
+
+/// The tokens that are pretokens wherever they occur (ByteLevelModel::whole).
+std::vector<AddedToken> whole_tokens(const ByteLevelTables& tables) {
+  std::vector<AddedToken> tokens;
+  for (const int32_t id : tables.unmerged)
+    tokens.push_back({.text = std::string(tables.tokens[static_cast<size_t>(id)]), .id = id});
+  return tokens;
+}
+
+bool have_texts(const std::vector<AddedToken>& tokens) {
+  return std::none_of(tokens.begin(), tokens.end(), [](const AddedToken& t) { return t.text.empty(); });
 }
 
 }  // namespace
@@ -153,6 +223,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
   pack(*model.tables, out);
+  pack_characters(model, out);
 }
 
 std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
@@ -163,6 +234,8 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   const auto byte_ids = in.array<int32_t>();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   model.tables = unpack_tables(in);
+  std::optional<CharacterBorders> borders;
+  if (!unpack_characters(in, model, borders)) return std::nullopt;
   if (numbers.size() != 2 || byte_ids.size() != model.byte_ids.size() || !raw || !normalized || !model.tables)
     return std::nullopt;
   model.ignore_merges = numbers[0] != 0;
@@ -171,6 +244,12 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   model.raw_added = std::move(*raw);
   model.normalized_added = std::move(*normalized);
   if (!ids_fit(model)) return std::nullopt;
+  if (borders) {
+    std::vector<AddedToken> whole = whole_tokens(*model.tables);
+    if (!have_texts(whole)) return std::nullopt;
+    borders->keep_whole(std::move(whole));
+    model.borders = std::make_shared<const CharacterBorders>(std::move(*borders));
+  }
   return model;
 }
 

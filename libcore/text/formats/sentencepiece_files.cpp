@@ -6,12 +6,14 @@
 #include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
+#include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_decoder.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_library.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_normalizer.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_symbols.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
+#include "libcore/text/formats/sentencepiece/whole_text_encoder.h"
 #include "libcore/text/identity_hash.h"
 
 namespace megalith {
@@ -26,23 +28,60 @@ struct SentencePieceParts {
   std::string hash;
 };
 
-/// A BPE model: each text is normalized and then encoded as one of characters.
-class SentencePieceTokenizer : public Tokenizer {
+/// What all BPE models have in common.
+class BpePieces : public Tokenizer {
  public:
-  SentencePieceTokenizer(SentencePieceParts parts, const std::string& path)
-      : path_(path),
-        look_ahead_(parts.model.borders->look_ahead()),
-        core_(std::move(parts.model)),
-        normalizer_(std::move(parts.normalizer), path),
-        decoder_(std::move(parts.decoder)),
+  BpePieces(const SentencePieceParts& parts, const std::string& path)
+      : normalizer_(parts.normalizer, path),
+        path_(path),
+        name_(parts.model.name),
+        decoder_(parts.decoder),
         eod_(parts.eod),
-        hash_(std::move(parts.hash)) {}
+        hash_(parts.hash) {}
 
   int vocab_size() const override { return static_cast<int>(decoder_.parts().texts.size()); }
   int eod() const override {
     if (eod_ < 0) fail(ErrorKind::kData, path_, ": the model has no end token (eos_id is -1)");
     return eod_;
   }
+  std::string decode(std::span<const int32_t> ids) const override { return decoder_.decode(ids); }
+  std::string name() const override { return name_; }
+  std::string hash() const override { return hash_; }
+
+ protected:
+  SentencePieceNormalizer normalizer_;
+
+ private:
+  std::string path_, name_;
+  SentencePieceDecoder decoder_;
+  int32_t eod_;
+  std::string hash_;
+};
+
+/// A model whose unused pieces need the text as a whole.
+class WholeTextTokenizer : public BpePieces {
+ public:
+  WholeTextTokenizer(const SentencePieceParts& parts, WholeTextEncoder encoder, const std::string& path)
+      : BpePieces(parts, path), encoder_(std::move(encoder)) {}
+
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    std::string normal;
+    SentencePieceNormalizer::Run(normalizer_, utf8).next(utf8.size(), normal);
+    encoder_.encode(normal, ids);
+  }
+
+ private:
+  WholeTextEncoder encoder_;
+};
+
+/// Any other model: each text is normalized and then encoded as one of characters.
+class SentencePieceTokenizer : public BpePieces {
+ public:
+  SentencePieceTokenizer(SentencePieceParts parts, const std::string& path)
+      : BpePieces(parts, path),
+        look_ahead_(parts.model.borders->look_ahead()),
+        core_(std::move(parts.model)) {}
+
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     each_part(
         utf8, [&](std::string_view text) { core_.encode(text, ids); },
@@ -58,10 +97,6 @@ class SentencePieceTokenizer : public Tokenizer {
         utf8, [&](std::string_view text) { core_.encode_in_parts(text, take); }, take);
   }
   void expect(uint64_t bytes) override { core_.expect(bytes); }
-  std::string decode(std::span<const int32_t> ids) const override { return decoder_.decode(ids); }
-  std::string name() const override { return core_.name(); }
-  std::string hash() const override { return hash_; }
-
   const ByteLevelTokenizer& core() const { return core_; }
 
  private:
@@ -84,13 +119,8 @@ class SentencePieceTokenizer : public Tokenizer {
     stream.finish();
   }
 
-  std::string path_;
   size_t look_ahead_;
   ByteLevelTokenizer core_;
-  SentencePieceNormalizer normalizer_;
-  SentencePieceDecoder decoder_;
-  int32_t eod_;
-  std::string hash_;
 };
 
 /// The id of the piece that ends a text; -1: no control piece has its text (SentencePieceProcessor::eos_id).
@@ -138,25 +168,102 @@ SentencePieceNormalizer::Settings normalizer_of(const SentencePieceTable& table,
   return settings;
 }
 
-}  // namespace
+// The following store what later runs need of a model, so that they need not make its merges.
 
-std::unique_ptr<Tokenizer> read_sentencepiece_tokenizer(const std::string& type, const std::string& path) {
-  const std::string bytes = read_file(path);
-  const SentencePieceTable table = parse_sentencepiece_table(bytes, path);
-  check_sentencepiece(table, path);
-  if (!is_encoded_here(table)) return sentencepiece_library_tokenizer(type, path, bytes);
-  SentencePieceSymbols symbols(table);
-  if (symbols.has_ambiguous_unused) return sentencepiece_library_tokenizer(type, path, bytes);
+std::vector<std::string> texts_of(const TokenTexts& texts) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < texts.size(); ++i) list.emplace_back(texts[i]);
+  return list;
+}
+
+std::string pack_parts(const SentencePieceParts& parts) {
+  const auto& [rules, space_after, blank, user_defined] = parts.normalizer;
+  Packer out;
+  const std::array<int32_t, 7> numbers = {
+      rules.add_space, rules.remove_extra_spaces,       rules.escape_spaces,
+      space_after,     parts.decoder.drops_first_blank, parts.decoder.drops_every_first,
+      parts.eod};
+  out.add(std::span<const int32_t>(numbers));
+  out.add(rules.charsmap);
+  out.add(blank);
+  pack(TokenTexts(user_defined), out);
+  pack(parts.decoder.texts, out);
+  out.add(std::span<const uint8_t>(parts.decoder.types));
+  out.add(parts.decoder.unknown_text);
+  out.add(parts.hash);
+  pack(parts.model, out);
+  return out.take();
+}
+
+/// Nothing if parts are damaged or contradict each other.
+std::optional<SentencePieceParts> unpack_parts(Unpacker in) {
+  SentencePieceParts parts;
+  SentencePieceNormalizer::Settings& normalizer = parts.normalizer;
+  const auto numbers = in.array<int32_t>();
+  normalizer.rules.charsmap = in.text();
+  normalizer.blank = in.text();
+  const auto user_defined = unpack_texts(in), texts = unpack_texts(in);
+  parts.decoder.types = in.array<uint8_t>();
+  parts.decoder.unknown_text = in.text();
+  parts.hash = in.text();
+  std::optional<ByteLevelModel> model = unpack_model(in);
+  if (numbers.size() != 7 || !user_defined || !texts || !model || !in.whole() || !model->borders ||
+      parts.decoder.types.size() != texts->size() || model->tables->tokens.size() < texts->size())
+    return std::nullopt;
+  normalizer.rules.add_space = numbers[0] != 0;
+  normalizer.rules.remove_extra_spaces = numbers[1] != 0;
+  normalizer.rules.escape_spaces = numbers[2] != 0;
+  normalizer.space_after = numbers[3] != 0;
+  normalizer.user_defined = texts_of(*user_defined);
+  parts.decoder.drops_first_blank = numbers[4] != 0;
+  parts.decoder.drops_every_first = numbers[5] != 0;
+  parts.decoder.texts = *texts;
+  parts.eod = numbers[6];
+  parts.model = std::move(*model);
+  return parts;
+}
+
+/// All parts; of the model only its name.
+SentencePieceParts read_parts(const std::string& type, const SentencePieceTable& table,
+                              const SentencePieceSymbols& symbols, std::string_view bytes) {
   SentencePieceParts parts;
   parts.normalizer = normalizer_of(table, symbols.blank);
-  parts.model = model_of(type, std::move(symbols));
+  parts.model.name = type;
   parts.decoder = SentencePieceDecoder(table).parts();
   parts.eod = end_id(table);
   IdentityHash hash;
   hash.add("SentencePiece");
   hash.add(bytes);
   parts.hash = hash.hex();
-  return std::make_unique<SentencePieceTokenizer>(std::move(parts), path);
+  return parts;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> read_sentencepiece_tokenizer(const std::string& type, const std::string& path) {
+  const std::string files[] = {path};
+  const std::optional<CachedFile> kept = kept_file("sentencepiece", files, {});
+  if (kept)
+    if (const auto packed = kept->load())
+      if (std::optional<SentencePieceParts> parts = unpack_parts({packed->text(), packed})) {
+        parts->model.name = type;
+        return std::make_unique<SentencePieceTokenizer>(std::move(*parts), path);
+      }
+  const std::string bytes = read_file(path);
+  const SentencePieceTable table = parse_sentencepiece_table(bytes, path);
+  check_sentencepiece(table, path);
+  if (!is_encoded_here(table)) return sentencepiece_library_tokenizer(type, path, bytes);
+  SentencePieceSymbols symbols(table);
+  SentencePieceParts parts = read_parts(type, table, symbols, bytes);
+  if (symbols.has_ambiguous_unused)
+    return std::make_unique<WholeTextTokenizer>(parts, WholeTextEncoder(table, std::move(symbols)), path);
+  parts.model = model_of(type, std::move(symbols));
+  auto tokenizer = std::make_unique<SentencePieceTokenizer>(parts, path);
+  if (kept) {
+    parts.model.tables = tokenizer->core().tables();
+    kept->store(pack_parts(parts));
+  }
+  return tokenizer;
 }
 
 }  // namespace megalith

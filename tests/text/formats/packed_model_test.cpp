@@ -74,6 +74,65 @@ TEST(PackedModel, GivesTheModelBack) {
   EXPECT_EQ(ByteLevelTokenizer(*same).unmerged(), (std::vector<int32_t>{3, 7}));
 }
 
+/// The model of small_model()'s merges as one of characters, with a tie, symbols that are no tokens, borders
+/// and a token that is taken whole.
+ByteLevelModel characters_model() {
+  ByteLevelModel model;
+  model.name = "characters";
+  model.tokens = {"<unk>", "a", "b", "ab", "ba", "<x>", "c"};
+  model.merges = {{1, 2, 3}, {2, 1, 4}, {4, 6, 0}};
+  model.ranks = MergeRanks::kGiven;
+  model.given_ranks = {0, 0, 1};
+  model.whole = {5};
+  const CharacterIds::Ends ends = {{0}, {1}, {2}, {3}, {4}, {5}, {0}};
+  model.characters.emplace(model.tokens, CharacterIds::Unknown{.id = 0, .fuse = true}, ends);
+  auto borders = std::make_shared<CharacterBorders>(model.tokens, model.merges, *model.characters);
+  borders->keep_whole({{.text = "<x>", .id = 5}});
+  model.borders = std::move(borders);
+  model.tables = ByteLevelTokenizer(model).tables();
+  return model;
+}
+
+TEST(PackedModel, GivesAModelOfCharactersBack) {
+  const ByteLevelModel model = characters_model();
+  const auto same = unpacked(packed(model));
+  ASSERT_TRUE(same);
+  EXPECT_EQ(packed(*same), packed(model));
+  const std::string text = "abab<x>cca<x";
+  const std::vector<int32_t> ids = {3, 3, 5, 0, 1, 0};
+  EXPECT_EQ(test::encode(ByteLevelTokenizer(model), text), ids);
+  EXPECT_EQ(test::encode(ByteLevelTokenizer(*same), text), ids);
+  const auto refused = [&](auto change) {
+    ByteLevelModel bad = characters_model();
+    change(bad);
+    EXPECT_FALSE(unpacked(packed(bad)));
+  };
+  const CharacterIds& characters = *model.characters;
+  const auto with_characters = [&](auto change) {
+    refused([&](ByteLevelModel& m) {
+      CharacterIds::Arrays arrays = characters.arrays();
+      CharacterIds::Unknown unknown = characters.unknown();
+      change(arrays, unknown);
+      m.characters.emplace(arrays, unknown);
+    });
+  };
+  with_characters([](auto& arrays, auto&) { arrays.of_character = changed(arrays.of_character, 'a', 7); });
+  with_characters([](auto& arrays, auto&) { arrays.ends = changed(arrays.ends, 3, 99u); });
+  with_characters([](auto& arrays, auto&) { arrays.end_ids = changed(arrays.end_ids, 3, -1); });
+  with_characters([](auto&, auto& unknown) { unknown.id = 7; });
+  with_characters([](auto&, auto& unknown) { unknown.bytes[3] = 7; });
+  refused([](ByteLevelModel& m) { m.tables->merges.ties = {}; });
+  refused([](ByteLevelModel& m) {
+    m.tables->merges.ties = SharedArray(std::vector<BytePairEncoder::Bucket>(
+        2, {{MergeTables::kFree, MergeTables::kFree, MergeTables::kFree, MergeTables::kFree}}));
+  });
+  refused([&](ByteLevelModel& m) {
+    CharacterBorders::Arrays arrays = m.borders->arrays();
+    arrays.ascii = {};
+    m.borders = std::make_shared<CharacterBorders>(arrays);
+  });
+}
+
 TEST(PackedModel, ArraysLieAtMultiplesOfALine) {
   for (const size_t before : {0, 1, 55, 56, 57, 63, 64, 1000}) {
     Packer out;
@@ -263,6 +322,25 @@ void write_hf(const test::TempDir& dir) {
   write_file(dir / "tokenizer.json", root.dump());
 }
 
+/// A tokenizer.json like LLaMA-2's, without a pre_tokenizer.
+void write_characters(const test::TempDir& dir) {
+  Json root = Json::load(test::test_data("text/goldens/hf/llama2.json"));
+  Json vocab = Json::object(), merges = Json::array();
+  int64_t id = 0;
+  for (const char* token : {"<unk>", "<s>", "</s>", "\u2581"}) vocab.set(token, id++);
+  for (char letter = 'a'; letter <= 'z'; ++letter) vocab.set(std::string(1, letter), id++);
+  for (const auto& [left, right] : many_merges()) {
+    vocab.as_object().emplace_back(left + right, Json(id++));
+    merges.push_back(Json::Array{left, right});
+  }
+  vocab.as_object().emplace_back("<|endoftext|>", Json(id));
+  root.set(
+      "model",
+      Json::Object{
+          {"type", "BPE"}, {"unk_token", "<unk>"}, {"fuse_unk", true}, {"vocab", vocab}, {"merges", merges}});
+  write_file(dir / "tokenizer.json", root.dump());
+}
+
 std::string base64(const std::string& bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -308,7 +386,14 @@ const std::vector<Kind>& kinds() {
        [](const test::TempDir& dir, const std::vector<std::string>& special) -> std::unique_ptr<Tokenizer> {
          return make_tiktoken_tokenizer(dir / "ranks", {.special_tokens = 20, .special = special});
        },
-       kSeven}};
+       kSeven},
+      {"characters",
+       {"tokenizer.json"},
+       write_characters,
+       [](const test::TempDir& dir, const std::vector<std::string>& special) {
+         return read_hf_tokenizer(dir / "tokenizer.json", {.special = special});
+       },
+       {"<|user|>"}}};
   return kAll;
 }
 
@@ -404,7 +489,7 @@ TEST_P(KeptTokenizer, NeedsNoFolder) {
   expect_same();
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, KeptTokenizer, testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(Kinds, KeptTokenizer, testing::Values(0, 1, 2, 3),
                          [](const auto& kind) { return std::string(kinds()[kind.param].name); });
 
 /// Two sources of the same length and the same XXH64 have different cache files. To construct them, one word

@@ -1,11 +1,12 @@
 #include "libcore/text/formats/sentencepiece_files.h"
 
-#include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/sentencepiece/sentencepiece_library.h"
-#include "libcore/text/formats/sentencepiece/sentencepiece_symbols.h"
+#include "libcore/text/formats/sentencepiece/sentencepiece_table.h"
+#include "tests/support/environment.h"
 #include "tests/support/large.h"
 #include "tests/text/fixtures.h"
 #include "tests/text/formats/sentencepiece/random_model.h"
@@ -97,7 +98,6 @@ void compare_random_models(size_t models, size_t texts, unsigned seed) {
   size_t compared = 0;
   for (size_t n = 0; n < models; ++n) {
     const Table table = test::random_model(random, charsmap());
-    if (SentencePieceSymbols(table).has_ambiguous_unused) continue;
     const std::string bytes = test::bytes_of(table);
     test::write_quickly(dir / "some.model", bytes);
     const auto tokenizer = read_sentencepiece_tokenizer("Llama2Tokenizer", dir / "some.model");
@@ -139,6 +139,36 @@ TEST(SentencePieceFiles, GiveTheIdsAndTextsOfTheNewestRelease) {
       tokenizer->encode_to(text, buffer);
       EXPECT_EQ(buffer.ids(), wanted);
     }
+  }
+}
+
+TEST(SentencePieceFiles, AreTheSameFromTheKeptFile) {
+  const test::TempDir dir;
+  const test::Variable folder("MEGALITH_CACHE_DIR", dir / "cache");
+  for (const char* name : {"bytes", "suffix", "user", "nmt_nfkc_cf"}) {
+    test::ModelWriter more, trainer;  // a model that is large enough to be kept
+    trainer.text(1, std::string(300'000, 'x'));
+    more.text(2, trainer.bytes());
+    const std::string path = dir / concat(name, ".model");
+    write_file(path, read_file(golden(concat(name, ".model"))) + more.bytes());
+    const auto first = read_sentencepiece_tokenizer("Llama2Tokenizer", path);
+    std::filesystem::path kept;
+    for (const auto& entry : std::filesystem::directory_iterator(dir / "cache")) kept = entry.path();
+    ASSERT_FALSE(kept.empty());
+    const auto written = std::filesystem::last_write_time(kept);
+    const auto later = read_sentencepiece_tokenizer("GPTSentencePieceTokenizer", path);
+    EXPECT_EQ(std::filesystem::last_write_time(kept), written);
+    EXPECT_EQ(later->name(), "GPTSentencePieceTokenizer");
+    EXPECT_EQ(later->hash(), first->hash());
+    EXPECT_EQ(later->eod(), first->eod());
+    EXPECT_EQ(later->vocab_size(), first->vocab_size());
+    const Json list = Json::load(golden(concat(name, ".json")));
+    for (const Json& entry : list.as_array()) {
+      const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
+      EXPECT_EQ(encode(*later, entry.as_array()[0].as_string()), wanted);
+      EXPECT_EQ(later->decode(wanted), entry.as_array()[2].as_string());
+    }
+    std::filesystem::remove(kept);
   }
 }
 
