@@ -9,6 +9,7 @@
 #include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/outside_names.h"
 #include "libcore/base/refusals.h"
 #include "libcore/io/files/mapped_ranges.h"
 #include "libcore/io/streams/standard_streams.h"
@@ -22,6 +23,7 @@ void prepare_process(const char* name) {
   report_refusals(name);
   check_stack_limit();
   let_openmp_sleep();
+  for (const std::string& word : own_words()) note_outside_name(word);
   open_standard_descriptors();
   // With these signals ignored, a write to a pipe without a reader or beyond `ulimit -f` fails with a message
   // and an exit code, and leaves nothing half written.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -60,6 +61,11 @@ void measure_machine(TrainConfig& train) {
   train.machine_flops = train.bf16 || train.fp16 ? machine.half_flops : machine.float_flops;
 }
 
+/// The exit code of a program that a signal stopped.
+int stopped_code() {
+  return variable(kStartedHere) ? kStoppedRank : kTryAgain;
+}
+
 std::string after_stop(const PretrainResult& result, const TrainingApp::Run& run) {
   if (result.saved) {
     const std::string options = run.options_to_resume(result.iteration).text();
@@ -94,6 +100,17 @@ RestartRules restart_rules(int restarts, const TrainingApp::Run& run) {
 
 }  // namespace
 
+int run_training_app(const char* name, const std::function<int()>& body) {
+  return run_app(name, [&] {
+    try {
+      return body();
+    } catch (const Stopped& stopped) {
+      tell(name, ": stopped by ", stopped.name, "; no step was done; run the same command again");
+      return stopped_code();
+    }
+  });
+}
+
 bool TrainingApp::read(Options& options) {
   options.add("Processes", launch_)
       .environment(thread_variables())
@@ -115,7 +132,8 @@ bool TrainingApp::read(Options& options) {
 }
 
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
-  plan_ = plan_launch(launch_, parallel.nproc, variable);
+  plan_ = plan_launch(launch_, parallel.nproc, variable,
+                      std::chrono::steady_clock::now() + parallel.join_timeout());
   parallel.processes = plan_.world();
   threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // --nproc only gave the number of ranks to start
@@ -164,7 +182,7 @@ int TrainingApp::run(const Options& options, const Run& run) {
     return 0;
   }
   tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run));
-  return variable(kStartedHere) ? kStoppedRank : kTryAgain;
+  return stopped_code();
 }
 
 }  // namespace megalith

@@ -19,6 +19,10 @@
 
 namespace megalith {
 
+/// As run_app(), for a program that trains: a signal that comes before there is a run, while files are
+/// opened, ends it as a signal before the first step does.
+int run_training_app(const char* name, const std::function<int()>& body);
+
 /// The common part of the programs that train. It reads the command line, determines the ranks of the run,
 /// and either starts ranks or trains as one of them.
 class TrainingApp {

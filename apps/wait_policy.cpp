@@ -19,13 +19,6 @@ constexpr const char* kSpins = "GOMP_SPINCOUNT";
 /// A few microseconds, so that no thread has to be woken for a short loop: docs/training.md has the figures.
 constexpr const char* kShortWait = "1000";
 
-std::vector<std::string> own_words() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
-}
-
 bool only_prints(const std::string& word) {
   return word == "-h" || word == "--version" || word.starts_with("--help");
 }
@@ -38,6 +31,13 @@ std::string own_program() {
 }
 
 }  // namespace
+
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
 
 void let_openmp_sleep() {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv(kSpins) || !::dlsym(RTLD_DEFAULT, "omp_get_max_threads"))

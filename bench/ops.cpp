@@ -147,10 +147,10 @@ void row_wise(Bench& bench, const std::string& what, DType t, const Model& m) {
       Dropout{
           .y = y, .x = x, .key = {.p = 0.1f, .samples = bench.tensor(DType::kI64, {m.b}, 1)}, .residual = r});
   const View f1 = bench.tensor(t, wide), f2 = bench.tensor(t, wide), f3 = bench.tensor(t, wide);
-  bench.time(what + " tanh", Gelu{.y = f2, .x = f1});
-  bench.time(what + " erf", Gelu{.y = f2, .x = f1, .tanh_form = false});
-  bench.time(what + " tanh", GeluGrad{.dx = f3, .dy = f2, .x = f1});
-  bench.time(what + " erf", GeluGrad{.dx = f3, .dy = f2, .x = f1, .tanh_form = false});
+  bench.time(what + " tanh", Activate{.y = f2, .x = f1});
+  bench.time(what + " erf", Activate{.y = f2, .x = f1, .function = ActivationFunction::kGelu});
+  bench.time(what + " tanh", ActivateGrad{.dx = f3, .dy = f2, .x = f1});
+  bench.time(what + " erf", ActivateGrad{.dx = f3, .dy = f2, .x = f1, .function = ActivationFunction::kGelu});
   const View half = bench.tensor(t, {m.n(), 2 * m.h});
   bench.time(what, SwiGlu{.y = half, .x = f1});
   bench.time(what, SwiGluGrad{.dx = f3, .dy = half, .x = f1});

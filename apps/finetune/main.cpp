@@ -80,5 +80,5 @@ int run_tuning(int argc, char** argv) {
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  return megalith::run_app("finetune", [&] { return megalith::run_tuning(argc, argv); });
+  return megalith::run_training_app("finetune", [&] { return megalith::run_tuning(argc, argv); });
 }

@@ -119,6 +119,7 @@ class Training {
     }  // the stdout of a question is its answer, which no device of this machine changes
     if (!planned()) config_.train.device_memory = plan_.options.memory_gb.value_or(0) * 1e9;
     settle_paddle_start(paddle_, config_, options_);
+    take_step(config_.checkpoint);
     if (config_.checkpoint.use_checkpoint_args)
       if (const auto saved = saved_args(config_.checkpoint))
         options_.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder,
@@ -229,7 +230,7 @@ int run_training(int argc, char** argv) {
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  return megalith::run_app("pretrain", [&] {
+  return megalith::run_training_app("pretrain", [&] {
     const bool dump = argc > 1 && megalith::option_key(argv[1]) == "--dump-sample-order";
     return dump ? megalith::dump_order(argc - 1, argv + 1) : megalith::run_training(argc, argv);
   });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -60,6 +61,9 @@ std::vector<int> devices_of(const RankTableOptions& options) {
     if (!id || *id < 0 || *id > 1 << 20)
       fail(ErrorKind::kUsage, "--visible-devices ", quote(options.visible), ": ", quote(word),
            " is not a device number");
+    if (std::find(devices.begin(), devices.end(), *id) != devices.end())
+      fail(ErrorKind::kUsage, "--visible-devices ", quote(options.visible), ": ", *id,
+           " appears twice; give each device once");
     devices.push_back(static_cast<int>(*id));
   }
   return devices;

@@ -72,12 +72,12 @@ struct TokenizerAppConfig {
 };
 
 void train(const TokenizerAppConfig& config, const std::string& options_file) {
-  make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
   RunFiles files;
   files.reads("--config", options_file);
   files.reads("--input", config.input);
   files.replaces_folder("--output", config.output);
   files.check();
+  make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
   const LockFile lock(config.output);
   TrainingCorpus corpus{
       .files = config.input, .json_keys = {}, .workers = static_cast<size_t>(config.workers)};

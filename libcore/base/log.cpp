@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "libcore/base/outside_names.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -152,10 +153,12 @@ std::string time_now() {
 namespace {
 
 /// Makes a line safe for a terminal, since names in it come from files and peers. Shortens warnings and
-/// errors, but not notes, which may contain commands for copying.
-std::string shown(const std::string& line, LogKind kind) {
-  constexpr size_t kMost = 2000;
-  return printable_lines(line, kind == LogKind::kUrgent ? kMost : line.size());
+/// errors, each of their lines and the whole, but not notes, which may contain commands for copying.
+std::string shown(const std::string& given, LogKind kind) {
+  constexpr size_t kMost = 2000, kMostOfAll = 16'000;
+  const std::string line = escape_outside_names(given);
+  if (kind != LogKind::kUrgent) return printable_lines(line, line.size());
+  return shortened(printable_lines(line, kMost), kMostOfAll);
 }
 
 }  // namespace

@@ -1,11 +1,17 @@
 #include "libcore/base/refusals.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include <sys/resource.h>
@@ -20,6 +26,7 @@ constexpr rlim_t kLeastStack = rlim_t{384} << 10;
 constexpr uintptr_t kFirstPage = 4096;
 constexpr const char* kNoMemory = "out of memory";
 constexpr const char* kNoThread = "the system makes no more threads";
+constexpr const char* kNoTeam = "OpenMP gets no more threads or memory";
 
 const char* program = "megalith";
 std::atomic<bool> ends_normally{false};
@@ -48,7 +55,7 @@ class Text {
     add("%s", what);
     add_limit(RLIMIT_AS, "-v", 1024);
     add_limit(RLIMIT_DATA, "-d", 1024);
-    if (what == kNoThread) add_limit(RLIMIT_NPROC, "-u", 1);
+    if (what != kNoMemory) add_limit(RLIMIT_NPROC, "-u", 1);
     add(";%s use fewer ranks and threads or a smaller model", limits_ > 0 ? " raise it, or" : "");
   }
   const char* c_str() const { return text_.data(); }
@@ -57,7 +64,7 @@ class Text {
     static std::atomic<bool> told{false};
     if (told.exchange(true))
       while (true) ::pause();
-    add("\n");
+    add("%s", "\n");
     const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
     static_cast<void>(written);  // a failure cannot be reported anywhere else
     ::_exit(exit_code(ErrorKind::kSystem));
@@ -105,9 +112,43 @@ const char* refused(const std::system_error& error) {
   std::abort();
 }
 
-/// What exit() calls. OpenMP calls exit(1) when it gets no thread or no memory; it has said so on stderr.
+/// What exit() calls. OpenMP calls exit(1) when it gets no thread or no memory. It has said so on stderr, but
+/// names no limit.
 void end_of_openmp(int code, void*) {
-  if (!ends_normally.load() && code == EXIT_FAILURE) ::_exit(exit_code(ErrorKind::kSystem));
+  if (!ends_normally.load() && code == EXIT_FAILURE) end_refused(kNoTeam);
+}
+
+/// A size of OpenMP in bytes: digits, then B, K, M or G, or the unit of the variable.
+std::optional<unsigned long long> openmp_size(const char* text, unsigned long long unit) {
+  while (std::isspace(static_cast<unsigned char>(*text))) ++text;
+  if (!std::isdigit(static_cast<unsigned char>(*text))) return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long number = std::strtoull(text, &end, 10);
+  while (std::isspace(static_cast<unsigned char>(*end))) ++end;
+  constexpr std::string_view kUnits = "BKMG";
+  if (*end != '\0') {
+    const size_t place = kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(*end))));
+    if (place == std::string_view::npos) return std::nullopt;
+    unit = 1ULL << 10 * place;
+  }
+  return errno == ERANGE || number > ~0ULL / unit ? ~0ULL : number * unit;
+}
+
+/// kSystem if the environment gives OpenMP's threads a stack that is too small; they would crash.
+void check_openmp_stacks() {
+  constexpr struct {
+    const char* name;
+    unsigned long long unit;  // of a number without one
+  } kVariables[] = {
+      {"OMP_STACKSIZE", 1024}, {"OMP_STACKSIZE_ALL", 1024}, {"GOMP_STACKSIZE", 1024}, {"KMP_STACKSIZE", 1}};
+  for (const auto& [name, unit] : kVariables) {
+    const char* const value = std::getenv(name);
+    const auto size = value ? openmp_size(value, unit) : std::nullopt;
+    if (size && *size < kLeastStack)
+      fail(ErrorKind::kSystem, name, '=', value, " in the environment: stacks of ", *size >> 10,
+           " KiB, wanted at least ", kLeastStack >> 10, " KiB; raise it or unset it");
+  }
 }
 
 void end_of_unchecked(int number, siginfo_t* info, void*) {
@@ -143,9 +184,10 @@ Error as_error(const std::exception_ptr& error) {
 
 void check_stack_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;
-  fail(ErrorKind::kSystem, "the stack limit is ", limit.rlim_cur >> 10, " KiB, wanted at least ",
-       kLeastStack >> 10, " KiB; raise it with ulimit -s");
+  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)
+    fail(ErrorKind::kSystem, "the stack limit is ", limit.rlim_cur >> 10, " KiB, wanted at least ",
+         kLeastStack >> 10, " KiB; raise it with ulimit -s");
+  check_openmp_stacks();
 }
 
 void report_refusals(const char* name) {

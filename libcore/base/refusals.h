@@ -15,7 +15,8 @@ Error out_of_memory();
 /// that is not ours as kInternal.
 Error as_error(const std::exception_ptr& error);
 
-/// kSystem if new stacks would be smaller than what a program needs; names the limit.
+/// kSystem if new stacks would be smaller than what a program needs: names the limit, or the variable that
+/// gives OpenMP's threads their stacks.
 void check_stack_limit();
 
 /// Makes a refusal end the process with one line on stderr and the code of kSystem also where no caller gets

@@ -1,7 +1,9 @@
 #include "libcore/base/terminal.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 
 #include <sys/ioctl.h>
@@ -19,11 +21,26 @@ size_t characters(std::string_view text) {
   return static_cast<size_t>(count_code_points(text));
 }
 
-/// Whether a UTF-8 character is a control character: an ASCII one, or one of U+0080 to U+009F, which some
-/// terminals obey, too.
+/// The code point of one UTF-8 character, which must be valid.
+uint32_t code_point_of(std::string_view character) {
+  constexpr uint32_t kFirstBits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};  // of the first byte, by the length
+  uint32_t code = static_cast<unsigned char>(character[0]) & kFirstBits[character.size()];
+  for (const char byte : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(byte) & 0x3f);
+  return code;
+}
+
+/// Whether a UTF-8 character is one that a terminal may obey, or that hides or reorders others: the controls
+/// of ASCII and U+0080 to U+009F, ends of lines, marks of direction, tags and invisible characters. Joiners
+/// (U+200C, U+200D) are part of words and emoji.
 bool is_control(std::string_view character) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(character[at]); };
-  return byte(0) < 0x20 || byte(0) == 0x7f || (byte(0) == 0xc2 && byte(1) < 0xa0);
+  constexpr struct {
+    uint32_t first, last;
+  } kRanges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+                 {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
+                 {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  const uint32_t code = code_point_of(character);
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [code](const auto& range) { return range.first <= code && code <= range.last; });
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ class TensorFile {
   /// The whole tensor box.name, of shape box.global, in mapped memory. It is valid as long as this object
   /// lives. Empty if no mapped file holds the tensor in exactly this form.
   virtual ConstView mapped(const Box&) const { return {}; }
+  /// A text that determines everything that the container holds, and holds a checksum of each byte; nothing
+  /// if the container has no checksums.
+  virtual std::optional<std::string> checksums() const { return std::nullopt; }
 
   /// nullptr if there is no tensor of this name.
   const StoredTensor* find(std::string_view name) const;

@@ -33,6 +33,8 @@ void CheckpointConfig::validate(Problems& problems) const {
   if (number && !load.empty())
     problems.add(Opt{"checkpoint"}, ' ', *number, " and ", Opt{"load"}, ' ', load,
                  " contradict each other; give one of them");
+  if (step && load.empty())
+    problems.add(Opt{"ckpt-step"}, ' ', *step, " needs ", Opt{"load"}, " DIR, the folder of its checkpoint");
   if (exit_on_missing && load.empty())
     problems.add(Opt{"exit-on-missing-checkpoint"}, " needs ", Opt{"load"}, " DIR");
 }

@@ -24,6 +24,7 @@ struct CheckpointConfig {
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
   std::optional<int64_t> number;  // resume from the .pth pair with this number in `save`
+  std::optional<int64_t> step;    // load the checkpoint of this step below `load`, not the newest
   std::string load_named_by;      // name of the source that set `load`, for messages; empty: --load itself
   CheckpointFormat format = {};
   bool dist = false;        // --use-dist-ckpt: the format is torch_dist
@@ -46,6 +47,8 @@ struct CheckpointConfig {
       default_text("torch_dist"));
     v("checkpoint", number, "Resume from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
       at_least(0), metavar("N"));
+    v("ckpt-step", step, "Load the checkpoint of this step of --load, not the newest one.", at_least(0),
+      metavar("N"));
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),
       alias({"save-steps", "save-freq"}), default_text("only at the end"));
     v("keep-last", keep_last,

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "libcore/base/text.h"
+#include "libcore/config/activations.h"
 #include "libcore/config/vocab_padding.h"
 
 namespace megalith {
@@ -15,9 +17,12 @@ void ModelConfig::finish() {
   if (!qkv_bias) qkv_bias = linear_bias;
 }
 
-Activation ModelConfig::activation() const {
-  if (swiglu) return Activation::kSwiglu;
-  return openai_gelu || bias_gelu_fusion ? Activation::kGeluTanh : Activation::kGeluExact;
+ActivationFunction ModelConfig::activation() const {
+  if (hidden_act)
+    if (const auto function = hf_activation(*hidden_act)) return *function;
+  if (swiglu) return ActivationFunction::kSilu;
+  if (squared_relu) return ActivationFunction::kSquaredRelu;
+  return openai_gelu || bias_gelu_fusion ? ActivationFunction::kGeluTanh : ActivationFunction::kGelu;
 }
 
 int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
@@ -33,8 +38,6 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
     problems.add(Opt{"sliding-window"}, ' ', m.sliding_window, " is less than ", Opt{"seq-length"}, ' ',
                  m.seq_length,
                  "; training within a window is not supported: use sequences no longer than it");
-  if (m.squared_relu)
-    problems.add(Opt{"squared-relu"}, " is not supported; use GELU (the default) or ", Opt{"swiglu"});
   if (m.qk_layernorm) problems.add(Opt{"qk-layernorm"}, " is not supported; leave it out");
   if (m.rotary_interleaved)
     problems.add(Opt{"rotary-interleaved"}, " is not supported; leave it out: halves are rotated");
@@ -74,6 +77,21 @@ void check_positions(const ModelConfig& m, Problems& problems) {
                  " rotated channels; wanted an even number");
 }
 
+// The activation may be said in several ways; two that differ are refused.
+void check_activation(const ModelConfig& m, Problems& problems) {
+  if (m.hidden_act && !hf_activation(*m.hidden_act))
+    problems.add(Opt{"hidden-act"}, " is ", quote(*m.hidden_act), ", wanted one of ", hf_activation_names());
+  std::vector<std::pair<const char*, ActivationFunction>> said;
+  if (m.swiglu) said.emplace_back("swiglu", ActivationFunction::kSilu);
+  if (m.openai_gelu) said.emplace_back("openai-gelu", ActivationFunction::kGeluTanh);
+  if (m.squared_relu) said.emplace_back("squared-relu", ActivationFunction::kSquaredRelu);
+  if (m.hidden_act) said.emplace_back("hidden-act", m.activation());
+  for (size_t i = 1; i < said.size(); ++i)
+    if (said[i].second != said[0].second)
+      problems.add(Opt{said[0].first}, " and ", Opt{said[i].first},
+                   " contradict each other; give one of them");
+}
+
 // Refuses a dropout of 1: the elements that are kept are divided by 1 - p.
 void require_below_one(double probability, const char* option, Problems& problems) {
   if (probability >= 1)
@@ -90,8 +108,7 @@ void ModelConfig::validate(Problems& problems) const {
   check_positions(*this, problems);
   require_below_one(attention_dropout, "attention-dropout", problems);
   require_below_one(hidden_dropout, "hidden-dropout", problems);
-  if (swiglu && openai_gelu)
-    problems.add(Opt{"swiglu"}, " and ", Opt{"openai-gelu"}, " contradict each other; give one of them");
+  check_activation(*this, problems);
   refuse_unsupported(*this, problems);
 }
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "libcore/ops/activation_function.h"
 #include "libcore/options/fields.h"
 
 namespace megalith {
 
 enum class PositionEmbedding { kLearned, kRope, kNone };
 enum class Normalization { kLayerNorm, kRmsNorm };
-enum class Activation { kGeluTanh, kGeluExact, kSwiglu };
 
 inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
   return {{"learned_absolute", PositionEmbedding::kLearned},
@@ -41,19 +41,19 @@ struct ModelConfig {
   int sliding_window = 0;  // number of tokens that a token sees, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
-  bool swiglu = false, openai_gelu = false;
+  bool swiglu = false, openai_gelu = false, squared_relu = false;
   /// GELU in its tanh form, as in Megatron's fused kernel; false: the exact GELU.
   bool bias_gelu_fusion = true;
-  bool linear_bias = true;       // biases of all four linear layers
-  std::optional<bool> qkv_bias;  // bias of the QKV projection; derived: linear_bias
-  bool untied_head = false;      // the LM head has its own weight
+  std::optional<std::string> hidden_act;  // the activation by its name; unset: the flags above say it
+  bool linear_bias = true;                // biases of all four linear layers
+  std::optional<bool> qkv_bias;           // bias of the QKV projection; derived: linear_bias
+  bool untied_head = false;               // the LM head has its own weight
   double attention_dropout = 0.1, hidden_dropout = 0.1;
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // ids without padding; 0: from the tokenizer
   // Declared only so that they can be rejected by name.
-  bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
-       rotary_interleaved = false;
+  bool use_rotary = false, layernorm_1p = false, qk_layernorm = false, rotary_interleaved = false;
   std::optional<int> experts;
 
   template <class V>
@@ -101,6 +101,12 @@ struct ModelConfig {
     v("openai-gelu", openai_gelu, "GELU in OpenAI's form (tanh).");
     v("bias-gelu-fusion", bias_gelu_fusion,
       "GELU in the form of Megatron's fused kernel (tanh); off: exact.");
+    v("squared-relu", squared_relu, "Squared ReLU instead of GELU.");
+    v("hidden-act", hidden_act,
+      "Activation of the feed-forward block by Hugging Face's name: gelu_new (tanh), gelu (exact), "
+      "quick_gelu, "
+      "silu, relu or relu2.",
+      default_text("as the options above say"));
     v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
     v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, independent of --add-bias-linear.",
       alias({"qkv-bias"}), default_text("as add-bias-linear"));
@@ -115,14 +121,14 @@ struct ModelConfig {
     v("use-rotary-position-embeddings", use_rotary,
       "Megatron's older spelling of --position-embedding-type rope.");
     v("apply-layernorm-1p", layernorm_1p, "Refused: norm weights around zero are not supported.", unlisted());
-    v("squared-relu", squared_relu, "Refused: squared ReLU is not supported.", unlisted());
     v("rotary-interleaved", rotary_interleaved, "Refused: only the half-rotated layout is supported.",
       unlisted());
   }
   void finish();
   void validate(Problems&) const;
 
-  Activation activation() const;
+  /// What the feed-forward block computes of its first linear layer's output; with swiglu, of its gate.
+  ActivationFunction activation() const;
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
   int rotary_channels() const {

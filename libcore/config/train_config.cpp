@@ -114,6 +114,10 @@ int64_t TrainConfig::decay_in_samples() const {
   return beyond ? std::numeric_limits<int64_t>::max() : product;
 }
 
+bool TrainConfig::decays_with_the_run() const {
+  return samples ? decay_samples == samples : decay_iters == iters;
+}
+
 double TrainConfig::warmup_in_samples() const {
   if (warmup_fraction) return *warmup_fraction * static_cast<double>(decay_in_samples());
   return static_cast<double>(warmup_samples) + static_cast<double>(warmup_iters) * global_batch;
@@ -179,10 +183,11 @@ void validate_schedule(const TrainConfig& t, Problems& problems) {
     problems.add(Opt{t.warmup_iters > 0 ? "lr-warmup-iters" : "lr-warmup-samples"}, ' ',
                  t.warmup_iters > 0 ? t.warmup_iters : t.warmup_samples, " and ", Opt{"lr-warmup-fraction"},
                  ' ', *t.warmup_fraction, " contradict each other; give one of them");
-  else if (t.decay_samples && t.warmup_in_samples() >= static_cast<double>(*t.decay_samples))
+  else if (!t.decays_with_the_run() && t.decay_samples &&
+           t.warmup_in_samples() >= static_cast<double>(*t.decay_samples))
     problems.add("the warm-up takes ", t.warmup_in_samples(), " samples, but ", Opt{"lr-decay-samples"},
                  " is ", *t.decay_samples, "; shorten ", Opt{"lr-warmup-samples"});
-  else if (t.decay_iters && t.global_batch > 0 &&
+  else if (!t.decays_with_the_run() && t.decay_iters && t.global_batch > 0 &&
            t.warmup_in_samples() >= static_cast<double>(*t.decay_iters) * t.global_batch)
     problems.add("the warm-up takes ", t.warmup_in_samples() / t.global_batch, " steps, but ",
                  Opt{"lr-decay-iters"}, " is ", *t.decay_iters, "; shorten ", Opt{"lr-warmup-iters"});

@@ -173,10 +173,10 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
   if (is_in_place(config)) return finish_in_place(config, target);
   const std::string output = config.output.empty() ? default_output(config) : config.output;
+  check_files(config, output);
   make_directories(parent_or_here((fs::path(output) / "").parent_path()));
   const StopSignal stop;
   const LockFile lock(output);
-  check_files(config, output);
   refuse_replacing(config, output);
   try {
     target.write(output);

@@ -7,10 +7,12 @@
 
 namespace megalith {
 
-/// Renders a conversation with `chat` and cuts it where the assistant's answers begin and end. An answer is
-/// the text that the template adds after the prompt, including the end mark. If the template changes earlier
-/// text when messages are added, answers cannot be cut out: kData, with `where`.
-std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens&, const Json::Array& messages,
-                                   const std::string& where);
+/// Renders a conversation with `chat` and cuts it where the answers of the assistant begin and end. If the
+/// template marks answers with {% generation %}, these are the answers, as in transformers' assistant mask.
+/// Otherwise an answer is the text that the template adds after the prompt for it, including the end mark.
+/// kData, with `where`, if answers cannot be told apart, or if the template does not read the tools, the tool
+/// calls or the reasoning that the conversation holds.
+std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens&,
+                                   const Conversation& conversation, const std::string& where);
 
 }  // namespace megalith

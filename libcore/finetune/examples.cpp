@@ -8,6 +8,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -59,6 +60,7 @@ struct Examples::Tokens {
 };
 
 Examples::Tokens::Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
+  stop_if_asked();
   const auto add = [&](std::span<const int32_t> more, bool answer) {
     ids.insert(ids.end(), more.begin(), more.end());
     counts.resize(ids.size(), answer ? 1 : 0);

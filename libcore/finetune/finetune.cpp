@@ -76,11 +76,6 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
   const int64_t epoch = data.samples_of_epoch() / train.global_batch;
   if (train.decay_iters == train.iters) train.decay_iters.reset();
   if (!config.steps_given) train.iters = steps_of_epochs(schedule.epochs, epoch);
-  if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
-    warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,
-         ": the learning rate does not reach ", train.lr);
-    train.decay_iters = train.warmup_iters + 1;
-  }
   if (schedule.evaluate != Moments::kSteps)
     train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : kNever;
   if (schedule.save != Moments::kSteps) config.run.checkpoint.save_interval.reset();
@@ -110,6 +105,7 @@ void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
 void plan_start(FinetuneConfig& config) {
   const FinetuneConfig::Resume resume = config.resume();
   config.run.checkpoint.load = resume.folder;
+  config.run.checkpoint.load_named_by = resume.wanted ? "--resume-from-checkpoint" : "--output-dir";
   config.run.checkpoint.exit_on_missing = resume.wanted;
   if (config.schedule.do_train) return;
   const std::string& adapter = config.method.adapter;
@@ -238,6 +234,10 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   if (config.preference.wanted)
     method.learn_preferences(in_order(*sets.train, sets.dev.get()),
                              sets.train->size() + (sets.dev ? sets.dev->size() : 0));
+  method.name_run(config.schedule.do_train
+                      ? concat(hex64(sets.train->hash()), config.data.packing ? " packed" : "",
+                               config.preference.wanted ? " dpo" : "")
+                      : std::string());
   const TrainConfig& train = config.run.train;
   const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
   PretrainResult result =

@@ -29,6 +29,7 @@ constexpr WithdrawnOption kForPretraining[] = {
     {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
     {"exit-on-missing-checkpoint", "give --resume-from-checkpoint DIR, which must hold one"},
     {"checkpoint", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
+    {"ckpt-step", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
     {"train-samples", "give --num-train-epochs or --max-steps"},
     {"lr-decay-samples", "give --lr-decay-iters"},
     {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},
@@ -175,6 +176,23 @@ FinetuneConfig::Resume FinetuneConfig::resume() const {
   return {schedule.resume_from, true};
 }
 
+std::vector<std::string> FinetuneConfig::earlier_results() const {
+  std::vector<std::string> results;
+  for (const std::string_view name : kTuningResults) {
+    const std::string path = concat(run.checkpoint.save, "/", name), real = real_path(path);
+    const auto holds = [&](const std::string& input) {
+      return !input.empty() && (real_path(input) + "/").starts_with(real + "/");
+    };
+    const TokenizerConfig& tokenizer = run.tokenizer;
+    const std::string* const inputs[] = {&data.model,      &data.data,        &data.eval_data,
+                                         &method.adapter,  &tokenizer.vocab,  &data.chat_template,
+                                         &tokenizer.model, &tokenizer.merges, &schedule.resume_from};
+    if (std::none_of(std::begin(inputs), std::end(inputs), [&](const auto* input) { return holds(*input); }))
+      results.push_back(path);
+  }
+  return results;
+}
+
 void FinetuneConfig::check_folders(Problems& problems) const {
   if (run.checkpoint.save.empty()) problems.add(Opt{"output-dir"}, " (", Opt{"save"}, ") is missing");
   if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
@@ -220,8 +238,7 @@ void FinetuneConfig::check_method(Problems& problems) const {
     if (wanted && run.train.device != "gpu" &&
         !lacking_there({.device = run.train.device, .method = kind}).empty())
       return problems.add(Opt{"device"}, ' ', run.train.device,
-                          " can train all parameters of padded batches only, by answers; give ",
-                          Opt{"device"}, " cpu");
+                          " can train all parameters or a prefix, by answers; give ", Opt{"device"}, " cpu");
 }
 
 void FinetuneConfig::check_combinations(Problems& problems) const {

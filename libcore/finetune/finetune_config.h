@@ -237,6 +237,9 @@ struct FinetuneConfig {
     bool wanted;
   };
   Resume resume() const;
+  /// The paths of the results that an earlier run may have left in --output-dir, without those that are, or
+  /// hold, an input of this run.
+  std::vector<std::string> earlier_results() const;
 
   /// Adds the option groups and the rules between them. Both this object and `options` must live until
   /// options.check().

@@ -119,8 +119,8 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
   records_.max_records = options.max_records;
   if (!files_.chat_template.empty()) chat_.emplace(files_.chat_template, files_.template_file);
   if (chat_)
-    records_.render = [this](const Json::Array& messages, const std::string& where) {
-      return chat_segments(*chat_, {files_.bos_token, files_.eos_token}, messages, where);
+    records_.render = [this](const Conversation& conversation, const std::string& where) {
+      return chat_segments(*chat_, {files_.bos_token, files_.eos_token}, conversation, where);
     };
 }
 

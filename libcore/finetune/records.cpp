@@ -1,6 +1,8 @@
 #include "libcore/finetune/records.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -12,8 +14,9 @@ namespace megalith {
 namespace {
 
 constexpr const char* kWanted =
-    "wanted \"src\" and \"tgt\", \"instruction\" and \"output\", \"prompt\" and \"completion\", \"messages\" "
-    "or \"conversations\"";
+    "wanted \"src\" and \"tgt\", \"instruction\" and \"output\", \"prompt\" and \"completion\", "
+    "\"messages\", "
+    "\"conversations\" or \"text\"";
 
 constexpr const char* kWantedPair =
     "wanted \"chosen\" and \"rejected\" with \"prompt\", \"instruction\", \"messages\" or \"conversations\"";
@@ -25,11 +28,13 @@ class Reader {
 
   Record read() const {
     if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
-    if (json_.find("messages")) return messages("messages", "role", "content");
-    if (json_.find("conversations")) return messages("conversations", "from", "value");
+    refuse_two_answers();
+    if (json_.find("messages")) return messages("messages", {"role", "content"});
+    if (json_.find("conversations")) return messages("conversations", {"from", "value"});
     if (json_.find("src")) return pair("src", "tgt");
     if (json_.find("instruction")) return instruction();
     if (json_.find("prompt")) return pair("prompt", json_.find("completion") ? "completion" : "response");
+    if (json_.find("text")) return plain();
     refuse("found ", names(), "; ", kWanted);
   }
 
@@ -40,6 +45,8 @@ class Reader {
     RecordPair out{with_answer("chosen"), with_answer("rejected")};
     for (Record* record : {&out.chosen, &out.rejected})
       for (size_t i = 0; i + 1 < record->segments.size(); ++i) record->segments[i].answer = false;
+    if (!same_question(out))
+      refuse("\"chosen\" and \"rejected\" answer different questions; wanted two answers to one question");
     if (out.chosen.answer == out.rejected.answer)
       refuse(
           "\"chosen\" and \"rejected\" are the same answer: there is nothing to learn; leave the record out");
@@ -77,11 +84,45 @@ class Reader {
     return found;
   }
 
+  static bool is_there(const Json* value) {
+    return value != nullptr && !value->is_null() && *value != Json("") && *value != Json(Json::array());
+  }
+  /// Refuses a record that has an answer in two forms: one of them would be dropped.
+  void refuse_two_answers() const {
+    const char* first = nullptr;
+    for (const char* name : {"messages", "conversations", "tgt", "output", "completion", "response"}) {
+      if (!is_there(json_.find(name))) continue;
+      if (first != nullptr)
+        refuse("holds both ", quote(first), " and ", quote(name), "; leave one of them out");
+      first = name;
+    }
+  }
+  /// Refuses members that only a chat template could use.
+  void refuse_unused(std::initializer_list<const char*> unused, const char* beside) const {
+    for (const char* name : unused)
+      if (is_there(json_.find(name)))
+        refuse(quote(name), " is not known together with ", quote(beside), "; give \"messages\" instead");
+  }
+  static bool same_question(const RecordPair& pair) {
+    const std::vector<Segment>&a = pair.chosen.segments, &b = pair.rejected.segments;
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i + 1 < a.size(); ++i)
+      if (a[i].text != b[i].text) return false;
+    return true;
+  }
+
+  static Json message(const char* role, std::string content) {
+    return Json(Json::Object{{"role", role}, {"content", std::move(content)}});
+  }
+
   Record asked(std::string prompt, const std::string& answer, bool chat) const {
-    if (chat)
-      return conversation({Json(Json::Object{{"role", "user"}, {"content", std::move(prompt)}}),
-                           Json(Json::Object{{"role", "assistant"}, {"content", answer}})},
-                          "prompt");
+    if (chat) {
+      Conversation list;
+      add(list, message("user", std::move(prompt)));
+      add(list, message("assistant", answer));
+      return conversation(std::move(list), "prompt");
+    }
+    refuse_unused({"system", "tools"}, json_.find("src") ? "src" : "prompt");
     return {.segments = {{std::move(prompt), false}, {answer, true}},
             .rendered = false,
             .where = where_,
@@ -89,57 +130,131 @@ class Reader {
   }
 
   Record pair(const char* question, const char* reply) const {
-    return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
+    const Json *asks = json_.find(question), *replies = json_.find(reply);
+    const bool lists = std::string_view(question) == "prompt" &&
+                       (asks->is_array() || (replies != nullptr && replies->is_array()));
+    if (!lists) return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
+    Conversation list;
+    append_texts_or_messages(list, question, "user");
+    list.learned.assign(list.messages.size(), false);
+    append_texts_or_messages(list, reply, "assistant");
+    return conversation(std::move(list), reply);
+  }
+
+  void append_texts_or_messages(Conversation& out, const char* name, const char* role) const {
+    if (json_.find(name) && json_[name].is_array())
+      append_messages(out, name, names_of(json_[name]));
+    else
+      add(out, message(role, answer(name)));
+  }
+
+  Record plain() const {
+    const std::string& whole = answer("text");
+    return {.segments = {{whole, true}}, .rendered = false, .where = where_, .answer = whole};
   }
 
   Record instruction() const { return instruction(answer("output")); }
   Record instruction(const std::string& reply) const {
-    for (const char* name : {"system", "history"})
-      if (const Json* value = json_.find(name);
-          value && !value->is_null() && *value != Json("") && *value != Json(Json::array()))
-        refuse(quote(name), " is not known together with \"instruction\"; give \"messages\" instead");
+    refuse_unused({"system", "history", "tools"}, "instruction");
     const std::string question = text("instruction"), input = optional_text("input");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
                  options_.style == PromptStyle::kChat);
   }
 
-  Record messages(const char* list_name, const char* role_name, const char* content_name) const {
-    Json::Array out;
-    append_messages(out, list_name, {role_name, content_name});
-    return conversation(std::move(out), list_name);
-  }
-
   /// The names that the members of a message have.
   struct MessageNames {
     const char *role, *content;
   };
-  static MessageNames names_in(const Json& message) {
-    return message.is_object() && message.find("from") ? MessageNames{"from", "value"}
-                                                       : MessageNames{"role", "content"};
+  static MessageNames names_of(const Json& list) {
+    const Json* const first = list.is_array() && !list.as_array().empty() ? &list.as_array().front() : &list;
+    return first->is_object() && first->find("from") ? MessageNames{"from", "value"}
+                                                     : MessageNames{"role", "content"};
   }
-  void append_messages(Json::Array& out, const char* list_name, const MessageNames& names) const {
+
+  Record messages(const char* list_name, const MessageNames& names) const {
+    Conversation out;
+    append_messages(out, list_name, names);
+    check_prompt(out, list_name);
+    return conversation(std::move(out), list_name);
+  }
+  /// A prompt beside a whole conversation repeats a question of it; another one would be dropped.
+  void check_prompt(const Conversation& list, const char* name) const {
+    const Json* const prompt = json_.find("prompt");
+    if (!is_there(prompt) || !prompt->is_string()) return;
+    for (const Json& one : list.messages)
+      if (one["role"] == Json("user") && one["content"] == *prompt) return;
+    refuse("\"prompt\" is no question of ", quote(name), "; leave one of them out");
+  }
+
+  static void add(Conversation& out, Json message, bool learned = true) {
+    out.messages.push_back(std::move(message));
+    out.learned.push_back(learned);
+  }
+  void append_messages(Conversation& out, const char* list_name, const MessageNames& names) const {
     const Json& list = json_[list_name];
     if (!list.is_array() || list.as_array().empty())
       refuse(quote(list_name), " is ", shortened(list.dump(), 60), "; wanted a list of messages");
-    for (const Json& message : list.as_array()) out.push_back(message_of(message, names));
+    for (const Json& message : list.as_array()) append_message(out, message, names);
   }
-  Json message_of(const Json& message, const MessageNames& names) const {
-    if (!message.is_object()) refuse("found ", shortened(message.dump(), 60), "; wanted a message");
-    const std::string role = role_of(text(message, names.role));
-    return Json(Json::Object{{"role", role}, {"content", text(message, names.content)}});
+  /// Appends a message with all its members, as the template may read them, except the weight.
+  void append_message(Conversation& out, const Json& given, const MessageNames& names) const {
+    if (!given.is_object()) refuse("found ", shortened(given.dump(), 60), "; wanted a message");
+    Json::Object made{{"role", role_of(text(given, names.role))}};
+    const Json* const content = given.find(names.content);
+    const bool calls_only = is_there(given.find("tool_calls")) && (content == nullptr || content->is_null());
+    made.emplace_back("content", calls_only ? Json() : Json(text(given, names.content)));
+    for (const auto& [name, value] : given.as_object())
+      if (name != "weight" && name != names.role && name != names.content && name != "role" &&
+          name != "content")
+        made.emplace_back(name, value);
+    add(out, Json(std::move(made)), is_learned(given));
+  }
+  bool is_learned(const Json& message) const {
+    const Json* const weight = message.find("weight");
+    if (weight == nullptr || weight->is_null()) return true;
+    if (*weight != Json(0) && *weight != Json(1))
+      refuse("\"weight\" is ", shortened(weight->dump(), 60), "; wanted 1, or 0 for an answer not to learn");
+    return *weight == Json(1);
   }
 
-  Record conversation(Json::Array&& list, const char* name) const {
+  Record conversation(Conversation&& list, const char* name) const {
+    add_system(list);
+    list.tools = tools();
     const Json* answer = nullptr;
-    for (const Json& message : list)
-      if (message["role"] == Json("assistant") && message["content"] != Json(""))
-        answer = &message["content"];
-    if (answer == nullptr) refuse(quote(name), " holds no answer of the assistant; leave the record out");
-    std::string reply = answer->as_string();
+    for (size_t i = 0; i < list.messages.size(); ++i) {
+      const Json& one = list.messages[i];
+      if (one["role"] == Json("assistant") && list.learned[i] &&
+          (is_there(one.find("content")) || is_there(one.find("tool_calls"))))
+        answer = &one;
+    }
+    if (answer == nullptr)
+      refuse(quote(name), " holds no answer of the assistant to learn; leave the record out");
+    std::string reply =
+        is_there(answer->find("content")) ? (*answer)["content"].as_string() : (*answer)["tool_calls"].dump();
     Record out = rendered(list);
     out.answer = std::move(reply);
     return out;
+  }
+  void add_system(Conversation& list) const {
+    const Json* const system = json_.find("system");
+    if (!is_there(system)) return;
+    const std::string& said = text("system");
+    const Json& first = list.messages.front();
+    if (first["role"] == Json("system") || first["role"] == Json("developer")) {
+      if (first["content"] == Json(said)) return;
+      refuse("holds \"system\" and a first message that is another one; leave one of them out");
+    }
+    list.messages.insert(list.messages.begin(), message("system", said));
+    list.learned.insert(list.learned.begin(), false);
+  }
+  /// The list of tools, which may be a JSON text, as in LLaMA-Factory's files.
+  Json tools() const {
+    const Json* const given = json_.find("tools");
+    if (!is_there(given)) return {};
+    const Json list = given->is_string() ? Json::parse(given->as_string(), where_ + ": \"tools\"") : *given;
+    if (!list.is_array()) refuse("\"tools\" is ", shortened(list.dump(), 60), "; wanted a list of tools");
+    return list.as_array().empty() ? Json() : list;
   }
 
   /// The question of a preference record, with the answer in the member `name`.
@@ -149,25 +264,64 @@ class Reader {
     const Json* const prompt = json_.find("prompt");
     if (value.is_string() && prompt && prompt->is_string()) return asked(text("prompt"), answer(name), chat);
     if (value.is_string() && json_.find("instruction")) return instruction(answer(name));
-    Json::Array list;
-    for (const char* before : {"prompt", "messages", "conversations"})
-      if (const Json* found = json_.find(before); found && found->is_array() && !found->as_array().empty())
-        append_messages(list, before, names_in(found->as_array().front()));
-    if (value.is_array() && !value.as_array().empty())
-      append_messages(list, name, names_in(value.as_array().front()));
-    else if (value.is_object())
-      list.push_back(message_of(value, names_in(value)));
-    else
-      list.push_back(Json(Json::Object{{"role", "assistant"}, {"content", answer(name)}}));
-    if (list.size() < 2) refuse(quote(name), " answers nothing; ", kWantedPair);
-    if (list.back()["role"] != Json("assistant"))
-      refuse(quote(name), " ends with a message from ", list.back()["role"].dump(),
+    Conversation list;
+    if (is_whole(value)) {
+      append_messages(list, name, names_of(value));
+      check_prompt(list, name);
+      check_questions(list, name);
+    } else {
+      append_questions(list);
+      append_answer(list, name);
+    }
+    if (list.messages.size() < 2) refuse(quote(name), " answers nothing; ", kWantedPair);
+    if (list.messages.back()["role"] != Json("assistant"))
+      refuse(quote(name), " ends with a message from ", list.messages.back()["role"].dump(),
              "; wanted an answer of the assistant");
     return conversation(std::move(list), name);
   }
+  /// Whether a list of messages holds a question too.
+  bool is_whole(const Json& value) const {
+    if (!value.is_array()) return false;
+    const MessageNames names = names_of(value);
+    for (const Json& one : value.as_array())
+      if (const Json* role = one.is_object() ? one.find(names.role) : nullptr;
+          role && role->is_string() && role_of(role->as_string()) != "assistant")
+        return true;
+    return false;
+  }
+  void append_questions(Conversation& list) const {
+    if (const Json* prompt = json_.find("prompt"); is_there(prompt) && prompt->is_string())
+      add(list, message("user", text("prompt")));
+    for (const char* before : {"prompt", "messages", "conversations"})
+      if (const Json* found = json_.find(before); is_there(found) && found->is_array())
+        append_messages(list, before, names_of(*found));
+  }
+  void append_answer(Conversation& list, const char* name) const {
+    const Json& value = json_[name];
+    if (value.is_array() && !value.as_array().empty())
+      append_messages(list, name, names_of(value));
+    else if (value.is_object())
+      append_message(list, value, names_of(value));
+    else
+      add(list, message("assistant", answer(name)));
+  }
+  /// Messages beside a whole conversation must be its beginning, but for an answer at their end.
+  void check_questions(const Conversation& list, const char* name) const {
+    for (const char* before : {"prompt", "messages", "conversations"}) {
+      const Json* const found = json_.find(before);
+      if (!is_there(found) || !found->is_array()) continue;
+      Conversation said;
+      append_messages(said, before, names_of(*found));
+      if (said.messages.back()["role"] == Json("assistant")) said.messages.pop_back();
+      if (said.messages.size() > list.messages.size() ||
+          !std::equal(said.messages.begin(), said.messages.end(), list.messages.begin()))
+        refuse(quote(before), " is not how ", quote(name), " begins; leave one of them out");
+    }
+  }
 
   std::string role_of(const std::string& word) const {
-    static constexpr std::array<std::pair<const char*, const char*>, 7> kRoles = {{{"system", "system"},
+    static constexpr std::array<std::pair<const char*, const char*>, 8> kRoles = {{{"system", "system"},
+                                                                                   {"developer", "developer"},
                                                                                    {"user", "user"},
                                                                                    {"human", "user"},
                                                                                    {"assistant", "assistant"},
@@ -176,10 +330,11 @@ class Reader {
                                                                                    {"tool", "tool"}}};
     for (const auto& [known, role] : kRoles)
       if (word == known) return role;
-    refuse("a message is from ", quote(word), "; wanted system, user (human) or assistant (gpt)");
+    refuse("a message is from ", quote(word),
+           "; wanted system, developer, user (human), assistant (gpt) or tool");
   }
 
-  Record rendered(const Json::Array& list) const {
+  Record rendered(const Conversation& list) const {
     if (!options_.render)
       fail(ErrorKind::kUsage, where_,
            ": a conversation needs a chat template and the model has none; give --chat-template FILE");

@@ -31,10 +31,17 @@ struct RecordPair {
   Record chosen, rejected;
 };
 
-/// Turns the messages of a conversation, a list of {"role", "content"}, into segments of text. The segments
-/// of the assistant are answers. An empty function: there is no template.
+/// A conversation before a template renders it.
+struct Conversation {
+  Json::Array messages = {};       // {"role", "content", …}
+  std::vector<bool> learned = {};  // for each message, whether it is learned if it is the assistant's
+  Json tools = {};                 // a list of tools for the template; null: none
+};
+
+/// Turns a conversation into segments of text. The segments of the assistant that are learned are answers. An
+/// empty function: there is no template.
 using RenderMessages =
-    std::function<std::vector<Segment>(const Json::Array& messages, const std::string& where)>;
+    std::function<std::vector<Segment>(const Conversation& conversation, const std::string& where)>;
 
 /// How a record without roles becomes a prompt.
 enum class PromptStyle : uint8_t {
@@ -54,11 +61,14 @@ struct RecordOptions {
 /// Reads a file of records: JSON lines, or one JSON array. A record is an object with
 ///   "src", "tgt"                           texts (PaddleNLP)
 ///   "instruction", "input"?, "output"      texts (Stanford Alpaca); "system" and "history" are kData
-///   "prompt", "completion" | "response"    texts
-///   "messages"                             [{"role": system|user|assistant, "content"}]
+///   "prompt", "completion" | "response"    texts or lists of messages, of which the completion is learned
+///   "messages"                             [{"role": system|developer|user|assistant|tool, "content"}]
 ///   "conversations"                        [{"from": system|human|gpt, "value"}] (ShareGPT)
-/// Other members are ignored. kData, with file and line, for anything else, for an empty answer, and for text
-/// that is not UTF-8; kNoInput.
+///   "text"                                 a text, all of which is learned; not read beside another form
+/// Beside messages there may be "system", a text, and "tools", a list or its JSON. A message of the assistant
+/// may have "tool_calls" and "weight": 0 if it is not learned. Other members of a message go to the template,
+/// other members of a record are ignored. kData, with file and line, for anything else, for answers in two
+/// forms, for an empty answer, and for text that is not UTF-8; kNoInput.
 void read_records(const std::string& path, const RecordOptions&, const std::function<void(Record&&)>& take);
 
 /// Reads one object as read_records() does.
@@ -70,7 +80,8 @@ Record record_of(const Json&, const RecordOptions&, const std::string& where);
 ///   "prompt"                         a text, or a list of messages
 ///   "instruction", "input"?          texts (Stanford Alpaca)
 ///   "messages" | "conversations"     lists of messages (LLaMA-Factory's ShareGPT form)
-/// or no question, if "chosen" and "rejected" are whole conversations.
+/// or no question, if "chosen" and "rejected" are whole conversations. A question beside whole conversations
+/// must be theirs, and both answers must have the same one.
 void read_pairs(const std::string& path, const RecordOptions&, const std::function<void(RecordPair&&)>& take);
 RecordPair pair_of(const Json&, const RecordOptions&, const std::string& where);
 

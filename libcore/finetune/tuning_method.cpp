@@ -9,6 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/tensor_digest.h"
 #include "libcore/convert/output/conversion.h"
 #include "libcore/convert/sources/generation_config.h"
 #include "libcore/convert/targets/hf.h"
@@ -63,6 +64,7 @@ TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& mode
   tuning_.keep_best = config.schedule.best && config.schedule.do_train;
   tuning_.patience = config.schedule.patience;
   tuning_.threshold = config.schedule.threshold;
+  tuning_.results = config.earlier_results();
   if (config.method.is_prefix())
     set_prefix();
   else if (config.method.is_lora())
@@ -77,6 +79,22 @@ void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
   tuning_.preferences = {.options = {.beta = pairs.beta, .smoothing = pairs.smoothing},
                          .examples = std::move(examples),
                          .count = count};
+}
+
+void TuningMethod::name_run(const std::string& data) {
+  std::string settings = config_.method.method;
+  if (lora_) {
+    LoraSettings kept = *lora_;
+    kept.dropout = 0;  // may change from one start of a run to the next
+    settings += " " + lora_json(kept, {}).dump();
+  }
+  if (config_.method.is_prefix()) settings += concat(" ", config_.method.positions_before());
+  if (config_.method.qlora) settings += " qlora";
+  Json::Object run = {{"model", tensor_digest(model_.tensors())},
+                      {"adapter", adapters_ ? tensor_digest(*adapters_) : std::string()},
+                      {"method", settings}};
+  if (!data.empty()) run.emplace_back("data", data);
+  tuning_.args.emplace_back(kTuningRun, Json(std::move(run)));
 }
 
 void TuningMethod::write_result(int64_t iteration) const {

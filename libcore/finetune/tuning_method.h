@@ -32,6 +32,10 @@ class TuningMethod {
   /// Lets the run learn which of two answers is better, as the options say; see Tuning::Preferences.
   void learn_preferences(SampleSource examples, int64_t count);
 
+  /// Names the run, so that only the same one resumes from its checkpoints (kTuningRun). `data`: a hash of
+  /// what it trains on; empty: it does not train. Throws what TensorFile::read() throws.
+  void name_run(const std::string& data);
+
   /// Writes the checkpoint of an iteration in a form that other programs read: an adapter folder or, if all
   /// parameters were trained, a model folder.
   void write_result(int64_t iteration) const;

@@ -23,9 +23,8 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
   if (std::string_view(backend_->name()) == "cpu") {
     weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
   } else {
-    if (options.int8 || options.bf16_cache)
-      fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
-           options.device);
+    if (options.int8)
+      fail(ErrorKind::kUsage, "--int8 is for the CPU; leave it out with --device ", options.device);
     const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
     params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
     load_params(tensors, table_, stream_);

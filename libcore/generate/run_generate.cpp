@@ -108,11 +108,8 @@ void run_generate(const GenerateConfig& config) {
   const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
   // The prompt that the user typed has overwritten the status line.
   show_status(concat("loading ", config.model.model, " ..."));
-  const bool bf16_cache = config.run.cache == CacheType::kBf16;
-  LoadedModel model(source, {.adapter = config.model.adapter,
-                             .device = config.run.device,
-                             .int8 = config.run.int8,
-                             .bf16_cache = bf16_cache});
+  LoadedModel model(source,
+                    {.adapter = config.model.adapter, .device = config.run.device, .int8 = config.run.int8});
 
   Printer printer(*tokenizer, prompts,
                   {.json = config.output.json,
@@ -122,7 +119,9 @@ void run_generate(const GenerateConfig& config) {
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
   Generator generator(model.stage(), model.stream(),
-                      {.batch = config.run.batch, .bf16_cache = bf16_cache, .prefix = model.prefix()});
+                      {.batch = config.run.batch,
+                       .bf16_cache = config.run.cache == CacheType::kBf16,
+                       .prefix = model.prefix()});
   generator.run({.prompts = ids,
                  .continuations = config.prompt.sequences,
                  .sampling = config.sampling,

@@ -92,7 +92,7 @@ struct RunOptions {
     v("batch-size", batch, "Sequences generated at once; each gets the result that it would get alone.",
       between(1, Project::kFewRows));
     v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
-    v("kv-cache", cache, "Type of the kept keys and values; CPU only.");
+    v("kv-cache", cache, "Type of the kept keys and values.");
     v("threads", threads, "Threads of the CPU; 0: all of this machine.", between(0, 4096));
     v("device", device,
       "Where the model runs; cuda: the first device; gpu: that device, or the CPU if there is none.",

@@ -9,9 +9,11 @@
 #include <simdjson.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json_names.h"
+#include "libcore/json/not_numbers.h"
 
 namespace megalith {
 namespace {
@@ -114,6 +116,18 @@ struct Dumper {
   }
 };
 
+/// Throws kSystem if simdjson got no memory, which it tells by a code, as it does of bad JSON.
+void require_memory(simdjson::error_code error) {
+  if (error == simdjson::MEMALLOC) throw out_of_memory();
+}
+
+/// A copy that simdjson may read beyond its end. If there is no memory for it, simdjson's is empty.
+simdjson::padded_string padded(std::string_view text) {
+  simdjson::padded_string copy(text);
+  if (copy.data() == nullptr) throw out_of_memory();
+  return copy;
+}
+
 constexpr size_t kLongInteger = 19;  // an integer of this many digits may not fit in 64 bits
 
 bool fits_64_bits(std::string_view digits, bool negative) {
@@ -184,14 +198,21 @@ Json::Json(uint64_t value) {
 
 Json Json::parse(std::string_view text, std::string_view name) {
   simdjson::dom::parser parser;
-  if (const auto error = parser.allocate(text.size() + text.size() / kLongInteger + 64, kDepth); error)
-    fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
+  const auto allocated = parser.allocate(text.size() + text.size() / kLongInteger + 64, kDepth);
+  require_memory(allocated);
+  if (allocated) fail(ErrorKind::kData, name, ": ", simdjson::error_message(allocated));
   simdjson::dom::element root;
-  auto error = parser.parse(simdjson::padded_string(text)).get(root);
+  auto error = parser.parse(padded(text)).get(root);
+  require_memory(error);
   // After any error, the text is parsed again with long integers as doubles. The error's code cannot tell
   // whether that helps: it depends on simdjson's version. Any other error occurs again.
-  if (error) error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
-  if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  if (error) error = parser.parse(padded(with_long_integers_as_doubles(text))).get(root);
+  require_memory(error);
+  if (error) {
+    if (const std::string found = find_no_number(text); !found.empty())
+      fail(ErrorKind::kData, name, ": ", found, ", wanted a finite number or null");
+    fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  }
   return value_from(root, name);
 }
 

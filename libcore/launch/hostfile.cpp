@@ -1,15 +1,18 @@
 #include "libcore/launch/hostfile.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
-#include "libcore/launch/socket.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -63,8 +66,38 @@ std::string place_of(const HostfileEntry& entry, const std::string& path) {
   fail(ErrorKind::kUsage, path, ": none of its hosts is this machine",
        list.empty()
            ? std::string()
-           : concat(", and ", list.size(), " have no address, the first at ", place_of(*list[0], path)),
+           : concat(", and ", list.size(), " have no known address, the first at ", place_of(*list[0], path)),
        "; give --node-rank");
+}
+
+/// The one of the hosts `list` that is this machine; null: none of them. Leaves in `list` the hosts without
+/// an address, and those after the deadline.
+const HostfileEntry* look_for(const ThisMachine& machine, std::vector<const HostfileEntry*>& list,
+                              const std::string& path, Deadline deadline) {
+  const HostfileEntry* here = nullptr;
+  std::vector<const HostfileEntry*> unknown;
+  for (const HostfileEntry* host : list) {
+    stop_if_asked();  // a name server that is silent takes seconds for each name
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    const auto is_here = late ? std::nullopt : machine.is(host->host);
+    if (!is_here) unknown.push_back(host);
+    if (!is_here.value_or(false)) continue;
+    if (here)
+      fail(ErrorKind::kUsage, place_of(*here, path), " and ", place_of(*host, path),
+           " are both this machine; give --node-rank");
+    here = host;
+  }
+  list = std::move(unknown);
+  return here;
+}
+
+/// Waits until names are to be looked up again; false: the deadline is reached.
+bool wait_for_names(Deadline deadline) {
+  const Deadline now = std::chrono::steady_clock::now();
+  if (now >= deadline) return false;
+  stop_if_asked();
+  std::this_thread::sleep_until(std::min(deadline, now + kBetweenLookUps));
+  return true;
 }
 
 }  // namespace
@@ -90,21 +123,22 @@ std::vector<HostfileEntry> read_hostfile(const std::string& path) {
   return hosts;
 }
 
-int place_of_this_machine(const std::vector<HostfileEntry>& hosts, const std::string& path) {
+int place_of_this_machine(const std::vector<HostfileEntry>& hosts, const std::string& path,
+                          Deadline deadline) {
   const ThisMachine machine;
-  std::optional<size_t> place;
   std::vector<const HostfileEntry*> unknown;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    const auto is_here = machine.is(hosts[i].host);
-    if (!is_here) unknown.push_back(&hosts[i]);
-    if (!is_here.value_or(false)) continue;
-    if (place)
-      fail(ErrorKind::kUsage, place_of(hosts[*place], path), " and ", place_of(hosts[i], path),
-           " are both this machine; give --node-rank");
-    place = i;
+  for (const HostfileEntry& host : hosts) unknown.push_back(&host);
+  // Without a deadline there is one round, however long it takes.
+  const Deadline end_of_round = deadline == Deadline() ? Deadline::max() : deadline;
+  for (bool first = true;; first = false) {
+    if (const HostfileEntry* here = look_for(machine, unknown, path, end_of_round))
+      return static_cast<int>(here - hosts.data());
+    if (unknown.empty() || !wait_for_names(deadline)) refuse_unfound(unknown, path);
+    if (first)
+      warn(path, ": ", unknown.size(), unknown.size() == 1 ? " host has" : " hosts have",
+           " no address yet, the first at ", place_of(*unknown[0], path),
+           "; they are looked up again until the timeout");
   }
-  if (!place) refuse_unfound(unknown, path);
-  return static_cast<int>(*place);
 }
 
 }  // namespace megalith

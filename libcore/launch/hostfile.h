@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "libcore/launch/socket.h"
+
 namespace megalith {
 
 /// One line of a host file.
@@ -17,9 +19,10 @@ struct HostfileEntry {
 /// kUsage, with file and line, for any other text; kNoInput if the file cannot be read.
 std::vector<HostfileEntry> read_hostfile(const std::string& path);
 
-/// The place of this machine among the entries, found by its addresses. Hosts that have no address yet are
-/// not this machine. kUsage, with the lines of the file, if this machine is not in it or is in it more than
-/// once.
-int place_of_this_machine(const std::vector<HostfileEntry>&, const std::string& path);
+/// The place of this machine among the entries, found by its addresses. If it is none of them, hosts that
+/// have no address yet are looked up again until the deadline, since some systems (Kubernetes) give a machine
+/// its name late; a warning says so. kUsage, with the lines of the file, if this machine is not in it or is
+/// in it more than once.
+int place_of_this_machine(const std::vector<HostfileEntry>&, const std::string& path, Deadline = {});
 
 }  // namespace megalith

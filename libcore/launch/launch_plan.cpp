@@ -10,7 +10,6 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/hash/hmac.h"
 #include "libcore/launch/hostfile.h"
-#include "libcore/launch/socket.h"
 
 namespace megalith {
 namespace {
@@ -57,14 +56,15 @@ struct Servers {
   int here = 0;
 };
 
-Servers servers_of(const LaunchConfig& config) {
+Servers servers_of(const LaunchConfig& config, Deadline deadline) {
   Servers servers;
   if (!config.hostfile.empty()) {
     servers.hosts = read_hostfile(config.hostfile);
     if (config.servers && static_cast<size_t>(*config.servers) != servers.hosts.size())
       fail(ErrorKind::kUsage, "--nnodes ", *config.servers, " and the ", servers.hosts.size(), " hosts of ",
            config.hostfile, " contradict each other");
-    servers.here = config.server ? *config.server : place_of_this_machine(servers.hosts, config.hostfile);
+    servers.here =
+        config.server ? *config.server : place_of_this_machine(servers.hosts, config.hostfile, deadline);
   } else {
     servers.hosts.resize(static_cast<size_t>(config.servers.value_or(1)));
     servers.here = config.server.value_or(0);
@@ -128,9 +128,10 @@ int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::st
   return config.gpus ? static_cast<int>(devices.size()) : nproc;
 }
 
-ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& environment) {
+ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& environment,
+                      Deadline deadline) {
   ServerRanks ranks{.devices = devices_of(config)};
-  const Servers servers = servers_of(config);
+  const Servers servers = servers_of(config, deadline);
   count_ranks(ranks, servers, config.hostfile, given_ranks(config, nproc, ranks.devices));
   find_address(ranks, config, servers, environment);
   if (servers.hosts.size() == 1 && job_token(environment).empty()) ranks.token = random_token();
@@ -181,7 +182,8 @@ void refuse_restarts(int restarts, const std::string& launcher) {
 
 }  // namespace
 
-LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment& environment) {
+LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment& environment,
+                       Deadline deadline) {
   const LaunchHints hints{.address = config.address, .port = config.port, .local_rank = config.local_rank};
   const bool started_here = environment(kStartedHere) != nullptr;
   if (!started_here && config.task_type.starts_with("llmacc.")) {
@@ -197,7 +199,7 @@ LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment&
     return {.rank = std::move(launch)};
   }
   if (config.gpus || config.servers || !config.hostfile.empty())
-    return {.server = own_ranks(config, nproc, environment)};
+    return {.server = own_ranks(config, nproc, environment, deadline)};
   refuse_orphans(config);
   refuse_restarts(config.restarts, {});
   return {};

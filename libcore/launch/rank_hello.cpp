@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
 #include "libcore/json/json_fields.h"
 #include "libcore/options/fields.h"
 
@@ -17,6 +18,10 @@ const Json* member(const Json& options, const std::string& name) {
   static const Json kNone;
   const Json* const found = options.find(name);
   return found ? found : &kNone;
+}
+
+bool is_code_of_error(int64_t code) {
+  return code >= exit_code(ErrorKind::kUsage) && code <= exit_code(ErrorKind::kComm);
 }
 
 /// Rank 0's answer to a rank that it refuses.
@@ -88,11 +93,25 @@ void fail_as(std::string_view answer, const std::string& where) {
   try {
     const auto failure = read_fields<Failure>(Json::parse(answer, "an answer"));
     usage = failure.exit_code != exit_code(ErrorKind::kComm);
-    message = failure.message;
-  } catch (const Error&) {
+    if (is_code_of_error(failure.exit_code)) message = failure.message;
+  } catch (const Error&) {  // told below
+  }
+  if (trim(message).empty()) {
+    usage = false;
     message = "its answer does not come from this program";
   }
   fail(usage ? ErrorKind::kUsage : ErrorKind::kComm, where, ' ', printable(message, kMaxFailure));
+}
+
+std::string encode_address(const RankAddress& address) {
+  return encoded(address);
+}
+
+RankAddress decode_address(std::string_view bytes, const std::string& name) {
+  auto address = read_fields<RankAddress>(Json::parse(bytes, name));
+  if (address.host.empty() || address.port < 1 || address.port > 65535)
+    fail(ErrorKind::kData, name, ": no host and port");
+  return address;
 }
 
 }  // namespace megalith

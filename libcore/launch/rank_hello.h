@@ -52,4 +52,19 @@ std::string encode_failure(const Error&);
 /// most about 4,000 bytes. kComm if `answer` holds no error.
 [[noreturn]] void fail_as(std::string_view answer, const std::string& where);
 
+/// Where rank 0 listens; it goes through the store of torchrun's agent.
+struct RankAddress {
+  std::string host = {};
+  int port = 0;
+  template <class V>
+  void fields(V&& v) {
+    v("host", host);
+    v("port", port);
+  }
+};
+/// Encodes it as JSON.
+std::string encode_address(const RankAddress&);
+/// kData if `bytes`, those of the store's key `name`, do not hold an address.
+RankAddress decode_address(std::string_view bytes, const std::string& name);
+
 }  // namespace megalith

@@ -111,31 +111,21 @@ class OtherRankExchange {
   ExchangeLimits limits_;
 };
 
-struct Address {
-  std::string host;
-  int port;
-};
-
 /// The address of rank 0 in the store of torchrun's agent.
 class FirstRankAddress {
  public:
   FirstRankAddress(const Launch& launch, Deadline deadline)
       : store_(launch.address, launch.port, deadline), key_(concat("megalith/", launch.attempt, "/rank0")) {}
   std::string local_address() const { return store_.local_address(); }
-  void put(const Address& address) {
-    Json json = Json::object();
-    json.set("host", address.host);
-    json.set("port", address.port);
-    store_.set(key_, json.dump());
-  }
-  Address read() {
+  void put(const RankAddress& address) { store_.set(key_, encode_address(address)); }
+  RankAddress read() {
     const std::string text = store_.get(key_);
     try {
-      const Json json = Json::parse(text, key_);
-      const int64_t port = json["port"].as_int();
-      if (port > 0 && port <= 65535) return {json["host"].as_string(), static_cast<int>(port)};
-    } catch (const Error&) {  // the text is not an address: another program wrote it
+      return decode_address(text, key_);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kSystem) throw;
     }
+    // The text is not an address: another program wrote it.
     fail(ErrorKind::kComm, "torchrun's store, key ", quote(key_), ": ", quote_name(text),
          " is not an address");
   }
@@ -161,7 +151,7 @@ Rendezvous receive_ranks(const RendezvousOptions& options, const std::string& in
   const auto published = first_rank_address_of(options.launch, deadline);
   Socket listener = !published ? listen_on(options.launch.address, options.launch.port, deadline)
                                : listen_on(interface.empty() ? published->local_address() : interface, 0);
-  const Address address{listener.local_address(), listener.local_port()};
+  const RankAddress address{listener.local_address(), listener.local_port()};
   if (published) published->put(address);
   log("rendezvous: rank 0 waits for ", options.launch.world - 1, " more at ",
       printable(address.host, kMaxHost), ':', address.port);
@@ -183,7 +173,7 @@ struct Answered {
 
 /// One attempt to join. Nothing if rank 0 closed the connection without an answer, as it does when it has no
 /// room.
-std::optional<Answered> say_hello(const RendezvousOptions& options, const Address& address,
+std::optional<Answered> say_hello(const RendezvousOptions& options, const RankAddress& address,
                                   Deadline deadline) {
   auto channel = greet_first_rank(connect_to(address.host, address.port, deadline), options.launch.token,
                                   std::min(deadline, steady_clock::now() + kPatience));
@@ -199,7 +189,7 @@ std::optional<Answered> say_hello(const RendezvousOptions& options, const Addres
 }
 
 /// Repeats say_hello() until rank 0 answers. If rank 0 admitted this rank, then waits for all ranks.
-Answered await_answer(const RendezvousOptions& options, const Address& address, Deadline deadline) {
+Answered await_answer(const RendezvousOptions& options, const RankAddress& address, Deadline deadline) {
   for (;;) {
     auto said = say_hello(options, address, deadline);
     if (said && said->answer == kWelcome) said->answer = said->channel.receive(kMaxAnswer, deadline);
@@ -212,7 +202,8 @@ Answered await_answer(const RendezvousOptions& options, const Address& address, 
 }
 
 /// Connects to rank 0 and waits until all ranks have joined.
-RankChannel reach_first_rank(const RendezvousOptions& options, const Address& address, Deadline deadline) {
+RankChannel reach_first_rank(const RendezvousOptions& options, const RankAddress& address,
+                             Deadline deadline) {
   const std::string at = concat("rank 0 at ", printable(address.host, kMaxHost), ':', address.port);
   const std::string where = concat(at, " to rank ", options.launch.rank, ":");
   Answered said;
@@ -232,8 +223,8 @@ RankChannel reach_first_rank(const RendezvousOptions& options, const Address& ad
 
 Rendezvous join_ranks(const RendezvousOptions& options, const std::string& interface, Deadline deadline) {
   const auto published = first_rank_address_of(options.launch, deadline);
-  const Address address =
-      published ? published->read() : Address{options.launch.address, options.launch.port};
+  const RankAddress address =
+      published ? published->read() : RankAddress{options.launch.address, options.launch.port};
   RankChannel channel = reach_first_rank(options, address, deadline);
   const std::string mine = interface.empty() ? channel.socket().local_address() : interface;
   const auto send =

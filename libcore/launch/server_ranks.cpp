@@ -83,6 +83,11 @@ class Children {
   void signal(int number) const {
     for (const auto& [id, child] : running_) ::kill(id, number);
   }
+  /// SIGINT goes as SIGTERM, with the number of the signal that is meant (StopSignal).
+  void pass_on(int number) const {
+    for (const auto& [id, child] : running_)
+      ::sigqueue(id, number == SIGINT ? SIGTERM : number, sigval{.sival_int = number});
+  }
   /// Records which processes have ended, and kills those that should have.
   void look() {
     for (auto at = running_.begin(); at != running_.end();)
@@ -120,9 +125,10 @@ class Children {
       ends_.stopped = true;
       code = kTryAgain;
     }
-    if (code == 0 || failed_) return;
+    if (code == 0) return;
+    if (ends_.code == 0 || ends_.code == kTryAgain) ends_.code = code;
+    if (failed_) return;
     failed_ = steady_clock::now();
-    ends_.code = code;
     if (killed) log("rank ", rank, " was ended by SIG", ::sigabbrev_np(WTERMSIG(status)));
   }
   void end_stopped(pid_t id, Child& child) const {
@@ -147,7 +153,7 @@ RankEnds run_server_ranks(const ServerRanks& ranks, const RankCommand& command, 
   bool passed_on = false;
   while (children.any()) {
     if (stop.asked() && !passed_on) {
-      children.signal(stop.number() == SIGINT ? SIGTERM : stop.number());
+      children.pass_on(stop.number());
       passed_on = true;
     }
     children.look();

@@ -37,15 +37,17 @@ struct RankCommand {
 
 /// How the ranks of a server ended.
 struct RankEnds {
-  int code = 0;          // 0, or the exit code of the first rank that failed; 75 if a signal ended it
+  /// 0, or the exit code of the first rank that failed; 75 (also of a rank that a signal ended) only if no
+  /// rank has another code, since the others of a rank that fails end with it, and may do so first.
+  int code = 0;
   bool stopped = false;  // a rank was told to stop
   int refusal = 0;       // an exit code from 64 to 66, if a rank has one: the same command ends so again
 };
 
 /// Runs the command once for each rank, tells each its place with the variables that torchrun sets, and waits
-/// for all. Signals that `stop` receives are passed on, SIGINT as SIGTERM: a terminal sends SIGINT to the
-/// ranks as well, and a second one would end them at once. If a rank fails, the others get ten seconds to
-/// end.
+/// for all. Signals that `stop` receives are passed on, SIGINT as a SIGTERM that says so: a terminal sends
+/// SIGINT to the ranks as well, and a second one would end them at once. If a rank fails, the others get ten
+/// seconds to end.
 RankEnds run_server_ranks(const ServerRanks&, const RankCommand&, const StopSignal& stop);
 
 }  // namespace megalith

@@ -37,7 +37,6 @@ constexpr int kWaiting = 4096;  // connections that the system queues until they
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-constexpr auto kBetweenLookUps = std::chrono::seconds(1);
 constexpr size_t kMaxHost = 255;  // bytes in a message
 
 std::string shown(const std::string& host) {
@@ -61,6 +60,15 @@ Addresses look_up(const std::string& host, int port, int& code) {
   return {code == 0 ? found : nullptr, &::freeaddrinfo};
 }
 
+/// Warns on every rank, also on those that leave the log to rank 0: rank 0 may have no need to look up the
+/// name, or may know it already.
+void warn_of_wait(const std::string& host, int code) {
+  const bool muted = mute_this_thread(false);
+  warn("the host ", quote_name(host), " has no address yet (", ::gai_strerror(code),
+       "); it is looked up again until the timeout");
+  mute_this_thread(muted);
+}
+
 Addresses resolve(const std::string& host, int port, Deadline deadline) {
   for (bool first = true;; first = false) {
     int code = 0;
@@ -68,9 +76,7 @@ Addresses resolve(const std::string& host, int port, Deadline deadline) {
     if (steady_clock::now() + kPause >= deadline)
       fail(ErrorKind::kUsage, "the host ", quote_name(host), " has no address (", ::gai_strerror(code),
            "); give another MASTER_ADDR or --master-addr");
-    if (first)
-      warn("the host ", quote_name(host), " has no address yet (", ::gai_strerror(code),
-           "); it is looked up again until the timeout");
+    if (first) warn_of_wait(host, code);
     stop_if_asked();
     std::this_thread::sleep_until(std::min(deadline, steady_clock::now() + kBetweenLookUps));
   }

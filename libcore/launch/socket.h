@@ -11,6 +11,8 @@ namespace megalith {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+constexpr auto kBetweenLookUps = std::chrono::seconds(1);  // of a host's name that has no address yet
+
 /// A TCP socket over IPv4 or IPv6, closed with the object. Calls wait until their deadline and then throw
 /// kComm, which says what did not arrive, and from whom.
 class Socket {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libcore/base/text.h"
+#include "libcore/config/vocab_padding.h"
 
 namespace megalith {
 
@@ -13,7 +14,8 @@ Param& declare_vocabulary(ParamTable& table, const TensorSplit& split, const Mod
   Param param{.name = name, .global = {config.vocab_size, config.hidden}};
   param.init = Init::normal(config.init_std);
   const int64_t share = split.size == 1 ? config.vocab_size : config.padded_vocab(split.size) / split.size;
-  return table.add(cut(std::move(param), 0, split, share));
+  const int64_t multiple = split.vocabulary.padded ? VocabularyForm::kRows : 1;
+  return table.add(cut(std::move(param), 0, split, padded_vocab_size(share, multiple)));
 }
 
 int64_t true_rows(const Param& param) {

@@ -10,8 +10,9 @@ namespace megalith {
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
 /// Declares the vocabulary table `name` [V, h], sharded by rows. Without tensor parallelism a rank holds
-/// exactly V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). The global
-/// shape has no padding, so checkpoints and initial weights are the same for every number of ranks.
+/// exactly V rows; with it, an equal share of the padded vocabulary (ModelConfig::padded_vocab). Both are
+/// rounded up if VocabularyForm::padded is set. The global shape has no padding, so checkpoints and initial
+/// weights are the same for every number of ranks and on every device.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
 /// The number of rows of a vocabulary table's local part that belong to real ids; the rows after them are
 /// padding.

@@ -9,7 +9,8 @@ namespace megalith {
 Head::Head(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
     : norm_(table, split, config, "decoder.final_layernorm"),
       weight_(&declare_vocabulary(table, split, config, "output_layer.weight")),
-      seq_length_(config.seq_length) {
+      seq_length_(config.seq_length),
+      logits_bytes_(split.vocabulary.logits_bytes) {
   if (!config.untied_head) weight_->tie = kWordEmbeddings;
 }
 
@@ -52,10 +53,10 @@ void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
   const ArenaScope scope(ctx.scratch);
   const View normed = ctx.scratch.make(x.dtype, x.shape, "head");
   norm_.forward(ctx, normed, x, {});
-  if (weight_->value.dtype != x.dtype)
-    return run(ctx.compute,
-               Project{.y = logits, .x = normed, .w = weight_->value, .scales = weight_->scales});
-  run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight_->value, .trans_b = true});
+  const ConstView weight = weight_->value.rows(0, vocabulary());
+  if (weight.dtype != x.dtype)
+    return run(ctx.compute, Project{.y = logits, .x = normed, .w = weight, .scales = weight_->scales});
+  run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight, .trans_b = true});
 }
 
 Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
@@ -69,7 +70,7 @@ Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
 int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
   const int64_t n = std::max(rows[0], seq_length_ / ctx.cp.size()) * rows[1];
-  const int64_t max_rows = std::clamp<int64_t>(kLogitsBytes / row, 1, n),
+  const int64_t max_rows = std::clamp<int64_t>(logits_bytes_ / row, 1, n),
                 blocks = (n + max_rows - 1) / max_rows;
   return (n + blocks - 1) / blocks;
 }

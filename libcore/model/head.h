@@ -6,11 +6,9 @@
 namespace megalith {
 
 /// Final norm, logits and loss. In training and evaluation, logits are computed in ctx.scratch in blocks of
-/// rows of at most kLogitsBytes, so that the whole tensor [n, V] never exists.
+/// rows of at most VocabularyForm::logits_bytes, so that the whole tensor [n, V] never exists.
 class Head {
  public:
-  static constexpr int64_t kLogitsBytes = int64_t{128} << 20;
-
   Head(ParamTable&, const TensorSplit&, const ModelConfig&);
 
   struct Targets {
@@ -30,7 +28,7 @@ class Head {
   void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
   /// dx: gradient of x, overwritten.
   void backward(const Ctx&, View dx, const Saved&) const;
-  /// logits [n, V] f32 of x [n, h].
+  /// logits [n, V] f32 of x [n, h], without those of padding rows.
   void logits(const Ctx&, View logits, ConstView x) const;
 
   int64_t vocabulary() const { return weight_->global[0]; }
@@ -56,7 +54,7 @@ class Head {
 
   Norm norm_;
   Param* weight_;
-  int64_t seq_length_;
+  int64_t seq_length_, logits_bytes_;
 };
 
 }  // namespace megalith

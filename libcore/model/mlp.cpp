@@ -12,10 +12,9 @@ std::string prefix(int layer) {
 LinearShape fc1_shape(const ModelConfig& config, int layer) {
   const Shape plain{config.ffn_hidden, config.hidden};
   const Shape gated{2, config.ffn_hidden, config.hidden};  // gate, up
-  const bool swiglu = config.activation() == Activation::kSwiglu;
   return {.name = prefix(layer) + "linear_fc1",
-          .weight = swiglu ? gated : plain,
-          .shard_axis = swiglu ? 1 : 0,
+          .weight = config.swiglu ? gated : plain,
+          .shard_axis = config.swiglu ? 1 : 0,
           .init_std = config.init_std,
           .bias = config.linear_bias,
           .layer = layer,
@@ -35,7 +34,8 @@ LinearShape fc2_shape(const ModelConfig& config, int layer) {
 }  // namespace
 
 Mlp::Mlp(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
-    : activation_(config.activation()),
+    : gated_(config.swiglu),
+      activation_(config.activation()),
       ffn_(config.ffn_hidden / split.size),
       fc1_(table, split, fc1_shape(config, layer)),
       fc2_(table, split, fc2_shape(config, layer)) {}
@@ -67,18 +67,18 @@ void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Sav
 }
 
 void Mlp::activate(const Ctx& ctx, View y, ConstView x) const {
-  if (activation_ == Activation::kSwiglu)
+  if (gated_)
     return run(ctx.compute, SwiGlu{.y = rows(y), .x = x.as_shape({x.elements() / (2 * ffn_), 2, ffn_})});
-  run(ctx.compute, Gelu{.y = y, .x = x, .tanh_form = activation_ == Activation::kGeluTanh});
+  run(ctx.compute, Activate{.y = y, .x = x, .function = activation_});
 }
 
 View Mlp::activate_grad(const Ctx& ctx, View dy, View fc1) const {
-  if (activation_ == Activation::kSwiglu) {
+  if (gated_) {
     const View x = fc1.as_shape({fc1.elements() / (2 * ffn_), 2, ffn_});
     run(ctx.compute, SwiGluGrad{.dx = x, .dy = rows(dy), .x = x});
     return fc1;
   }
-  run(ctx.compute, GeluGrad{.dx = dy, .dy = dy, .x = fc1, .tanh_form = activation_ == Activation::kGeluTanh});
+  run(ctx.compute, ActivateGrad{.dx = dy, .dy = dy, .x = fc1, .function = activation_});
   return dy;
 }
 

@@ -30,7 +30,8 @@ class Mlp {
   View activate_grad(const Ctx&, View dy, View fc1) const;
   View rows(View) const;  // viewed as [n, ffn]
 
-  Activation activation_;
+  bool gated_;  // SwiGLU
+  ActivationFunction activation_;
   int64_t ffn_;  // this rank's part of the ffn width
   Linear fc1_, fc2_;
 };

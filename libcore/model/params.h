@@ -22,10 +22,23 @@ struct Init {
   static Init constant(double value) { return {kConstant, static_cast<float>(value)}; }
 };
 
+/// How the vocabulary is placed in memory. It depends on the device, but a checkpoint, losses and initial
+/// weights do not depend on it.
+struct VocabularyForm {
+  /// If `padded` is set, each rank has a multiple of this many rows, also without tensor parallelism. The
+  /// rows of the logits then begin at multiples of 16 bytes, as fast matrix products need.
+  static constexpr int64_t kRows = 128;
+  static constexpr int64_t kLeastLogits = int64_t{128} << 20;
+
+  bool padded = false;
+  int64_t logits_bytes = kLeastLogits;  // the maximum size of the logits that exist at one time
+};
+
 /// This rank's place in the tensor group. sequence: the residual stream is also sharded along the sequence.
 struct TensorSplit {
   int rank = 0, size = 1;
   bool sequence = false;
+  VocabularyForm vocabulary = {};
 };
 
 /// One LoRA adapter (Hu et al. 2021), for all outputs of a linear layer or for a part of them. A part

@@ -5,7 +5,8 @@
 namespace megalith {
 namespace {
 // Floating-point operations per element of y; an exponential, a division or an error function counts as one.
-constexpr double kGeluFlops = 8, kGeluGradFlops = 14, kSwiGluFlops = 5, kSwiGluGradFlops = 10;
+// All activations are counted as the most common one, the tanh form of GELU.
+constexpr double kActivateFlops = 8, kActivateGradFlops = 14, kSwiGluFlops = 5, kSwiGluGradFlops = 10;
 
 void check_gated(const char* op, const ConstView& x, const ConstView& y) {
   want_float(op, "x", x);
@@ -15,23 +16,23 @@ void check_gated(const char* op, const ConstView& x, const ConstView& y) {
 }
 }  // namespace
 
-void Gelu::check() const {
+void Activate::check() const {
   want_float(kName, "x", x);
   want_alike(kName, "y and x alike", y, x);
 }
 
-Cost Gelu::cost() const {
-  return {static_cast<double>(x.elements()) * kGeluFlops, bytes_of(x) + bytes_of(y)};
+Cost Activate::cost() const {
+  return {static_cast<double>(x.elements()) * kActivateFlops, bytes_of(x) + bytes_of(y)};
 }
 
-void GeluGrad::check() const {
+void ActivateGrad::check() const {
   want_float(kName, "x", x);
   want_alike(kName, "dx and x alike", dx, x);
   want_alike(kName, "dy and x alike", dy, x);
 }
 
-Cost GeluGrad::cost() const {
-  return {static_cast<double>(x.elements()) * kGeluGradFlops, bytes_of(x) + bytes_of(dy) + bytes_of(dx)};
+Cost ActivateGrad::cost() const {
+  return {static_cast<double>(x.elements()) * kActivateGradFlops, bytes_of(x) + bytes_of(dy) + bytes_of(dx)};
 }
 
 void SwiGlu::check() const {

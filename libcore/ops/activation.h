@@ -1,25 +1,25 @@
 #pragma once
 
+#include "libcore/ops/activation_function.h"
 #include "libcore/ops/op.h"
 
 namespace megalith {
 
-/// y = gelu(x). With tanh_form, gelu(x) is 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in Megatron's
-/// fused kernel and GPT-2's gelu_new; without it, 0.5 x (1 + erf(x / sqrt 2)).
-struct Gelu {
+/// y = function(x).
+struct Activate {
   View y;       // [n, f]; may share x's memory
   ConstView x;  // [n, f]
-  bool tanh_form = true;
-  static constexpr const char* kName = "gelu";
+  ActivationFunction function = ActivationFunction::kGeluTanh;
+  static constexpr const char* kName = "activate";
   void check() const;
   Cost cost() const;
 };
 
-struct GeluGrad {
+struct ActivateGrad {
   View dx;          // [n, f]; may share dy's memory
   ConstView dy, x;  // [n, f]
-  bool tanh_form = true;
-  static constexpr const char* kName = "gelu_grad";
+  ActivationFunction function = ActivationFunction::kGeluTanh;
+  static constexpr const char* kName = "activate_grad";
   void check() const;
   Cost cost() const;
 };

@@ -14,7 +14,7 @@ struct Rope {
   RowPositions rows = {};
   bool inverse = false;  // true: rotates back, which gives the gradient
   /// For a sequence of several documents: for each row, the row at which its document begins. Positions are
-  /// counted from there. Empty: positions are counted from row 0. Only the CPU supports `starts`.
+  /// counted from there. Empty: positions are counted from row 0.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "rope";
   void check() const;
@@ -35,8 +35,8 @@ struct Attention {
   ConstView kv = {};
   RowPositions rows = {};  // the positions of qkv's rows; default without kv
   /// For each row, the row at which its document begins, as in Rope: a row sees no row before that. Within a
-  /// sequence the starts never decrease, and no row's start is after the row itself. Only the CPU supports
-  /// `starts`.
+  /// sequence the starts never decrease, and no row's start is after the row itself. Empty: one document per
+  /// sequence.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;
@@ -82,8 +82,8 @@ struct CachedAttention {
   float scale;
   // The number of positions that a query sees, up to its own; 0: all. The cache keeps every position.
   int64_t window = 0;
-  /// Whether the window hides any position from any of the queries. Only the CPU supports hidden positions,
-  /// and only in fp32.
+  /// Whether the window hides any position from any of the queries. Then qkv is in fp32, since the CPU takes
+  /// no other type.
   bool hides() const { return window > 0 && past + qkv.shape[0] > window; }
   static constexpr const char* kName = "cached_attention";
   void check() const;

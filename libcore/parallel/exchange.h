@@ -116,10 +116,19 @@ T unpacked(std::string_view bytes) {
   return value;
 }
 
+/// unpacked() of what a rank sent: kComm, with the rank, when the bytes are not those of a T.
+template <class T>
+T unpacked_of(size_t rank, std::string_view bytes) {
+  try {
+    return unpacked<T>(bytes);
+  } catch (const Error& error) {
+    fail(ErrorKind::kComm, "rank ", rank, ": ", error.what(), "; run the same program on all ranks");
+  }
+}
 template <class T>
 std::vector<T> unpacked_all(const std::vector<std::string>& all) {
   std::vector<T> values;
-  for (const std::string& bytes : all) values.push_back(unpacked<T>(bytes));
+  for (const std::string& bytes : all) values.push_back(unpacked_of<T>(values.size(), bytes));
   return values;
 }
 
@@ -136,7 +145,7 @@ std::vector<T> exchange_values(const HostExchange& exchange, const T& mine) {
 /// Returns rank 0's value on every rank; the other ranks' values are ignored. Collective.
 template <class T>
 T rank0_value(Communicator& ranks, const T& mine) {
-  return unpacked<T>(ranks.exchange(packed(mine)).front());
+  return unpacked_of<T>(0, ranks.exchange(packed(mine)).front());
 }
 
 }  // namespace megalith

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -19,6 +20,9 @@ struct Memory {
   std::unique_ptr<void, std::function<void(void*)>> data;
   size_t bytes = 0;
 };
+
+/// Waits until a stream gets to a point in its order of work, and returns when that was, on the host's clock.
+using AskTime = std::function<std::chrono::steady_clock::time_point()>;
 
 /// A point in a stream's order of work, valid as long as its stream. Without `native` there is nothing to
 /// wait for: the work was done at once.
@@ -69,6 +73,9 @@ class Stream {
   /// failed with.
   void wait(const Event&);
   void synchronize();
+  /// Asks when the stream gets to this point, if its device notes that. Empty on the CPU, where host work can
+  /// read the clock.
+  AskTime note_time();
   /// Waits until the stream's work is done, so that the memory it uses may be freed. Throws nothing. With
   /// `drop`, a CPU's queue stream waits only for the work in progress, which it tells to give up. It never
   /// does the remaining work, and later calls throw.

@@ -23,13 +23,20 @@ class SpanLog {
   bool on() const { return on_; }
   void set_on(bool on) { on_ = on; }
   void add(Span);
-  /// The spans that have ended since the last call, in the order of their ends.
+  /// Adds a span whose times take() asks for.
+  void add(std::string name, AskTime begin, AskTime end);
+  /// The spans that have ended since the last call, in the order of their ends. Waits for the work of a
+  /// device that notes times itself.
   std::vector<Span> take();
 
  private:
+  struct Noted {
+    Span span;
+    AskTime begin = {}, end = {};  // empty: `span` has the times
+  };
   std::atomic<bool> on_{false};
-  std::mutex mutex_;
-  std::vector<Span> spans_;
+  std::mutex mutex_;  // guards noted_
+  std::vector<Noted> noted_;
 };
 
 /// Records a span of a stream's work: from the start to the end of the work that is enqueued during this
@@ -53,6 +60,7 @@ class StreamSpan {
 
   Stream* stream_ = nullptr;  // null: nothing is recorded
   std::shared_ptr<SpanLog::Span> span_;
+  AskTime begin_;  // empty: host work notes the time in span_
 };
 
 }  // namespace megalith

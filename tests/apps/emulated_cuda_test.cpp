@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -130,11 +133,94 @@ TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
   for (const char* kind : {"kernels", "products"}) EXPECT_LT(few[kind].as_int(), more[kind].as_int()) << kind;
 }
 
+// The device itself notes when a step, its micro-batches and its optimizer begin and end.
+TEST_F(EmulatedCudaPretrain, TracesStepsWithoutHostFunctions) {
+  const EmulatedDeviceForPrograms device;
+  const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+  train_well(
+      "--device cuda --train-iters 4 --eval-iters 0 --trace trace.json --profile-step-start 1 "
+      "--profile-step-end 3",
+      "steps.jsonl");
+  EXPECT_EQ(Json::load(dir_ / "counts.json")["host_functions"].as_int(), 0);
+  std::map<std::string, int> spans;
+  std::vector<std::pair<double, double>> steps;
+  const Json trace = Json::load(dir_ / "trace.json");
+  for (const Json& event : trace["traceEvents"].as_array()) {
+    if (event["ph"].as_string() != "X") continue;
+    const std::string& name = event["name"].as_string();
+    const double begin = event["ts"].as_double(), length = event["dur"].as_double();
+    EXPECT_GE(length, 0) << name;
+    ++spans[name];
+    if (name == "step") steps.emplace_back(begin, begin + length);
+  }
+  for (const char* name : {"step", "F0.0", "F0.1", "B0.0", "B0.1", "optimizer"})
+    EXPECT_EQ(spans[name], 2) << name;
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_GT(steps[0].second, steps[0].first);
+  EXPECT_GE(steps[1].first, steps[0].second);
+}
+
+// 61 ids give rows of 61 logits, which would begin beside multiples of 16 bytes in every product of the head.
+TEST_F(EmulatedCudaPretrain, MultipliesAlignedRowsAlone) {
+  for (const std::string& model : {kGpt2, kLlama})
+    for (const char* format : {"", " --bf16"}) {
+      const EmulatedDeviceForPrograms device;
+      const Variable counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
+      train_well(model + format + " --hidden-size 32 --device cuda --eval-interval 1 --eval-iters 1 " +
+                     "--train-iters 3",
+                 "steps.jsonl");
+      const Json calls = Json::load(dir_ / "counts.json");
+      EXPECT_EQ(calls["unaligned_products"].as_int(), 0) << model << format;
+      EXPECT_GT(calls["products"].as_int(), 20);
+    }
+}
+
+// Padding is not saved, so a checkpoint fits both devices. Each resumes it bit for bit, whichever wrote it.
+TEST_F(EmulatedCudaPretrain, ResumesWhatTheOtherDeviceSaved) {
+  const EmulatedDeviceForPrograms emulated(2);
+  const auto go = [&](const std::string& device, const std::string& folders, int steps) {
+    train_well("--eval-iters 0 --train-iters 6 --device " + device + " --exit-interval " +
+                   std::to_string(steps) + folders,
+               "steps.jsonl");
+  };
+  for (const std::string first : {"cpu", "cuda"}) {
+    go(first, " --save " + first, 2);
+    for (const std::string second : {"cpu", "cuda"}) {
+      const std::string from = " --load " + first + " --save ", whole = first + second + "-whole",
+                        parts = first + second + "-parts";
+      go(second, from + whole, 6);
+      go(second, from + parts, 4);
+      go(second, " --load " + parts + " --save " + parts, 6);
+      EXPECT_EQ(checkpoint_contents(dir_ / (whole + "/iter_0000006")),
+                checkpoint_contents(dir_ / (parts + "/iter_0000006")))
+          << first << ' ' << second;
+    }
+  }
+}
+
+// 700 ids have 68 padding rows, which have no logits: a sample never holds one.
+TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
+  const EmulatedDeviceForPrograms emulated(3);
+  const std::string model = std::regex_replace(kModel, std::regex("--vocab-size 61 "), "") +
+                            "--train-iters 4 --eval-interval 2 --eval-iters 1 --sample-prompt 'The first' " +
+                            "--sample-tokens 8 --tokenizer-type HuggingFaceTokenizer --tokenizer-model " +
+                            test_data("text/goldens/trained/tokenizer.json");
+  std::vector<std::string> texts[2];
+  for (const bool cuda : {false, true}) {
+    const std::string log = cuda ? "cuda.jsonl" : "cpu.jsonl";
+    const CommandResult result = run(model + " --log-json " + log + " --device " + (cuda ? "cuda" : "cpu"));
+    ASSERT_EQ(result.code, 0) << result.all();
+    for (const Json& line : lines(log, "sample")) texts[cuda].push_back(line["text"].as_string());
+  }
+  EXPECT_EQ(texts[0].size(), 2U);
+  EXPECT_EQ(texts[1], texts[0]);
+}
+
 // "gpu" is "cuda" here, and what cuda refuses must not slip past under that name.
 TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
   const EmulatedDeviceForPrograms emulated;
   for (const std::string device : {"cuda", "gpu"})
-    for (const std::string options : {"--nproc 2", "--fp16", "--reset-position-ids"}) {
+    for (const std::string options : {"--nproc 2", "--fp16"}) {
       const CommandResult result = train(options + " --device " + device);
       EXPECT_EQ(result.code, 64) << options << result.all();
       EXPECT_NE(result.all().find(options.substr(0, options.find(' '))), std::string::npos) << result.all();
@@ -145,7 +231,8 @@ TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
 /// Runs with as much device memory as the estimate says that they need, beside what the driver is left.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
-  /// The estimate of kModel on the device, in bytes.
+  static constexpr size_t kReserve = size_t{32} << 20;
+  /// The estimate of kModel on a small device, in bytes.
   static size_t needed() {
     PretrainConfig config;
     config.model.layers = 2;
@@ -157,10 +244,11 @@ class EmulatedCudaMemory : public EmulatedCudaPretrain {
     config.train.global_batch = 4;
     config.train.device = "cuda";
     config.finish();
-    return run_memory(run_shape(config)).on_device();
+    RunShape run = run_shape(config);
+    run.vocabulary = gpu_vocabulary(kReserve);
+    return run_memory(run).on_device();
   }
   CommandResult train_in(size_t bytes, const std::string& options) const {
-    constexpr size_t kReserve = size_t{32} << 20;
     const Variable memory("MEGALITH_EMULATOR_MEMORY", std::to_string(kReserve + bytes)),
         counts("MEGALITH_EMULATOR_COUNTS", dir_ / "counts.json");
     return train("--device cuda --train-iters 3 --eval-interval 2 --eval-iters 1 " + options);
@@ -209,21 +297,29 @@ TEST(EmulatedCudaGenerate, WritesTheTextOfTheCpu) {
     const CommandResult cpu = run_command(command + "cpu"), cuda = run_command(command + "cuda");
     ASSERT_EQ(cuda.code, 0) << cuda.all();
     EXPECT_EQ(cuda.out, cpu.out);
+    EXPECT_EQ(run_command(command + "cuda --kv-cache bf16").out,
+              run_command(command + "cpu --kv-cache bf16").out);
   }
 }
 
 using EmulatedCudaFinetune = FinetuneApp;
 
-TEST_F(EmulatedCudaFinetune, TunesAllWeightsAsTheCpuDoes) {
+TEST_F(EmulatedCudaFinetune, TunesWeightsAndPrefixesAsTheCpuDoes) {
   const EmulatedDeviceForPrograms device(3);
-  const std::string options = "--max-steps 6 --per-device-train-batch-size 2 --lr 0.001 --log-json ";
-  for (const std::string where : {"cpu", "cuda"}) {
-    const CommandResult result = tune(options + where + ".jsonl --device " + where, "out-" + where);
-    ASSERT_EQ(result.code, 0) << result.all();
+  for (const std::string method : {"", "--packing ", "--prefix-tuning --num-prefix-tokens 5 "}) {
+    SCOPED_TRACE(method);
+    for (const std::string where : {"cpu", "cuda"}) {
+      for (const std::string old : {"out", "log.jsonl"}) fs::remove_all(dir_ / old);
+      const CommandResult result = tune(
+          method + "--max-steps 6 --per-device-train-batch-size 2 --lr 0.001 --log-json log.jsonl --device " +
+          where);
+      ASSERT_EQ(result.code, 0) << result.all();
+      fs::copy_file(dir_ / "log.jsonl", dir_ / (where + ".jsonl"), fs::copy_options::overwrite_existing);
+    }
+    const std::vector<double> cpu = losses("cpu.jsonl");
+    EXPECT_EQ(cpu.size(), 6U);
+    EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
   }
-  const std::vector<double> cpu = losses("cpu.jsonl");
-  EXPECT_EQ(cpu.size(), 6U);
-  EXPECT_LE(worst_difference(cpu, losses("cuda.jsonl")), 1e-5);
 }
 
 TEST_F(EmulatedCudaFinetune, RefusesAnAdapterUnderTheNameGpuToo) {

@@ -96,6 +96,26 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
   }
 }
 
+// Sends the signal while a program that trains hashes a tokenizer's file of 1 GiB. Without the signal, it
+// would refuse that file (65).
+TEST_F(Faults, ASignalEndsTheReadingOfATokenizer) {
+  ASSERT_EQ(run("truncate -s 1G big; echo > merges").code, 0);
+  const std::string tokenizer = " --tokenizer-type GPT2BPETokenizer --vocab-file big --merge-file merges";
+  const std::string train =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --lr 0.01 --data-path set --train-iters 2";
+  for (const std::string& command : {train, train + " --save run", kTuneModel + "run"}) {
+    const CommandResult stopped =
+        run(concat(command, tokenizer, " & pid=$!\n",
+                   "until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$pid/status || ! kill -0 $pid; do sleep "
+                   "0.005; done\n",
+                   "kill -TERM $pid; wait $pid"));
+    EXPECT_EQ(stopped.code, 75) << command << ": " << stopped.err;
+    EXPECT_NE(stopped.err.find("stopped by SIGTERM"), std::string::npos) << command << ": " << stopped.err;
+    EXPECT_FALSE(file_exists(dir_ / "run")) << command;
+  }
+}
+
 // Sends the signal while the program waits to read its options from a pipe.
 TEST_F(Faults, ASignalBeforeTheFirstStepGives75) {
   for (const char* const signal : {"TERM", "INT", "USR1", "HUP"}) {

@@ -83,6 +83,48 @@ TEST_F(Inputs, OfModelsThatHaveNoEndAreRefused) {
   }
 }
 
+// A sparse file takes no room and may have any size. Every file of a tokenizer has a bound, and one beyond it
+// is refused at once, before it is hashed or read.
+TEST_F(Inputs, OfTokenizersThatAreTooLargeAreRefused) {
+  ASSERT_EQ(run("truncate -s 1T big; echo > merges; cp model/tokenizer.json .").code, 0);
+  std::vector<std::pair<std::string, std::string>> tokenizers = {
+      {"--tokenizer-type GPT2BPETokenizer --vocab-file big --merge-file merges", "big"},
+      {"--tokenizer-type GPT2BPETokenizer --vocab-file tokenizer.json --merge-file big", "big"},
+      {"--tokenizer-type HuggingFaceTokenizer --tokenizer-model big", "big"},
+      {"--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model big", "big"},
+      {"--tokenizer-type Llama2Tokenizer --tokenizer-model big", "big"},
+      {"--tokenizer-type TikTokenizer --tokenizer-model big", "big"}};
+  for (const std::string name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"})
+    ASSERT_EQ(run(concat("cp -r model with-", name, "; ln -f big with-", name, "/", name)).code, 0);
+  for (const std::string name : {"tokenizer.json", "tokenizer_config.json"})
+    tokenizers.emplace_back("--tokenizer-type HuggingFaceTokenizer --tokenizer-model with-" + name,
+                            concat("with-", name, "/", name));
+  const std::string train =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --lr 0.01 --data-path set --train-iters 2 ";
+  for (const auto& [options, file] : tokenizers)
+    for (const std::string& command :
+         {std::string("megalith-tokenizer encode --input lines.jsonl "), train, kTuneModel + "tuned ",
+          std::string("megalith-preprocess --input lines.jsonl --output-prefix out ")}) {
+      const CommandResult refused = run("timeout 20 " + command + options);
+      EXPECT_EQ(refused.code, 65) << command << options << ": " << refused.err;
+      EXPECT_NE(refused.err.find(file + ": has 1099511627776 bytes, too many for such a file; wanted at most "
+                                        "1073741824 (1024 MiB)"),
+                std::string::npos)
+          << command << options << ": " << refused.err;
+    }
+  for (const std::string command :
+       {"megalith-generate --prompt a --max-new-tokens 1 --model with-tokenizer.json",
+        "megalith-convert --output out with-tokenizer.json",
+        "megalith-convert --output out with-tokenizer_config.json",
+        "megalith-convert --output out with-special_tokens_map.json"}) {
+    const CommandResult refused = run("timeout 20 " + command);
+    EXPECT_EQ(refused.code, 65) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(".json: has 1099511627776 bytes"), std::string::npos)
+        << command << ": " << refused.err;
+  }
+}
+
 // A FIFO that the user names may be read. A FIFO inside a model's folder must be refused, since nobody would
 // ever write to it.
 TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {

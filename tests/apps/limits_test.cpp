@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {
@@ -31,13 +32,16 @@ class Limits : public ProgramFolder {
         << limit << ": " << command << ": " << result.code << " " << result.err;
     if (result.code == 71) {
       EXPECT_EQ(lines(result.err), 1) << limit << ": " << command << ": " << result.err;
+      if (limit.starts_with("-v"))
+        EXPECT_NE(result.err.find("ulimit " + limit.substr(0, 2) + " is "), std::string::npos)
+            << limit << ": " << command << ": " << result.err;
     }
     return result.code == 71;
   }
   static int64_t lines(const std::string& text) {
-    // OpenMP begins its line with an empty one.
-    const std::string one = text.starts_with("\nlibgomp") ? text.substr(1) : text;
-    return std::count(one.begin(), one.end(), '\n');
+    // OpenMP says first what it did not get, after an empty line.
+    const size_t ours = text.starts_with("\nlibgomp") ? text.find('\n', 1) + 1 : 0;
+    return std::count(text.begin() + static_cast<std::ptrdiff_t>(ours), text.end(), '\n');
   }
 
   const std::vector<std::string> kCommands = {
@@ -64,6 +68,20 @@ TEST_F(Limits, OfAddressesEndTrainingOfTwoRanksWith71) {
   EXPECT_GT(times, 5);
 }
 
+TEST_F(Limits, OfAddressesEndRanksThatAreProcessesWith71) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  const std::string train = kTrainOnSet + "--train-iters 2 --gpus 0,1 --micro-batch-size 1";
+  int times = 0;
+  for (int kib = 100'000; kib <= 340'000; kib += 12'000) {
+    const CommandResult result = run(concat("ulimit -v ", kib, " && ", train));
+    EXPECT_TRUE(result.code == 0 || result.code == 71) << kib << ": " << result.code << " " << result.err;
+    if (result.code == 0) continue;
+    ++times;
+    EXPECT_NE(result.err.find(concat("ulimit -v is ", kib)), std::string::npos) << kib << result.err;
+  }
+  EXPECT_GT(times, 3);
+}
+
 TEST_F(Limits, OfAddressesEndEveryProgramWith71) {
   int times = 0;
   for (const std::string& command : kCommands)
@@ -78,6 +96,11 @@ TEST_F(Limits, OfStacksAreRefusedFirst) {
       EXPECT_EQ(result.code, 71) << command << result.err;
     }
     EXPECT_FALSE(refused("-s 384", command));
+    for (const char* variable : {"OMP_STACKSIZE=64", "GOMP_STACKSIZE=64", "KMP_STACKSIZE=64k"}) {
+      const CommandResult result = run(concat(variable, ' ', command));
+      EXPECT_EQ(result.code, 71) << command << result.err;
+      EXPECT_NE(result.err.find(variable), std::string::npos) << result.err;
+    }
   }
   EXPECT_NE(run("ulimit -s 64; megalith-data inspect set").err.find("ulimit -s"), std::string::npos);
 }

@@ -303,6 +303,68 @@ TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   }
 }
 
+// No program may write below the folder of a checkpoint, whether it reads the checkpoint or not.
+TEST_F(Outputs, ThatLieInACheckpointsFolderAreRefused) {
+  ASSERT_EQ(run(kTrain + "--save ck && megalith-convert model --to megalith --output rel").code, 0);
+  const std::string tune = "megalith-finetune --data records --max-steps 2 --model ";
+  const std::string tokenizer = "megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output ";
+  const auto before = files();
+  for (const auto& [command, output] :
+       {std::pair<std::string, std::string>{kTrain + "--save ", "ck/iter_0000002"},
+        {kTrain + "--save ", "ck/iter_0000002/sub"},
+        {kTrain + "--load ck --save ", "ck/iter_0000002/sub"},
+        {kTrain + "--load ck/iter_0000002 --save ", "ck/iter_0000002/sub"},
+        {kTrain + "--model-name-or-path model --output-dir ", "ck/iter_0000002/sub"},
+        {kTrain + "--save new --tensorboard-dir ", "ck/iter_0000002/sub"},
+        {kTrain + "--save new --data-cache-path ", "ck/iter_0000002/sub"},
+        {kTrain + "--save new --log-json ", "ck/iter_0000002/sub/log"},
+        {kTrain + "--save new --log-dir ", "ck/iter_0000002/sub"},
+        {kTrain + "--save new --report ", "ck/iter_0000002/sub/page"},
+        {tune + "model --output-dir ", "ck/iter_0000002/sub"},
+        {tune + "ck --output-dir ", "ck/iter_0000002/sub/deep"},
+        {tune + "ck/iter_0000002 --lora --output-dir ", "ck/iter_0000002/sub"},
+        {tune + "rel/release --lora --output-dir ", "rel/release/sub"},
+        {"megalith-convert model --to hf --output ", "ck/iter_0000002/sub/deep"},
+        {"megalith-convert ck --to hf --output ", "ck/iter_0000002/sub"},
+        {"megalith-convert ck/iter_0000002 --to megatron --output ", "ck/iter_0000002/sub"},
+        {"megalith-convert rel --to megalith --output ", "rel/release/sub"},
+        {"megalith-convert rel/release --to gguf --output ", "rel/release/sub/m.gguf"},
+        {kPreprocess + "--output-prefix ", "ck/iter_0000002/sub/out"},
+        {kPreprocess + "--output-prefix new --rejects ", "ck/iter_0000002/sub/rejects"},
+        {"megalith-merge --input sets --output-prefix ", "ck/iter_0000002/sub/out"},
+        {tokenizer, "ck/iter_0000002/sub/deep"},
+        {kPlan + "--html ", "ck/iter_0000002/sub/page"},
+        {"megalith-autoplan profile --output ", "ck/iter_0000002/sub/device"}}) {
+    const CommandResult refused = run(command + output);
+    EXPECT_EQ(refused.code, 64) << command << output << ": " << refused.err;
+    EXPECT_NE(refused.err.find(output), std::string::npos) << refused.err;
+    EXPECT_TRUE(files() == before) << command << output;
+    EXPECT_FALSE(file_exists(dir_ / "ck/iter_0000002/sub")) << command << output;
+    EXPECT_FALSE(file_exists(dir_ / "rel/release/sub")) << command << output;
+  }
+}
+
+// Nothing reads a new subfolder of a Hugging Face model as a part of the model, so a user who stands in the
+// folder may write there.
+TEST_F(Outputs, MayLieInAModelsFolder) {
+  const auto before = files();
+  const std::string tune =
+      "cd model && megalith-finetune --model . --data ../records --lora --max-steps 2 --micro-batch-size 1 ";
+  for (const std::string& command :
+       {tune + "--output-dir tuned", tune + "--output-dir ./deep/tuned",
+        std::string("cd model && megalith-convert . --to megalith --output ours"),
+        std::string("cd model && megalith-convert . --to hf --output copy"),
+        std::string("cd model && megalith-convert . --to gguf --output copies/model.gguf")}) {
+    const CommandResult written = run(command);
+    EXPECT_EQ(written.code, 0) << command << ": " << written.err;
+  }
+  for (const auto& [name, contents] : before) EXPECT_EQ(read_file(name), contents) << name;
+  EXPECT_EQ(run("megalith-convert model --to hf --output whole").code, 0);
+  EXPECT_EQ(read_file(dir_ / "whole/config.json"), read_file(dir_ / "model/copy/config.json"));
+  const CommandResult tokenizer = run(tune + "--output-dir tokenizer");
+  EXPECT_EQ(tokenizer.code, 64) << tokenizer.err;  // a checkpoint's tokenizer lies there
+}
+
 // The result of a tuning run may not replace the model, adapter or data that the run began with.
 TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
   ASSERT_EQ(run(kTuneModel + "tuned --merge-weights && ln -s tuned link").code, 0);

@@ -1,4 +1,5 @@
-// Gives every program files and folders whose names have control characters. No terminal may obey them.
+// Gives every program files and folders whose names have control characters. No terminal may obey them, and
+// no name may look like a line of its own.
 #include <filesystem>
 #include <string>
 
@@ -18,11 +19,16 @@ class PrintableNames : public ProgramFolder {
     for (const char* end : {".bin", ".idx"}) fs::rename(dir_ / "set" + end, dir_ / kName + end);
     for (const char* name : {"model", "sets", "records", "lines.jsonl"})
       fs::rename(dir_ / name, dir_ / kName + "-" + name);
+    // Names that only a folder tells, of files that are bad.
+    for (const char* folder : {"texts", "merged", "weights"}) fs::create_directory(dir_ / folder);
+    write_file(dir_ / "texts/" + kName + ".jsonl", "{\"text\": \n");
+    for (const char* end : {".bin", ".idx"}) write_file(dir_ / "merged/" + kName + end, "no dataset");
+    write_file(dir_ / "weights/" + kName + ".safetensors", "");
   }
   CommandResult run_named(const std::string& command) const {
-    return run("N=$(printf 'n\\033[31m\\nm')\n" + command);
+    return run("N=$(printf 'n\\033[31m\\nm\\tk')\n" + command);
   }
-  const std::string kName = "n\x1b[31m\nm";
+  const std::string kName = "n\x1b[31m\nm\tk";
 };
 
 TEST_F(PrintableNames, ReachNoTerminalAsTheyAre) {
@@ -56,11 +62,20 @@ TEST_F(PrintableNames, ReachNoTerminalAsTheyAre) {
         std::string("megalith-pretrain --dump-sample-order --data-path \"$N\" --seq-length 8 --samples 8 0 0 "
                     "--split 1,0,0"),
         std::string("megalith-rank-table merge \"$N\""),
+        std::string("megalith-convert weights --to hf --output out"),
+        std::string("megalith-merge --input merged --output-prefix out"),
+        std::string("megalith-preprocess --input texts --output-prefix out --tokenizer-type NullTokenizer "
+                    "--vocab-size 9"),
+        std::string("megalith-preprocess --input 'texts/*' --output-prefix out --tokenizer-type "
+                    "NullTokenizer --vocab-size 9"),
         std::string("megalith-tokenizer encode --tokenizer-model \"$N-none\" --input \"$N\"")}) {
     const CommandResult result = run_named(command);
     EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << command << '\n' << result.out;
     EXPECT_EQ(result.err.find('\x1b'), std::string::npos) << command << '\n' << result.err;
-    EXPECT_EQ(result.out.find("[31m\nm"), std::string::npos) << command << '\n' << result.out;
+    for (const char* raw : {"[31m\nm", "m\tk"}) {
+      EXPECT_EQ(result.out.find(raw), std::string::npos) << command << '\n' << result.out;
+      EXPECT_EQ(result.err.find(raw), std::string::npos) << command << '\n' << result.err;
+    }
     EXPECT_TRUE(result.code == 0 || (result.code >= 64 && result.code <= 66))
         << command << ": " << result.code << '\n'
         << result.err;

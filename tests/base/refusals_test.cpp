@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "tests/support/environment.h"
+
 namespace megalith {
 namespace {
 
@@ -93,7 +95,7 @@ TEST(RefusalsDeathTest, LeaveOtherEndsAsTheyAre) {
       testing::KilledBySignal(SIGSEGV), "");
 }
 
-// OpenMP has told why.
+// OpenMP has told why, but not which limits there are.
 TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -101,7 +103,7 @@ TEST(RefusalsDeathTest, AreWhatOpenMpExitsFor) {
         report_refusals("train");
         std::exit(1);  // NOLINT(concurrency-mt-unsafe)
       },
-      testing::ExitedWithCode(71), "");
+      testing::ExitedWithCode(71), "^train: error: OpenMP gets no more threads or memory;[^\n]*\n$");
   EXPECT_EXIT(
       {
         report_refusals("train");
@@ -127,6 +129,34 @@ TEST(CheckStackLimit, NamesWhatIsTooLittle) {
   }
   ASSERT_EQ(::setrlimit(RLIMIT_STACK, &before), 0);
   EXPECT_EQ(text, "the stack limit is 64 KiB, wanted at least 384 KiB; raise it with ulimit -s");
+}
+
+TEST(CheckStackLimit, NamesTheVariableOfOpenMp) {
+  const auto complaint = [](const char* name, const char* value) {
+    const test::Variable variable(name, value);
+    try {
+      check_stack_limit();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kSystem);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint("OMP_STACKSIZE", "64K"),
+            "OMP_STACKSIZE=64K in the environment: stacks of 64 KiB, wanted at least 384 KiB; raise it or "
+            "unset it");
+  // As OpenMP 5.2, section 21.2.7, writes sizes; a number alone is in KiB.
+  for (const char* name : {"OMP_STACKSIZE", "OMP_STACKSIZE_ALL", "GOMP_STACKSIZE"}) {
+    for (const char* small : {"0", "16", "383", "64k", " 64 K ", "65536B", "0M", "393215 b"})
+      EXPECT_NE(complaint(name, small), "") << name << small;
+    for (const char* enough : {"384", "4M", "1 g", "393216B", "", "many", "-1", "64x", "99999999999999999999",
+                               "18446744073709551615G"})
+      EXPECT_EQ(complaint(name, enough), "") << name << enough;
+  }
+  // That of another OpenMP; a number alone is in bytes.
+  EXPECT_NE(complaint("KMP_STACKSIZE", "65536"), "");
+  EXPECT_NE(complaint("KMP_STACKSIZE", "64k"), "");
+  EXPECT_EQ(complaint("KMP_STACKSIZE", "4194304"), "");
 }
 
 }  // namespace

@@ -50,6 +50,19 @@ TEST(Printable, EscapesWhatATerminalObeys) {
       EXPECT_TRUE(c >= 0x20 && c < 0x7f) << byte;
 }
 
+// Unicode's format characters (category Cf) and its ends of lines and paragraphs: they reorder or hide text.
+TEST(Printable, EscapesWhatReordersOrHidesText) {
+  for (const char* text :
+       {"\u00ad", "\u061c", "\u180e", "\u200b", "\u200e",     "\u200f",     "\u2028",    "\u2029", "\u202a",
+        "\u202b", "\u202c", "\u202d", "\u202e", "\u2060",     "\u2066",     "\u2067",    "\u2068", "\u2069",
+        "\u206f", "\ufeff", "\ufff9", "\ufffb", "\U000e0001", "\U000e0041", "\U000e007f"})
+    for (const char c : quote_name(text)) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << quote_name(text);
+  EXPECT_EQ(quote_name("a\u202etxt.exe"), "\"a\\xe2\\x80\\xaetxt.exe\"");
+  for (const std::string text : {"\u00e9", "\u0645\u200c\u0645", "\U0001f469\u200d\U0001f52c", "\u2027\u202f",
+                                 "\u2010", "\ufffd", "\U000e0100"})
+    EXPECT_EQ(printable(text), text);
+}
+
 TEST(Printable, IsBounded) {
   EXPECT_EQ(printable_lines("a\x1b\n\tb\r\n", 100), "a\\x1b\n\tb\\x0d\n");
   EXPECT_EQ(printable_lines("aaaaa\nbb", 4), "aaaa…\nbb");

@@ -15,16 +15,42 @@ EmulatedBlock& EmulatedBlock::running() {
 
 void EmulatedBlock::run(int threads, size_t shared_bytes, const std::function<void()>& kernel) {
   kernel_ = &kernel;
-  if (fibers_.empty()) fibers_.resize(static_cast<size_t>(threads));
-  if (fibers_.size() != static_cast<size_t>(threads)) end_with("blocks of different sizes");
+  threads_ = static_cast<size_t>(threads);
+  if (fibers_.size() < threads_) fibers_.resize(threads_);
+  shared_bytes_ = shared_bytes;
   shared_.assign(shared_bytes / sizeof(Line) + 1, Line{});
   std::memset(shared_.data(), 0xff, shared_bytes);  // NaN exposes reads before the first write
-  for (Fiber& fiber : fibers_) {
-    if (!fiber.stack) make_context(fiber);
-    fiber.waits_at = kRunning;
+  for (size_t i = 0; i < threads_; ++i) {
+    if (!fibers_[i].stack) make_context(fibers_[i]);
+    fibers_[i].waits_at = kRunning;
+    fibers_[i].gifts = fibers_[i].votes = 0;
   }
   while (step()) {
   }
+}
+
+size_t EmulatedBlock::shared_place(const void* address, size_t bytes) const {
+  const auto* const begin = reinterpret_cast<const std::byte*>(shared_.data());
+  const auto* const at = static_cast<const std::byte*>(address);
+  if (at < begin || at + bytes > begin + shared_bytes_) end_with("an address outside of shared memory");
+  return static_cast<size_t>(at - begin);
+}
+
+void EmulatedBlock::together(WarpWork work, void* operands) {
+  fibers_[current_].work = work;
+  fibers_[current_].operands = operands;
+  pause(kWarpWork);
+}
+
+void EmulatedBlock::work_together(size_t first) {
+  void* lanes[kWarp] = {};
+  if (threads_ - first < kWarp) end_with("an instruction of a whole warp in a part of one");
+  for (size_t i = 0; i < kWarp; ++i) {
+    lanes[i] = fibers_[first + i].operands;
+    if (fibers_[first + i].work != fibers_[first].work)
+      end_with("the threads of a warp work on different things");
+  }
+  fibers_[first].work(lanes);
 }
 
 bool EmulatedBlock::any(bool value) {
@@ -32,7 +58,8 @@ bool EmulatedBlock::any(bool value) {
   const size_t turn = ++self.votes % 2;
   self.vote[turn] = value;
   pause(kVote);
-  return std::any_of(fibers_.begin(), fibers_.end(), [&](const Fiber& fiber) { return fiber.vote[turn]; });
+  return std::any_of(fibers_.begin(), fibers_.begin() + static_cast<ptrdiff_t>(threads_),
+                     [&](const Fiber& fiber) { return fiber.vote[turn]; });
 }
 
 void EmulatedBlock::make_context(Fiber& fiber) {
@@ -49,6 +76,7 @@ void EmulatedBlock::enter() {
   const size_t self = current_;
   for (;;) {
     (*kernel_)();
+    if (fibers_[self].copies.any()) end_with("a thread ends before its copies to shared memory");
     fibers_[self].waits_at = kEnded;
     if (_setjmp(fibers_[self].place) == 0) _longjmp(scheduler_place_, 1);
   }
@@ -68,7 +96,7 @@ void EmulatedBlock::pause(Place place) {
 }
 
 EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
-  const size_t threads = std::min(kWarp, fibers_.size() - first);
+  const size_t threads = std::min(kWarp, threads_ - first);
   for (size_t i = 0; i < threads; ++i) {
     current_ = first + in_order(i, threads);
     threadIdx.x = static_cast<unsigned>(current_);
@@ -82,12 +110,14 @@ EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
 }
 
 bool EmulatedBlock::step() {
-  const size_t warps = (fibers_.size() + kWarp - 1) / kWarp;
-  for (size_t i = 0; i < warps; ++i)
-    while (step_warp(in_order(i, warps) * kWarp) == kShuffle) {
-    }
-  for (const Fiber& fiber : fibers_)
-    if (fiber.waits_at != fibers_[0].waits_at)
+  const size_t warps = (threads_ + kWarp - 1) / kWarp;
+  for (size_t i = 0; i < warps; ++i) {
+    const size_t first = in_order(i, warps) * kWarp;
+    for (Place place = step_warp(first); place == kShuffle || place == kWarpWork; place = step_warp(first))
+      if (place == kWarpWork) work_together(first);
+  }
+  for (size_t i = 1; i < threads_; ++i)
+    if (fibers_[i].waits_at != fibers_[0].waits_at)
       end_with("the threads of a block wait at different barriers, or some have ended");
   return fibers_[0].waits_at != kEnded;
 }

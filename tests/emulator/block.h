@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include <setjmp.h>
 #include <ucontext.h>
+
+#include "tests/emulator/copies.h"
 
 namespace megalith::emulator {
 
@@ -39,15 +42,25 @@ class EmulatedBlock {
     std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
     return value;
   }
+  /// The running thread waits here for the others of its warp.
+  void wait_for_warp() { pause(kShuffle); }
+  /// An instruction of a warp: when every thread of the warp has called this with its operands, calls
+  /// work(operands of each thread) once.
+  using WarpWork = void (*)(void* const* lanes);
+  void together(WarpWork work, void* operands);
   /// Whether `value` is true in any thread of the block.
   bool any(bool value);
   float* shared() { return reinterpret_cast<float*>(shared_.data()); }
+  /// The offset of these bytes in the block's shared memory. Ends the process if they are not within it.
+  size_t shared_place(const void* address, size_t bytes) const;
+  /// The running thread's.
+  AsyncCopies& copies() { return fibers_[current_].copies; }
 
   bool backwards = false;  // runs the threads last to first
 
  private:
   static constexpr size_t kStack = 64 << 10, kWarp = 32;
-  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // what a thread waits for
+  enum Place { kRunning, kShuffle, kWarpWork, kBarrier, kVote, kEnded };  // what a thread waits for
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
@@ -61,6 +74,9 @@ class EmulatedBlock {
     unsigned char given[2][8] = {};
     bool vote[2] = {};
     unsigned gifts = 0, votes = 0;
+    WarpWork work = nullptr;
+    void* operands = nullptr;
+    AsyncCopies copies;
     Place waits_at = kRunning;
   };
 
@@ -73,12 +89,15 @@ class EmulatedBlock {
   /// Runs each thread of a warp to the place where it waits. Returns the kind of place, which must be the
   /// same for all threads.
   Place step_warp(size_t first);
+  void work_together(size_t first);
   size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
   const std::function<void()>* kernel_ = nullptr;
   jmp_buf scheduler_place_{};
-  std::vector<Fiber> fibers_;
+  std::deque<Fiber> fibers_;  // as many as the largest block so far had; a started one must not move
+  size_t threads_ = 0;
   std::vector<Line> shared_;
+  size_t shared_bytes_ = 0;
   size_t current_ = 0;
 };
 

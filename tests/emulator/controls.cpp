@@ -13,7 +13,9 @@ void write_counts() {
        << ", \"host_functions\": " << counts.host_functions << ", \"waits\": " << counts.waits
        << ", \"copies_in\": " << counts.copies_in << ", \"copies_out\": " << counts.copies_out
        << ", \"kernels\": " << counts.kernels << ", \"products\": " << counts.products
-       << ", \"peak_memory\": " << counts.peak_memory << "}\n";
+       << ", \"unaligned_products\": " << counts.unaligned_products
+       << ", \"bank_conflicts\": " << counts.bank_conflicts << ", \"peak_memory\": " << counts.peak_memory
+       << "}\n";
 }
 
 Controls make_controls() {

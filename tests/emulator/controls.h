@@ -29,7 +29,9 @@ struct CallCounts {
   Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
   Count copies_in, copies_out;
   Count kernels, products;
-  size_t peak_memory = 0;  // bytes of one device
+  Count unaligned_products;  // with a matrix whose columns begin beside multiples of 16 bytes
+  Count bank_conflicts;      // further readings of shared memory by ldmatrix
+  size_t peak_memory = 0;    // bytes of one device
 };
 
 /// What tests set and read in the emulated device. A program's test sets the environment instead:

@@ -35,6 +35,11 @@ namespace {
 size_t bytes_of(cudaDataType_t type) {
   return type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
 }
+/// Whether columns begin beside multiples of 16 bytes, which fast algorithms do not take.
+bool is_unaligned(const EmulatedLayout& layout) {
+  constexpr size_t kVector = 16;
+  return static_cast<size_t>(layout.leading) * bytes_of(layout.type) % kVector != 0;
+}
 size_t bytes_of(const EmulatedLayout& layout) {
   return ((layout.columns - 1) * static_cast<uint64_t>(layout.leading) + layout.rows) * bytes_of(layout.type);
 }
@@ -235,6 +240,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   Streams::get().require_chosen(stream);
   const int device = Streams::get().device_of(stream);
   ++controls().counts.products;
+  if (is_unaligned(*a_layout) || is_unaligned(*b_layout) || is_unaligned(*c_layout) ||
+      is_unaligned(*d_layout))
+    ++controls().counts.unaligned_products;
   DeviceMemory::get().require_host(alpha, "product: alpha");
   DeviceMemory::get().require_host(beta, "product: beta");
   DeviceMemory::get().require_block(workspace, workspace_bytes, {device, "product: workspace"});

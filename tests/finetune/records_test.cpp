@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 
@@ -26,11 +27,16 @@ Record read_one(const std::string& json, const RecordOptions& options = {}) {
 
 /// Options whose render function replaces a template; it marks the segments by itself.
 RecordOptions with_template() {
-  return {.render = [](const Json::Array& messages, const std::string&) {
+  return {.render = [](const Conversation& conversation, const std::string&) {
     std::vector<Segment> out;
-    for (const Json& message : messages)
-      out.push_back({message["role"].as_string() + ":" + message["content"].as_string() + ";",
-                     message["role"] == Json("assistant")});
+    if (!conversation.tools.is_null()) out.push_back({conversation.tools.dump() + ";", false});
+    for (size_t i = 0; i < conversation.messages.size(); ++i) {
+      const Json& message = conversation.messages[i];
+      const Json* const calls = message.find("tool_calls");
+      out.push_back(
+          {message["role"].as_string() + ":" + (calls ? calls->dump() : message["content"].as_string()) + ";",
+           message["role"] == Json("assistant") && conversation.learned[i]});
+    }
     return out;
   }};
 }
@@ -104,10 +110,117 @@ TEST(Records, OfConversationsAreRendered) {
   expect_refused(messages, "give --chat-template FILE");
 }
 
+TEST(Records, ObeyEachKnownFieldBesideMessages) {
+  const std::string turns = R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
+  const auto read = [](const std::string& json) { return text_of(read_one(json, with_template())); };
+  EXPECT_EQ(read(R"({"system": "s", "messages": )" + turns + "}"), "system:s;user:q;[assistant:a;]");
+  EXPECT_EQ(read(R"({"system": "", "tools": null, "messages": )" + turns + "}"), "user:q;[assistant:a;]");
+  EXPECT_EQ(read(R"({"system": "s", "conversations": [{"from": "human", "value": "q"},
+                     {"from": "gpt", "value": "a"}]})"),
+            "system:s;user:q;[assistant:a;]");
+  for (const char* tools : {R"([{"name":"f"}])", R"("[{\"name\":\"f\"}]")"})
+    EXPECT_EQ(read(R"({"messages": )" + turns + R"(, "tools": )" + tools + "}"),
+              R"([{"name": "f"}];user:q;[assistant:a;])");
+  EXPECT_EQ(read(R"({"messages": [{"role": "developer", "content": "d"}, {"role": "user", "content": "q"},
+                     {"role": "assistant", "content": "a", "weight": 0}, {"role": "user", "content": "r"},
+                     {"role": "assistant", "content": "b", "weight": 1}]})"),
+            "developer:d;user:q;assistant:a;user:r;[assistant:b;]");
+  EXPECT_EQ(read(R"({"messages": [{"role": "user", "content": "q"},
+                     {"role": "assistant", "content": null, "tool_calls": [{"id": 1}]},
+                     {"role": "tool", "content": "t", "tool_call_id": "1"},
+                     {"role": "assistant", "content": "a"}]})"),
+            R"(user:q;[assistant:[{"id": 1}];]tool:t;[assistant:a;])");
+  EXPECT_EQ(read(R"({"prompt": "q", "messages": )" + turns + "}"), "user:q;[assistant:a;]");
+}
+
+TEST(Records, LearnTheCompletionOfMessages) {
+  const std::string json = R"({"prompt": [{"role": "user", "content": "q"},
+    {"role": "assistant", "content": "a"}, {"role": "user", "content": "r"}],
+    "completion": [{"role": "assistant", "content": "b"}]})";
+  EXPECT_EQ(text_of(read_one(json, with_template())), "user:q;assistant:a;user:r;[assistant:b;]");
+  EXPECT_EQ(text_of(read_one(R"({"prompt": [{"role": "user", "content": "q"}], "completion": "b"})",
+                             with_template())),
+            "user:q;[assistant:b;]");
+}
+
+TEST(Records, OfPlainTextAreLearnedWhole) {
+  const Record record = read_one(R"({"text": "abc"})");
+  EXPECT_EQ(text_of(record), "[abc]");
+  EXPECT_FALSE(record.rendered);  // so that the tokenizer's end of text follows
+  // The text of Alpaca's own file renders its other members.
+  EXPECT_EQ(text_of(read_one(R"({"instruction": "i", "output": "o", "text": "all"})",
+                             {.style = PromptStyle::kPlain})),
+            "i[o]");
+}
+
+TEST(Records, AreRefusedRatherThanReadInPart) {
+  const std::string turns =
+      R"("messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
+  for (const auto& [json, why] : {
+           std::pair<std::string, const char*>{"{\"src\": \"x\", \"tgt\": \"y\", " + turns + "}",
+                                               "holds both \"messages\" and \"tgt\""},
+           {"{\"conversations\": [{\"from\": \"gpt\", \"value\": \"a\"}], " + turns + "}",
+            "holds both \"messages\" and \"conversations\""},
+           {"{\"completion\": \"y\", " + turns + "}", "holds both \"messages\" and \"completion\""},
+           {"{\"prompt\": \"other\", " + turns + "}", "\"prompt\" is no question of \"messages\""},
+           {"{\"tools\": {\"a\": 1}, " + turns + "}", "\"tools\" is {\"a\": 1}; wanted a list of tools"},
+           {R"({"system": "s", "messages": [{"role": "system", "content": "t"},
+               {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})",
+            "holds \"system\" and a first message that is another one"},
+           {R"({"messages": [{"role": "user", "content": "q"},
+               {"role": "assistant", "content": "a", "weight": 0.5}]})",
+            "\"weight\" is 0.5; wanted 1, or 0 for an answer not to learn"},
+           {R"({"messages": [{"role": "user", "content": "q"},
+               {"role": "assistant", "content": "a", "weight": 0}]})",
+            "holds no answer of the assistant to learn"},
+           {R"({"src": "q", "tgt": "a", "system": "s"})", "\"system\" is not known together with \"src\""},
+           {R"({"prompt": "q", "completion": "a", "tools": [1]})",
+            "\"tools\" is not known together with \"prompt\""},
+       })
+    expect_refused(json, why, with_template());
+}
+
+TEST(RecordPairs, HaveOneQuestion) {
+  const auto conversation = [](const char* question, const char* answer) {
+    return concat(R"([{"role": "user", "content": ")", question, R"("}, {"role": "assistant", "content": ")",
+                  answer, R"("}])");
+  };
+  const auto read = [](const std::string& json) {
+    return pair_of(Json::parse(json, "test"), with_template(), "data.json:3");
+  };
+  // As in UltraFeedback's files: the prompt and the chosen conversation are there twice.
+  const RecordPair pair =
+      read(concat(R"({"prompt": "q", "messages": )", conversation("q", "a"), R"(, "chosen": )",
+                  conversation("q", "a"), R"(, "rejected": )", conversation("q", "b"), "}"));
+  EXPECT_EQ(text_of(pair.chosen), "user:q;[assistant:a;]");
+  EXPECT_EQ(text_of(pair.rejected), "user:q;[assistant:b;]");
+  EXPECT_EQ(text_of(read(R"({"prompt": "q", "chosen": [{"role": "assistant", "content": "a"}],
+                            "rejected": [{"role": "assistant", "content": "b"}]})")
+                        .rejected),
+            "user:q;[assistant:b;]");
+  for (const auto& [json, why] :
+       {std::pair{concat(R"({"chosen": )", conversation("q", "a"), R"(, "rejected": )",
+                         conversation("r", "b"), "}"),
+                  "answer different questions"},
+        std::pair{concat(R"({"prompt": "x", "chosen": )", conversation("q", "a"), R"(, "rejected": )",
+                         conversation("q", "b"), "}"),
+                  "\"prompt\" is no question of \"chosen\""},
+        std::pair{concat(R"({"messages": )", conversation("x", "a"), R"(, "chosen": )",
+                         conversation("q", "a"), R"(, "rejected": )", conversation("q", "b"), "}"),
+                  "\"messages\" is not how \"chosen\" begins"}}) {
+    try {
+      read(json);
+      ADD_FAILURE() << json;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Records, ThatAreNoneAreNamedWithTheirPlace) {
   expect_refused("[1]", "wanted an object");
   expect_refused("{}", "no member");
-  expect_refused(R"({"text": "a"})", "found \"text\"");
+  expect_refused(R"({"texts": "a"})", "found \"texts\"");
   expect_refused(R"({"src": "a"})", "has no \"tgt\"");
   expect_refused(R"({"src": "a", "tgt": 4})", "\"tgt\" is 4; wanted a text");
   expect_refused(R"({"src": "a", "tgt": ""})", "\"tgt\" is empty");

@@ -9,7 +9,7 @@
 
 namespace {
 
-/// The number of allocations of this thread that still succeed; negative: all do.
+/// The number of allocations of this thread that still succeed before one fails; negative: none fails.
 thread_local int allocations_left = -1;
 
 }  // namespace
@@ -17,8 +17,7 @@ thread_local int allocations_left = -1;
 // For this whole program: its allocations fail when a test says so. Not inline: g++ takes a free() that it
 // sees in the place of a delete for a mistake.
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left > 0) --allocations_left;
+  if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
   void* const block = std::malloc(bytes == 0 ? 1 : bytes);
   if (block == nullptr) throw std::bad_alloc();
   return block;
@@ -34,6 +33,26 @@ namespace megalith {
 namespace {
 
 // A crash before: libstdc++ destroyed the copy that it had not made.
+// simdjson tells a lack of memory by a code, as it tells bad JSON.
+TEST(Json, IsNotBadWhereThereIsNoMemory) {
+  for (const char* text : {R"({"a": [1, "x", {"b": 2.5}]})", "[1000000000000000019884624838656]"}) {
+    int refused = 0;
+    for (int allocations = 0; allocations < 60; ++allocations) {
+      allocations_left = allocations;
+      try {
+        (void)Json::parse(text, "x");
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kSystem) << allocations << ": " << error.what();
+        ++refused;
+      }
+      allocations_left = -1;
+    }
+    EXPECT_GE(refused, 5);  // the parser, its buffers, the padded copy and the values
+  }
+}
+
 TEST(Json, FailsToBeCopiedWhereThereIsNoMemory) {
   const std::string text(100, 'x');
   const Json json =

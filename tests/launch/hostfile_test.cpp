@@ -1,13 +1,19 @@
 #include "libcore/launch/hostfile.h"
 
 #include <chrono>
+#include <csignal>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
+#include "tests/launch/late_name.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
@@ -71,10 +77,64 @@ TEST(Hostfile, NamesTheLinesOfHosts) {
   EXPECT_EQ(complaint({{"127.0.0.1", 1, 3}, {"203.0.113.1", 1, 5}, {"localhost", 1, 9}}),
             "f:3: \"127.0.0.1\" and f:9: \"localhost\" are both this machine; give --node-rank");
   EXPECT_EQ(complaint({{"203.0.113.1", 1, 3}, {"no\x1b.such.host.invalid", 1, 5}}),
-            "f: none of its hosts is this machine, and 1 have no address, the first at f:5: "
+            "f: none of its hosts is this machine, and 1 have no known address, the first at f:5: "
             "\"no\\x1b.such.host.invalid\"; give --node-rank");
   // A host without an address yet is skipped: another server may get its address later than this one.
   EXPECT_EQ(place_of_this_machine({{"no.such.host.invalid"}, {"127.0.0.1"}}, "f"), 1);
+}
+
+Deadline in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+// Kubernetes makes names late, this machine's own one, too.
+TEST(Hostfile, LooksNamesUpAgainUntilOneIsThisMachine) {
+  const std::vector<HostfileEntry> hosts = {{"203.0.113.1", 1, 1}, {kLateName, 1, 2}, {"203.0.113.2", 1, 3}};
+  look_ups_until_it_is_there = 2;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(place_of_this_machine(hosts, "f", in(std::chrono::seconds(20))), 1);
+  EXPECT_LT(seconds_since(begin), 10);
+  // Where the machine is one of the other hosts, nobody waits.
+  look_ups_until_it_is_there = 1 << 20;
+  EXPECT_EQ(place_of_this_machine({{kLateName}, {"127.0.0.1"}}, "f", in(std::chrono::minutes(10))), 1);
+  // Nor where every name has an address.
+  EXPECT_THROW(place_of_this_machine({{"203.0.113.1"}}, "f", in(std::chrono::minutes(10))), Error);
+  EXPECT_LT(seconds_since(begin), 10);
+}
+
+TEST(Hostfile, LooksNamesUpUntilTheDeadline) {
+  look_ups_until_it_is_there = 1 << 20;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    (void)place_of_this_machine({{"203.0.113.1", 1, 3}, {kLateName, 1, 5}}, "f",
+                                in(std::chrono::milliseconds(1500)));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "f: none of its hosts is this machine, and 1 have no known address, the first at f:5: "
+              "\"late.host.invalid\"; give --node-rank");
+  }
+  EXPECT_GT(seconds_since(begin), 1.4);
+  EXPECT_LT(seconds_since(begin), 6);
+}
+
+// A name server that is silent takes long for each of many names.
+TEST(Hostfile, EndsARoundAtTheDeadlineAndAtASignal) {
+  std::vector<HostfileEntry> hosts;
+  for (int line = 1; line <= 300; ++line) hosts.push_back({kSlowName, 1, line});
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)place_of_this_machine(hosts, "f", in(std::chrono::seconds(1))), Error);
+  EXPECT_LT(seconds_since(begin), 5);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const StopSignal stop;
+    std::thread sender([signal] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(::getpid(), signal);
+    });
+    EXPECT_THROW((void)place_of_this_machine(hosts, "f", in(std::chrono::minutes(10))), Stopped);
+    sender.join();
+  }
+  EXPECT_LT(seconds_since(begin), 15);
 }
 
 TEST(Hostfile, ReadsAMillionLinesAtOnce) {

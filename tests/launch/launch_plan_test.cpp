@@ -1,5 +1,6 @@
 #include "libcore/launch/launch_plan.h"
 
+#include <chrono>
 #include <map>
 #include <string>
 
@@ -7,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
+#include "tests/launch/late_name.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
@@ -155,6 +157,18 @@ TEST(LaunchPlan, RefusesWhatNobodyWouldObey) {
   EXPECT_NE(complaint({.server = 1}, 2).find("--node-rank 1 without a launcher"), std::string::npos);
   EXPECT_NE(complaint({.address = "a"}, 2).find("--master-addr a without"), std::string::npos);
   EXPECT_NE(complaint({.port = 3}, 0).find("--master-port 3 without"), std::string::npos);
+}
+
+TEST(LaunchPlan, WaitsForTheNameOfThisMachine) {
+  const TempDir dir;
+  write_file(dir / "hosts", std::string("203.0.113.1\n") + kLateName + "\n");
+  look_ups_until_it_is_there = 1;
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  const LaunchPlan plan = plan_launch({.hostfile = dir / "hosts"}, 0, nothing,
+                                      std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  ASSERT_TRUE(plan.server);
+  EXPECT_EQ(plan.server->first, 1);
+  EXPECT_EQ(plan.server->world, 2);
 }
 
 TEST(LaunchPlan, TakesServersFromAHostFile) {

@@ -104,5 +104,17 @@ TEST(RankHello, TellsAFailure) {
     EXPECT_EQ(failure_of(answer, ErrorKind::kComm).find("rank 0: "), 0U) << answer;
 }
 
+// What no rank 0 of this program says, with a code that is none or nothing to say.
+TEST(RankHello, BelievesNoFailureThatIsNone) {
+  for (const char* code : {"-1", "0", "1", "63", "76", "99999999999"})
+    EXPECT_EQ(failure_of(concat(R"({"exit_code":)", code, R"(,"message":"m"})"), ErrorKind::kComm),
+              "rank 0: its answer does not come from this program");
+  for (const char* message : {"", " ", "\\n", "\\t \\r\\n"})
+    for (const char* code : {"0", "64", "75"})
+      EXPECT_EQ(
+          failure_of(concat(R"({"exit_code":)", code, R"(,"message":")", message, R"("})"), ErrorKind::kComm),
+          "rank 0: its answer does not come from this program");
+}
+
 }  // namespace
 }  // namespace megalith::test

@@ -9,6 +9,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
@@ -67,9 +68,19 @@ TEST(ServerRanks, SayWhetherTheyWereStoppedOrRefused) {
   EXPECT_TRUE(both.stopped);
   EXPECT_EQ(both.refusal, 0);
   both = ends("[ $RANK = 0 ] && exit 75; sleep 0.3; exit 66");  // the others are told, and may end first
-  EXPECT_EQ(both.code, 75);
+  EXPECT_EQ(both.code, 66);
   EXPECT_FALSE(both.stopped);
   EXPECT_EQ(both.refusal, 66);
+}
+
+// 75 only says that another rank failed; that one may end later.
+TEST(ServerRanks, GiveTheCodeThatTellsWhy) {
+  const ServerRanks two{.count = 2, .world = 2};
+  for (const char* first : {"exit 75", "exit 79", "kill -KILL $$"})
+    for (const int code : {64, 65, 66, 69, 70, 71, 74})
+      EXPECT_EQ(run(two, concat("[ $RANK = 0 ] && ", first, "; sleep 0.2; exit ", code)), code) << first;
+  EXPECT_EQ(run(two, "[ $RANK = 0 ] && exit 71; sleep 0.2; exit 75"), 71);
+  EXPECT_EQ(run(two, "[ $RANK = 0 ] && exit 71; sleep 0.2; exit 70"), 71);
 }
 
 // Stopped ranks are left alone unless the command has a limit. A debugger's stop is none, however long.
@@ -126,6 +137,17 @@ TEST(ServerRanks, PassASignalOn) {
   EXPECT_EQ(starter.wait().text, "75");
   EXPECT_EQ(read_file(dir / "0"), "got\n");
   EXPECT_EQ(read_file(dir / "1"), "got\n");
+}
+
+// The ranks may be in no terminal's group. A shell does not see what the signal means; StopSignal does.
+TEST(ServerRanks, PassAnInterruptOnAsWhatItIs) {
+  const TempDir dir;
+  const std::string script = "trap 'exit 75' TERM; trap 'exit 3' INT; echo > " + dir / "ready$RANK" +
+                             "; while :; do sleep 0.05; done";
+  ForkedProcess starter([&] { return std::to_string(run({.count = 2, .world = 2}, script)); });
+  while (!file_exists(dir / "ready0") || !file_exists(dir / "ready1")) std::this_thread::sleep_for(10ms);
+  ::kill(starter.id(), SIGINT);
+  EXPECT_EQ(starter.wait().text, "75");
 }
 
 }  // namespace

@@ -1,25 +1,23 @@
 #include "libcore/launch/socket.h"
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "tests/launch/late_name.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith::test {
-namespace {
 
-using namespace std::chrono_literals;
-
-constexpr const char* kLateName = "late.host.invalid";
 std::atomic<int> look_ups_until_it_is_there{0};
 
-}  // namespace
 }  // namespace megalith::test
 
 // The system's function, except that one name has no address at first and later is 127.0.0.1, as in
@@ -27,6 +25,10 @@ std::atomic<int> look_ups_until_it_is_there{0};
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   using Call = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto kSystem = reinterpret_cast<Call>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host != nullptr && std::string(host) == megalith::test::kSlowName) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return EAI_AGAIN;
+  }
   if (host == nullptr || std::string(host) != megalith::test::kLateName)
     return kSystem(host, port, hints, found);
   if (megalith::test::look_ups_until_it_is_there-- > 0) return EAI_NONAME;
@@ -35,6 +37,8 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
 
 namespace megalith::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -104,6 +108,21 @@ TEST(Socket, LooksANameUpAgainUntilItIsThere) {
   const auto waited = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(waited, 1400ms);
   EXPECT_LT(waited, 5s);
+}
+
+// Ranks above 0 log nothing, but each waits for itself.
+TEST(Socket, SaysOnEveryRankThatItWaitsForAName) {
+  const Socket listener = listen_on("127.0.0.1", 0);
+  const Muted as_other_ranks;
+  const LogLines log;
+  look_ups_until_it_is_there = 3;
+  EXPECT_TRUE(connect_to(kLateName, listener.local_port(), in(10s)).open());
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("warning: the host \"late.host.invalid\" has no address yet"),
+            std::string::npos)
+      << log.lines[0];
+  megalith::log("muted again");
+  EXPECT_EQ(log.lines.size(), 1U);
 }
 
 TEST(Socket, TakesAnAddressInBrackets) {

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/config/activations.h"
+#include "libcore/model/embedding.h"
 #include "libcore/model/measure.h"
 #include "tests/support/tiny_model.h"
 
@@ -42,6 +44,12 @@ std::vector<Case> cases() {
   odd.config.bias_gelu_fusion = false;
   odd.config.qkv_bias = false;
   out.push_back(odd);
+  for (const ActivationRow& row : activations()) {
+    if (row.function == ActivationFunction::kRelu) continue;  // its kink spoils slopes over long steps
+    Case one{"gpt2_" + std::string(row.hf.front()), test::tiny_gpt2()};
+    one.config.hidden_act = row.hf.front();
+    out.push_back(one);
+  }
   Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
   partial.config.rotary_percent = 0.5;
   partial.config.linear_bias = true;
@@ -242,8 +250,100 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   }
 }
 
-// 512 rows of 70,001 logits do not fit into one block of Head::kLogitsBytes: they are cut into two blocks of
-// 256.
+/// A model whose vocabulary has padding rows, with the memory of a TinyModel.
+struct PaddedModel {
+  explicit PaddedModel(const ModelConfig& config)
+      : other(config),
+        stage(config, {.count = config.layers}, {.vocabulary = {.padded = true}}, table),
+        store(table, other.stream) {
+    initialize(table, other.stream, 5);
+  }
+  TinyModel other;
+  ParamTable table;
+  Stage stage;
+  ParamStore store;
+};
+
+/// Expects the elements of a parameter's rows to be those of the unpadded one, and zeros after them.
+void expect_padded(const std::vector<float>& padded, const std::vector<float>& plain, float limit,
+                   const std::string& name) {
+  ASSERT_GE(padded.size(), plain.size()) << name;
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(padded[i], plain[i], limit) << name << ' ' << i;
+  for (size_t i = plain.size(); i < padded.size(); ++i) ASSERT_EQ(padded[i], 0) << name << ' ' << i;
+}
+
+// 23 ids in 128 rows. Products add up more zeros, so that sums have another order; the logits of the
+// padding, all of them 0, are not in the loss.
+TEST_P(StageCase, PaddingOfTheVocabularyTakesPartInNothing) {
+  PaddedModel padded(GetParam().config);
+  TinyModel plain(GetParam().config);
+  const HostBatch batch(GetParam().config, 7, 3);
+  for (const Param& param : padded.table.all()) {
+    EXPECT_EQ(param.local.rows() == 128, param.global.rows() == 23) << param.name;
+    expect_padded(plain.read(param.value), plain.read(plain.table.find(param.name)->value), 0, param.name);
+  }
+  const std::vector<float> expected =
+      plain.read(plain.stage.forward(plain.ctx(true), batch.view(), {}, plain.tape));
+  const std::vector<float> losses =
+      plain.read(padded.stage.forward(padded.other.ctx(true), batch.view(), {}, padded.other.tape));
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 1e-6 * expected[i]);
+  plain.stage.backward(plain.ctx(true), batch.view(), {}, plain.tape);
+  padded.stage.backward(padded.other.ctx(true), batch.view(), {}, padded.other.tape);
+  for (const Param& param : padded.table.all())
+    expect_padded(plain.read(param.grad), plain.read(plain.table.find(param.name)->grad), 1e-6F, param.name);
+}
+
+TEST_P(StageCase, PaddingOfTheVocabularyHasNoLogits) {
+  PaddedModel padded(GetParam().config);
+  TinyModel plain(GetParam().config);
+  const HostBatch batch(GetParam().config, 7, 1);
+  const auto logits = [&](const Stage& stage) {
+    KvCache cache(*plain.backend, stage.config(), stage.layers(), {}, {.batch = 1, .capacity = 7});
+    return plain.read(stage.logits(plain.ctx(false), batch.view().tokens, 7, cache));
+  };
+  EXPECT_EQ(logits(padded.stage), logits(plain.stage));
+}
+
+// With tensor parallelism each rank's share is rounded up: 23 ids in 2 shares of 16 rows become 2 of 128.
+TEST(Stage, PadsEachShareOfTheVocabulary) {
+  ModelConfig config = test::tiny_llama();
+  for (const auto& [divisor, rows] : std::vector<std::pair<int, int64_t>>{{8, 128}, {128, 128}, {192, 256}}) {
+    config.vocab_divisor = divisor;
+    for (const int rank : {0, 1}) {
+      ParamTable table;
+      const Stage stage(config, {.count = 2}, {.rank = rank, .size = 2, .vocabulary = {.padded = true}},
+                        table);
+      for (const char* name : {kWordEmbeddings, "output_layer.weight"}) {
+        EXPECT_EQ(table.find(name)->local[0], rows) << divisor;
+        EXPECT_EQ(table.find(name)->offset, rank * rows);
+        EXPECT_EQ(true_rows(*table.find(name)), rank == 0 ? 23 : 0);
+      }
+    }
+  }
+}
+
+TEST(Stage, HasAsManyLogitsAtATimeAsTheDeviceAllows) {
+  ModelConfig config = test::tiny_gpt2();
+  config.vocab_size = 50257;
+  config.seq_length = config.max_positions = 1024;
+  const auto scratch = [&](int64_t bytes) {
+    return measure({.model = config,
+                    .layers = {.count = 1},
+                    .split = {.vocabulary = {.padded = true, .logits_bytes = bytes}},
+                    .dtype = DType::kBf16,
+                    .micro_batch = 4})
+        .scratch;
+  };
+  constexpr size_t kRow = 50304 * 2, kRest = size_t{4} << 20;
+  for (const auto& [bytes, rows] : std::vector<std::pair<int64_t, size_t>>{
+           {VocabularyForm::kLeastLogits, 1024}, {int64_t{256} << 20, 2048}, {int64_t{1} << 30, 4096}}) {
+    EXPECT_GE(scratch(bytes), rows * kRow);
+    EXPECT_LE(scratch(bytes), rows * kRow + kRest);
+  }
+}
+
+// 512 rows of 70,001 logits do not fit into one block of VocabularyForm::kLeastLogits: they are cut into two
+// blocks of 256.
 TEST(Stage, ChunksOfTheHeadAddUp) {
   ModelConfig config = test::tiny_llama();
   config.layers = 1;
@@ -254,7 +354,7 @@ TEST(Stage, ChunksOfTheHeadAddUp) {
   whole.scratch = make_arena(*whole.backend, "scratch", size_t{200} << 20);
   halves.scratch = make_arena(*halves.backend, "scratch", size_t{200} << 20);
   const HostBatch batch(config, 16, 32);
-  ASSERT_GT(int64_t{512} * config.vocab_size * 4, Head::kLogitsBytes);
+  ASSERT_GT(int64_t{512} * config.vocab_size * 4, VocabularyForm::kLeastLogits);
   const double loss = whole.loss(batch.view(), true);
   EXPECT_GE(whole.scratch.peak(), size_t{256} * 70001 * 4);
   EXPECT_LE(whole.scratch.peak(), size_t{256} * 70001 * 4 + (size_t{1} << 20));

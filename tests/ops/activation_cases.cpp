@@ -1,27 +1,29 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/activations.h"
 #include "tests/ops/case_parts.h"
 
 namespace megalith::test {
 namespace {
 
-std::vector<Outcome> run_gelu(Bed& bed, DType dtype, int64_t n, bool tanh_form) {
+std::vector<Outcome> run_activate(Bed& bed, DType dtype, int64_t n, ActivationFunction function) {
   Values x = random_values(n, 1, 3);
   const View view = bed.put(dtype, {1, n}, x);
-  run(bed.stream(), Gelu{.y = view, .x = view, .tanh_form = tanh_form});
+  run(bed.stream(), Activate{.y = view, .x = view, .function = function});
   Values want;
-  for (const double value : x) want.push_back(reference_gelu(value, tanh_form));
+  for (const double value : x) want.push_back(reference_activation(value, function));
   return {{"y", bed.get(view), want, tolerance_of(dtype)}};
 }
 
-std::vector<Outcome> run_gelu_grad(Bed& bed, DType dtype, int64_t n, bool tanh_form) {
+std::vector<Outcome> run_activate_grad(Bed& bed, DType dtype, int64_t n, ActivationFunction function) {
   Values x = random_values(n, 1, 3), dy = random_values(n, 2);
   const View view = bed.put(dtype, {n, 1}, dy);
-  run(bed.stream(), GeluGrad{.dx = view, .dy = view, .x = bed.put(dtype, {n, 1}, x), .tanh_form = tanh_form});
+  run(bed.stream(),
+      ActivateGrad{.dx = view, .dy = view, .x = bed.put(dtype, {n, 1}, x), .function = function});
   const auto loss = [&](const Values& at) {
     double sum = 0;
-    for (size_t i = 0; i < at.size(); ++i) sum += dy[i] * reference_gelu(at[i], tanh_form);
+    for (size_t i = 0; i < at.size(); ++i) sum += dy[i] * reference_activation(at[i], function);
     return sum;
   };
   return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
@@ -72,11 +74,12 @@ void add_activation_cases(std::vector<OpCase>& cases, const Types& types) {
   for (const DType dtype : types)
     for (const int64_t n : {1, 17, 4097}) {
       const std::string suffix = concat(" ", name_of(dtype), " ", n);
-      for (const bool tanh_form : {true, false}) {
-        const std::string form = (tanh_form ? " tanh" : " erf") + suffix;
-        cases.push_back({"gelu" + form, [=](Bed& bed) { return run_gelu(bed, dtype, n, tanh_form); }});
+      for (const ActivationRow& row : activations()) {
+        const ActivationFunction function = row.function;
+        const std::string name = concat(' ', row.hf.front(), suffix);
+        cases.push_back({"activate" + name, [=](Bed& bed) { return run_activate(bed, dtype, n, function); }});
         cases.push_back(
-            {"gelu_grad" + form, [=](Bed& bed) { return run_gelu_grad(bed, dtype, n, tanh_form); }});
+            {"activate_grad" + name, [=](Bed& bed) { return run_activate_grad(bed, dtype, n, function); }});
       }
       cases.push_back({"swiglu" + suffix, [=](Bed& bed) { return run_swiglu(bed, dtype, 3, n); }});
       cases.push_back({"swiglu_grad" + suffix, [=](Bed& bed) { return run_swiglu_grad(bed, dtype, 3, n); }});

@@ -254,6 +254,29 @@ std::vector<Outcome> run_copy_key_values(Bed& bed, const HeadShape& h, DType dty
   return {{"kv", bed.get(kv), want, 0}, {"qkv", bed.get(to), with_keys_and_values(h, other, want), 0}};
 }
 
+/// All sequences' first keys and values are the prefix, whose gradient is added to ones.
+std::vector<Outcome> run_prefix(Bed& bed, DType dtype) {
+  const int64_t p = 3, b = 2, groups = 2, head = 6;
+  Values prefix = random_values(2 * groups * p * head, 4), dkv = random_values(p * b * groups * 2 * head, 5);
+  const View kv = bed.empty(dtype, {p, b, groups, 2, head});
+  run(bed.stream(), PutPrefix{.kv = kv, .prefix = bed.put(dtype, {2, groups, p, head}, prefix)});
+  const View gradient = bed.put(DType::kF32, {2, groups, p, head}, Values(prefix.size(), 1.0));
+  run(bed.stream(), PrefixGrad{.dprefix = gradient, .dkv = bed.put(dtype, {p, b, groups, 2, head}, dkv)});
+  Values want(dkv.size()), want_gradient(prefix.size(), 1.0);
+  for (int64_t row = 0; row < p; ++row)
+    for (int64_t sequence = 0; sequence < b; ++sequence)
+      for (int64_t group = 0; group < groups; ++group)
+        for (int64_t kind = 0; kind < 2; ++kind)
+          for (int64_t i = 0; i < head; ++i) {
+            const auto packed =
+                static_cast<size_t>((((row * b + sequence) * groups + group) * 2 + kind) * head + i);
+            const auto own = static_cast<size_t>(((kind * groups + group) * p + row) * head + i);
+            want[packed] = prefix[own];
+            want_gradient[own] += dkv[packed];
+          }
+  return {{"kv", bed.get(kv), want, 0}, {"dprefix", bed.get(gradient), want_gradient, 1e-6}};
+}
+
 struct RopeCase {
   HeadShape heads;
   int64_t half;
@@ -315,7 +338,9 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
   };
   for (const DType dtype : types) {
     for (const int64_t head : {1, 16, 17, 64, 80}) add("heads", {{33, 2, 2, 1, head}, dtype});
-    for (const int64_t head : {128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
+    for (const int64_t head : {96, 128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
+    if (dtype == DType::kBf16)  // for CUDA's tiles on tensor cores
+      for (const int64_t head : {64, 88, 128}) add("several tiles", {{260, 1, 1, 1, head}, dtype, 0.1f});
     add("one position", {{1, 1, 1, 1, 8}, dtype});
     add("grouped", {{40, 2, 2, 3, 24}, dtype});
     add("long", {{150, 1, 1, 1, 32}, dtype});
@@ -330,6 +355,9 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
     cases.push_back({"cached_attention blocks" + type, [=](Bed& bed) {
                        return run_cached_attention(bed, {150, 1, 1, 2, 64}, dtype, 40, 50);
                      }});
+    cases.push_back({"cached_attention parts" + type, [=](Bed& bed) {
+                       return run_cached_attention(bed, {601, 1, 2, 2, 40}, dtype, 594, 3);
+                     }});
     cases.push_back({"rope" + type, [=](Bed& bed) {
                        return run_rope(bed, {{7, 2, 2, 3, 64}, 32, {}, dtype});
                      }});
@@ -343,6 +371,7 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
     cases.push_back({"copy_key_values context" + type, [=](Bed& bed) {
                        return run_copy_key_values(bed, {5, 2, 3, 2, 9}, dtype);
                      }});
+    cases.push_back({"prefix" + type, [=](Bed& bed) { return run_prefix(bed, dtype); }});
     add_context_cases(cases, dtype);
   }
 }

@@ -44,11 +44,6 @@ struct OpCase {
   std::function<std::vector<Outcome>(Bed&)> run;
 };
 
-/// Whether the CUDA backend refuses the case, since it has rows of two spans or separate keys and values.
-inline bool refused_by_cuda(const OpCase& c) {
-  return c.name.find("context") != std::string::npos;
-}
-
 /// Cases of every op: with activations of these types; plain, odd and empty sizes; with and without optional
 /// tensors. Backward ops are compared with finite differences of the fp64 forward reference.
 using Types = std::vector<DType>;

@@ -104,10 +104,13 @@ TEST(NormGradCheck, RefusesWrongShapes) {
 }
 
 TEST(ActivationCheck, RefusesWrongShapes) {
-  const Gelu gelu{.y = tensor({3, 5}), .x = tensor({3, 5})};
-  expect_refused(gelu, std::function<void(Gelu&)>([](Gelu& op) { op.y = tensor({3, 5}, kBf16); }), "y and x");
-  const GeluGrad gelu_grad{.dx = tensor({3, 5}), .dy = tensor({3, 5}), .x = tensor({3, 5})};
-  expect_refused(gelu_grad, std::function<void(GeluGrad&)>([](GeluGrad& op) { op.dy = tensor({5}); }),
+  const Activate gelu{.y = tensor({3, 5}), .x = tensor({3, 5})};
+  expect_refused(gelu, std::function<void(Activate&)>([](Activate& op) {
+                   op.y = tensor({3, 5}, kBf16);
+                 }),
+                 "y and x");
+  const ActivateGrad gelu_grad{.dx = tensor({3, 5}), .dy = tensor({3, 5}), .x = tensor({3, 5})};
+  expect_refused(gelu_grad, std::function<void(ActivateGrad&)>([](ActivateGrad& op) { op.dy = tensor({5}); }),
                  "dy and x");
   const SwiGlu swiglu{.y = tensor({3, 5}), .x = tensor({3, 2, 5})};
   expect_refused(swiglu, std::function<void(SwiGlu&)>([](SwiGlu& op) {

@@ -1,12 +1,14 @@
-// Documents that share a sequence, which only the CPU supports, so they are not among the cases for every
-// backend. Each op on a sequence of several documents is compared with the same op on each document alone.
+// Documents that share a sequence: each op on a sequence of several documents is compared with the same op on
+// each document alone, for each instruction set of the CPU and for the emulated CUDA device.
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/ops/cases.h"
 #include "tests/ops/instruction_sets.h"
+#include "tests/support/emulated_cuda.h"
 
 namespace megalith::test {
 namespace {
@@ -15,10 +17,14 @@ namespace {
 // (backward): some documents end within a block, some at its end, and some are longer than a block.
 const std::vector<std::vector<int64_t>> kDocuments{{70, 1, 130, 64, 9}, {128, 64, 3, 79}};
 constexpr int64_t kLength = 274, kBatch = 2;
+const std::string kCuda = "cuda";
 
 /// Compares the results of an op on single documents, one after the other, with the packed result.
 class Documents : public InstructionSetTest {
  protected:
+  Documents() {
+    if (GetParam() == kCuda) backend_ = make_emulated_backend();
+  }
   void SetUp() override {
     InstructionSetTest::SetUp();
     if (IsSkipped()) return;
@@ -63,6 +69,7 @@ class Documents : public InstructionSetTest {
   View starts_;
 };
 INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Documents, kInstructionSets, instruction_set_name);
+INSTANTIATE_TEST_SUITE_P(EmulatedCuda, Documents, testing::Values(kCuda.c_str()), instruction_set_name);
 
 double tolerance(DType dtype) {
   // Packed and single documents are summed in blocks that begin at different keys.

@@ -71,9 +71,11 @@ struct LossCase {
 };
 
 /// Runs SoftmaxStats and CrossEntropy as the head does. Another rank has row 1's target; with a mask, every
-/// third row is masked.
+/// third row is masked. The logits of padding columns are larger than all others.
 std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   Values logits = random_values(c.rows * c.width, 1, 4), targets = some_ids(c.rows, c.columns);
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (static_cast<int64_t>(i) % c.width >= c.columns) logits[i] = 64;
   Values mask(static_cast<size_t>(c.rows), 1.0);
   for (size_t i = 0; c.mask && i < mask.size(); i += 3) mask[i] = 0;
   if (c.rows > 1) targets[1] = -1;
@@ -172,6 +174,7 @@ void add_loss_cases(std::vector<OpCase>& cases, const Types& types) {
     };
     add("small", {5, 7, 7, false, true, dtype});
     add("padded", {6, 64, 50, false, true, dtype});
+    add("padded to 128", {4, 384, 257, true, true, dtype});
     add("masked", {9, 33, 17, true, true, dtype});
     add("no gradient", {9, 33, 17, true, false, dtype});
     add("one column", {1, 1, 1, false, true, dtype});

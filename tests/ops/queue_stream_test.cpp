@@ -117,10 +117,10 @@ TEST_F(QueueStream, HasOneThreadAndOpensNoOthers) {
 TEST_F(QueueStream, RefusesOps) {
   std::vector<float> x(4, 1.0f);
   const auto [kind, message] =
-      failure_of([&] { run(queue_, Gelu{.y = view(x, DType::kF32), .x = view(x, DType::kF32)}); });
+      failure_of([&] { run(queue_, Activate{.y = view(x, DType::kF32), .x = view(x, DType::kF32)}); });
   EXPECT_EQ(kind, ErrorKind::kInternal);
-  EXPECT_EQ(message, "gelu: a queue stream moves memory and does no ops");
-  EXPECT_NO_THROW(run(compute_, Gelu{.y = view(x, DType::kF32), .x = view(x, DType::kF32)}));
+  EXPECT_EQ(message, "activate: a queue stream moves memory and does no ops");
+  EXPECT_NO_THROW(run(compute_, Activate{.y = view(x, DType::kF32), .x = view(x, DType::kF32)}));
 }
 
 TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {

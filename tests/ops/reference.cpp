@@ -42,10 +42,22 @@ NormResult reference_norm(const NormShape& s, const Values& x, const Values& w, 
   return result;
 }
 
-double reference_gelu(double x, bool tanh_form) {
-  if (tanh_form)
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-  return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+double reference_activation(double x, ActivationFunction function) {
+  switch (function) {
+    case ActivationFunction::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case ActivationFunction::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case ActivationFunction::kQuickGelu:  // in the form of MindSpore's FastGeLU operator
+      return x / (1 + std::exp(-1.702 * std::abs(x))) * std::exp(0.851 * (x - std::abs(x)));
+    case ActivationFunction::kSilu:
+      return x / (1 + std::exp(-x));
+    case ActivationFunction::kRelu:
+      return x > 0 ? x : 0;
+    case ActivationFunction::kSquaredRelu:
+      return x > 0 ? x * x : 0;
+  }
+  return 0;
 }
 
 Values reference_swiglu(const Values& x, int64_t f) {

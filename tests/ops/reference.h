@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "libcore/ops/activation_function.h"
 #include "libcore/tensor/row_positions.h"
 
 namespace megalith::test {
@@ -28,7 +29,7 @@ struct NormResult {
 };
 NormResult reference_norm(const NormShape&, const Values& x, const Values& w, const Values& b);
 
-double reference_gelu(double x, bool tanh_form);
+double reference_activation(double x, ActivationFunction);
 Values reference_swiglu(const Values& x, int64_t f);  // x [n, 2, f]
 
 /// The dropout factor of one element by DropoutKey's rule: 0 or 1 / (1 - p).

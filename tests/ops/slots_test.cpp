@@ -61,29 +61,6 @@ TEST_P(SlotOps, ScaleMultipliesEveryElement) {
   EXPECT_EQ(disagreement({"x", bed_.get(x), values, GetParam() == DType::kF32 ? 1e-7 : 0x1p-8}), "");
 }
 
-TEST_P(SlotOps, APrefixIsEverySequencesKeysAndValues) {
-  const int64_t p = 3, b = 2, groups = 2, head = 6;
-  Values prefix = random_values(2 * groups * p * head, 4), dkv = random_values(p * b * groups * 2 * head, 5);
-  const View kv = bed_.empty(GetParam(), {p, b, groups, 2, head});
-  run(stream_, PutPrefix{.kv = kv, .prefix = bed_.put(GetParam(), {2, groups, p, head}, prefix)});
-  const View gradient = bed_.put(DType::kF32, {2, groups, p, head}, Values(prefix.size(), 1.0));
-  run(stream_, PrefixGrad{.dprefix = gradient, .dkv = bed_.put(GetParam(), {p, b, groups, 2, head}, dkv)});
-  Values want(dkv.size()), want_gradient(prefix.size(), 1.0);
-  for (int64_t row = 0; row < p; ++row)
-    for (int64_t sequence = 0; sequence < b; ++sequence)
-      for (int64_t group = 0; group < groups; ++group)
-        for (int64_t kind = 0; kind < 2; ++kind)
-          for (int64_t i = 0; i < head; ++i) {
-            const auto packed =
-                static_cast<size_t>((((row * b + sequence) * groups + group) * 2 + kind) * head + i);
-            const auto own = static_cast<size_t>(((kind * groups + group) * p + row) * head + i);
-            want[packed] = prefix[own];
-            want_gradient[own] += dkv[packed];
-          }
-  EXPECT_EQ(bed_.get(kv), want);
-  EXPECT_EQ(disagreement({"prefix gradient", bed_.get(gradient), want_gradient, 1e-6}), "");
-}
-
 TEST_P(SlotOps, SlotsBeyondTheRowAreRefused) {
   const View y = bed_.empty(GetParam(), {2, 12}), x = bed_.empty(GetParam(), {2, 8});
   EXPECT_THROW(

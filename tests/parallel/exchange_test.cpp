@@ -73,6 +73,22 @@ TEST(Exchange, RefusesBytesOfAnotherValue) {
   EXPECT_TRUE(refused(packed(Phase::kEnd) + std::string(8, '\xff')));  // a length that exceeds all memory
 }
 
+TEST(Exchange, NamesTheRankWhoseBytesAreWrong) {
+  const std::string bytes = packed(kReport);
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    const HostExchange exchange = [&](std::string_view mine) {
+      return std::vector<std::string>{std::string(mine), bytes.substr(0, length), bytes};
+    };
+    try {
+      (void)exchange_values(exchange, kReport);
+      ADD_FAILURE() << length;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kComm);
+      EXPECT_EQ(std::string_view(error.what()).find("rank 1: "), 0U) << error.what();
+    }
+  }
+}
+
 TEST(Exchange, GivesEveryRanksValueInRankOrder) {
   run_thread_ranks(3, {}, [](Communicator& world) {
     EXPECT_EQ(exchange_values(world, Point{world.rank(), 0.5}),

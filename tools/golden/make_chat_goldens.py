@@ -329,6 +329,53 @@ STATEMENTS = [
     "{%- for name, p in tool.function.parameters.properties.items() %}{{ name }}: {{ p.type if p.type is string else p.type | join(' | ') }}{{ ' = ' ~ p.default if p.default is defined }}{%- endfor %}{%- endfor %}",
     "{{ (messages | default([])) | length }}{% if tools is defined and tools is not none and tools | length > 0 %}t{% endif %}{{ '' -}}  \n  x",
 ]
+# Macros, filters of lists, and what is refused only where it runs.
+STATEMENTS += [
+    "{% macro f(a, b='x', c=a) %}[{{ a }}{{ b }}{{ c }}]{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(1, c=3) }}{{ f(b=1, a=2) }}{{ f() }}",
+    "{% macro f() %}a{% endmacro %}{{ f(1) }}",
+    "{% macro f(a) %}a{% endmacro %}{{ f(b=1) }}",
+    "{% macro f(a) %}a{% endmacro %}{{ f(1, a=2) }}",
+    "{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}",
+    "{% set x = 1 %}{% macro f() %}{{ x }}{{ y }}{% endmacro %}{% for y in [1, 2] %}{% set x = 5 %}{{ f() }}{% endfor %}{% set x = 7 %}{{ f() }}",
+    "{% macro f(a) %}{% for i in a %}{{ i }}{% if not loop.last %},{% endif %}{% endfor %}{% endmacro %}{% for a in [[1, 2], [3]] %}{{ f(a) }};{% endfor %}",
+    "{%- macro f(x) -%}\n  {%- if x is mapping %}m{% else %}  o  {% endif -%}\n{%- endmacro -%}\n<{{ f({}) }}{{ f(1) }}{{ f({}) | upper }}{{ f(1)|length }}>",
+    "{% set t = f %}{% macro f() %}a{% endmacro %}{{ f is defined }}{{ t is defined }}{{ g is defined }}",
+    "{% set messages = [1, 2, 3] %}{% for i in range(3) %}{% set messages = messages[1:] %}{{ messages|length }}{% endfor %}{{ messages|length }}",
+    "{% if false %}{{ x|unknown }}{{ x.unknown() }}{{ unknown(1) }}{{ x is unknown }}{{ [1]|join(',', attribute='a') }}{% endif %}a",
+    "{{ unknown(1) }}",
+    "{{ strftime_now is defined }}{{ raise_exception is defined }}{{ range is defined }}{{ namespace is not defined }}{{ strftime is defined }}",
+    "{% if strftime_now is defined and strftime_now('%Y')|length == 4 %}year{% endif %}",
+    "{% for k, v in mapping|dictsort %}{{ k }}{% endfor %}{% for k, v in {'b': 1, 'A': 2, 'a': 3}|dictsort %}{{ k }}{{ v }}{% endfor %}",
+    "{% for k, v in {'b': 1, 'A': 2}|dictsort(true) %}{{ k }}{% endfor %}{% for k, v in {'b': 1, 'A': 2}|dictsort(by='value', reverse=true) %}{{ k }}{% endfor %}",
+]
+LIST = "[{'r': 'u', 'c': 'x', 'n': 2}, {'r': 'a', 'c': 'y', 'n': 1}, {'r': 'u', 'c': 'z', 'f': {'g': 3}}]"
+EXPRESSIONS += [LIST + e for e in [
+    "|selectattr('r', 'equalto', 'u')|map(attribute='c')|join(',')", "|rejectattr('r', 'equalto', 'u')|list|length",
+    "|selectattr('n')|list|length", "|selectattr('n', 'defined')|list|length", "|rejectattr('n', 'defined')|map(attribute='c')|list",
+    "|selectattr('r', 'in', ['a', 'b'])|list|length", "|selectattr('f.g', 'eq', 3)|list|length", "|map(attribute='f.g')|list|length",
+    "|map(attribute='n', default=0)|list", "|map(attribute='n', default=0)|sort|join", "|selectattr('n', 'undefined')|list",
+    "|map(attribute='r')|unique|list", "|map(attribute='r')|unique|join(', ')", "|map(attribute='c')|map('upper')|list",
+    "|sort(attribute='c', reverse=true)|map(attribute='c')|list", "|sort(attribute='r')|map(attribute='c')|list", "|sort",
+    "|selectattr('r', 'unknown')|list", "|map('unknown')|list"]]
+EXPRESSIONS += [
+    "none|selectattr('r', 'equalto', 'u')|list", "none|map('upper')|list", "none|select|list", "[3, 1, 2]|sort", "[3, 1, 2]|sort(reverse=true)", "['b', 'A', 'a']|sort", "['b', 'A', 'a']|sort(case_sensitive=true)", "[1, 'a']|sort",
+    "['a', 'A', 'b', 'a']|unique|list", "['a', 'A']|unique(case_sensitive=true)|list", "[1, 2, 3, 4]|select('odd')|list",
+    "[1, 2, 3, 4]|reject('even')|list", "[0, 1, '', 'a', none]|select|list", "[0, 1, '', 'a', none]|reject|list",
+    "[1, 2, 3]|select('gt', 1)|list", "[1, 2, 3, 4]|select('divisibleby', 2)|list", "['a', 1]|select('string')|list",
+    "['a ', ' b']|map('trim')|list", "['a-b', 'c-d']|map('replace', '-', '+')|join(' ')", "[[1, 2], [3]]|map('length')|list",
+    "[[1, 2], [3]]|map('first')|list", "[{'a': 1}]|map('tojson')|join", "[1, 2]|map('string')|join('-')", "'abc'|map('upper')|join",
+    "[1, 2, 3]|reverse|list", "'h\u00e9'|reverse", "[2, 3, 1]|min", "[2, 3, 1]|max", "[]|max", "['b', 'a']|min",
+    "'a\\nb\\n\\nc'|indent", "'a\\nb\\n\\nc'|indent(2, true)", "'a\\nb\\n\\nc'|indent(width=2, blank=true)", "'a\\nb'|indent('> ')",
+    "'1.5'|float", "'x'|float", "'x'|float(2.5)", "3|float", "'a<b'|safe", "5|safe",
+    "[1, 'a', none, true, 2.5, {'k': [\"it's\"]}, 'say \"x\"', 'both \\' and \"', '\\n\\t\\\\\u00e9']", "{}", "[]", "{'a': {'b': 1}}",
+    "{'a': 1}|string", "[1]|upper", "'x' ~ [1, 2]", "[[1], [2]]|join(',')",
+    "1 is equalto 1", "1 is eq(2)", "1 is in [1, 2]", "3 is not in [1, 2]", "'a' is in 'abc'", "4 is divisibleby 2", "4 is divisibleby(3)",
+    "2 is gt 1", "2 is lt(1)", "2 is ge 2", "2 is le 1", "2 is ne 3", "1.0 is float", "1 is float", "1 is sameas 1", "missing is in [1]",
+    "'{} and {}'.format(1, 'b')", "'{0}{1}{0}'.format('a', 2)", "'{{{}}}'.format(1)", "'{}'.format()", "'{'.format(1)", "'}'.format(1)", "'a'.format()",
+    "'a,b,c'.rsplit(',', 1)", "'a,b,c'.rsplit(',')", "'a\\nb\\n'.splitlines()", "''.splitlines()", "'h\u00e9llo'.find('l')", "'a'.find('b')",
+    "'banana'.count('an')", "'h\u00e9'.count('')", "'abc'.removeprefix('a')", "'abc'.removesuffix('bc')", "'abc'.removeprefix('b')", "[1].append(2)",
+    "{'a': 1}.pop('a')",
+]
 VARIABLES = {"mapping": {"b": [1, 2.5, "\u00e9\n"], "a": None}, "odd_text": "\x00\x08\x0c\x1f\x7f\u2028\"\\/\U0001f600",
              "floats": [1e16, 123456789012345680.0, 1e-5, 0.0001, 1e15, -0.0, 1e22, 5e-324, 1.7976931348623157e308]}
 CHATS = [[{"role": "user", "content": "Hello, who are you?"}],

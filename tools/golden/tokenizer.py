@@ -11,6 +11,7 @@ Committed files: tokenizers 0.23.3, sentencepiece 0.2.3.
   encodings.json    [text, ids] with trained/tokenizer.json
   decodings.json    [ids, text] with trained/tokenizer.json
   pieces.model, pieces.json   a SentencePiece model trained on the corpus, and [text, ids, decoded text]
+  sentencepiece/NAME.model, NAME.json   the same with other options (SENTENCEPIECE)
 """
 import io
 import json
@@ -91,18 +92,34 @@ def byte_tokens():
     return [chr(b) if b in same else chr(next(others)) for b in range(256)]
 
 
-def sentencepiece_goldens(corpus, folder):
+PLAIN = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+SENTENCEPIECE = {
+    "bytes": {**PLAIN, "vocab_size": 600, "byte_fallback": True},
+    "digits": {**PLAIN, "add_dummy_prefix": False, "split_digits": True, "allow_whitespace_only_pieces": True},
+    "suffix": {**PLAIN, "treat_whitespace_as_suffix": True},
+    "user": {"normalization_rule_name": "identity", "user_defined_symbols": ["the", "<sep>", "ab", "  ", "\t", "\u2581is", "ing\u2581"], "control_symbols": ["<ctl>"]},
+    "nmt_nfkc_cf": {"normalization_rule_name": "nmt_nfkc_cf"},
+}
+
+
+def sentencepiece_golden(corpus, stem, **options):
     import sentencepiece
 
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus), model_writer=model, vocab_size=800, model_type="bpe", byte_fallback=True,
-        normalization_rule_name="identity", character_coverage=0.98, minloglevel=2)
-    with open(os.path.join(folder, "pieces.model"), "wb") as file:
+        sentence_iterator=iter(corpus), model_writer=model, **{"vocab_size": 300, "model_type": "bpe", "character_coverage": 0.98, "minloglevel": 2, **options})
+    with open(stem + ".model", "wb") as file:
         file.write(model.getvalue())
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     texts = [t for t in TEXTS if len(t) < 20]
-    write_json(os.path.join(folder, "pieces.json"), [[t, processor.encode(t), processor.decode(processor.encode(t))] for t in texts])
+    write_json(stem + ".json", [[t, processor.encode(t), processor.decode(processor.encode(t))] for t in texts])
+
+
+def sentencepiece_goldens(corpus, folder):
+    sentencepiece_golden(corpus, os.path.join(folder, "pieces"), vocab_size=800, byte_fallback=True, normalization_rule_name="identity")
+    os.makedirs(os.path.join(folder, "sentencepiece"), exist_ok=True)
+    for name, options in SENTENCEPIECE.items():
+        sentencepiece_golden(corpus, os.path.join(folder, "sentencepiece", name), **options)
 
 
 def main():

@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/ops/backend/backend.h"
 
 namespace megalith {
@@ -98,8 +99,10 @@ void load_params(const TensorFile& file, ParamTable& params, Stream& stream, Par
   const auto chosen = [&](const Param& param) {
     return choice == ParamChoice::kAll || param.trainable == (choice == ParamChoice::kTrained);
   };
-  for (Param& param : params.all())
+  for (Param& param : params.all()) {
+    stop_if_asked();
     if (param.value && chosen(param)) load_param(file, param, stream, source);
+  }
   stream.synchronize();
 }
 

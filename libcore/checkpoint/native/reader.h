@@ -32,6 +32,7 @@ class CheckpointReader final : public TensorFile {
   const std::string& path() const override { return folder_; }  // the folder of this one checkpoint
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
+  std::optional<std::string> checksums() const override { return dump_index(index_); }
 
   const Index& index() const { return index_; }
   int64_t iteration() const { return index_.iteration; }  // kRelease if the checkpoint has only weights

@@ -26,12 +26,15 @@ int open_folder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/// The iterations of the checkpoint folders in `root`, in ascending order. Links to folders are left out.
-std::vector<int64_t> saved_iterations(const std::string& root) {
+enum class Links { kTaken, kLeftOut };
+
+/// The iterations of the checkpoint folders in `root`, in ascending order.
+std::vector<int64_t> saved_iterations(const std::string& root, Links links = Links::kLeftOut) {
   std::vector<int64_t> found;
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with("iter_") || entry.is_symlink() || !entry.is_directory()) continue;
+    const bool taken = entry.is_symlink() ? links == Links::kTaken : entry.is_directory();
+    if (!name.starts_with("iter_") || !taken) continue;
     const auto iteration = parse_int(std::string_view(name).substr(5));
     if (iteration && *iteration >= 0 && name == iteration_folder(*iteration)) found.push_back(*iteration);
   }
@@ -76,6 +79,17 @@ bool remove_checkpoint(const std::string& root, const std::string& name) {
   return true;
 }
 
+/// Makes the tracker name the newest of the iterations `left`; if there is none, removes it. Does nothing if
+/// it names another iteration than those in `gone`, or a release.
+void turn_tracker(const std::string& root, const std::vector<int64_t>& gone,
+                  const std::vector<int64_t>& left) {
+  const std::string tracker = concat(root, "/", kTrackerFile);
+  if (!file_exists(tracker)) return;
+  const auto named = parse_int(trim(read_own_file(tracker)));
+  if (!named || std::find(gone.begin(), gone.end(), *named) == gone.end()) return;
+  left.empty() ? remove_file(tracker) : write_file(tracker, std::to_string(left.back()));
+}
+
 }  // namespace
 
 CheckpointUse::CheckpointUse(const std::string& folder) : fd_(open_folder(folder)) {
@@ -110,6 +124,25 @@ std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t new
     }
   }
   return removed;
+}
+
+void remove_checkpoints(const std::string& root, const std::function<bool(int64_t iteration)>& gone) {
+  std::vector<int64_t> left = saved_iterations(root, Links::kTaken), going;
+  const auto first = std::stable_partition(left.begin(), left.end(), std::not_fn(gone));
+  going.assign(first, left.end());
+  left.erase(first, left.end());
+  turn_tracker(root, going, left);
+  for (const int64_t iteration : going) {
+    const std::string name = iteration_folder(iteration), path = concat(root, "/", name);
+    try {
+      if (fs::is_symlink(path))
+        remove_file(path);
+      else if (!remove_checkpoint(root, name))
+        warn(path, ": was not removed, because another process uses it");
+    } catch (const Error& error) {
+      warn(error.what());
+    }
+  }
 }
 
 }  // namespace megalith

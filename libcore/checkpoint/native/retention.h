@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,10 @@ class CheckpointUse {
 /// iterations that were removed; warns about those that cannot be removed.
 std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
                                             const std::vector<std::string>& used = {});
+
+/// Removes the checkpoints below `root` whose iterations `gone` selects, for a run that replaces them, and
+/// the links to such checkpoints. If the tracker names one of them, it names the newest of the others first,
+/// or is removed. Warns about those that cannot be removed, or that a CheckpointUse holds.
+void remove_checkpoints(const std::string& root, const std::function<bool(int64_t iteration)>& gone);
 
 }  // namespace megalith

@@ -236,20 +236,31 @@ Matrix Forward::attention(Matrix qkv) const {
   return out;
 }
 
-float gelu(float x, bool tanh_form) {
-  if (!tanh_form) return 0.5F * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2)));
-  return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
+float activation_at(float x, ActivationFunction function) {
+  switch (function) {
+    case ActivationFunction::kGelu:
+      return 0.5F * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2)));
+    case ActivationFunction::kQuickGelu:
+      return x / (1 + std::exp(-1.702F * x));
+    case ActivationFunction::kSilu:
+      return x / (1 + std::exp(-x));
+    case ActivationFunction::kRelu:
+      return std::max(x, 0.0F);
+    case ActivationFunction::kSquaredRelu:
+      return std::max(x, 0.0F) * std::max(x, 0.0F);
+    default:
+      return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
+  }
 }
 
 Matrix Forward::activated(const Matrix& x) const {
-  const Activation kind = config_.activation();
-  const bool gated = kind == Activation::kSwiglu;
+  const ActivationFunction function = config_.activation();
+  const bool gated = config_.swiglu;
   Matrix y(x.rows, gated ? x.columns / 2 : x.columns);
   for (int64_t t = 0; t < x.rows; ++t)
     for (int64_t i = 0; i < y.columns; ++i) {
-      const float v = x.row(t)[i];
-      y.row(t)[i] =
-          gated ? v / (1 + std::exp(-v)) * x.row(t)[y.columns + i] : gelu(v, kind == Activation::kGeluTanh);
+      const float v = activation_at(x.row(t)[i], function);
+      y.row(t)[i] = gated ? v * x.row(t)[y.columns + i] : v;
     }
   return y;
 }

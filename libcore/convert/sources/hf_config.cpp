@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/config/activations.h"
 #include "libcore/convert/sources/settings.h"
 #include "libcore/json/json_names.h"
 
@@ -32,6 +33,21 @@ const std::vector<OptionKeys>& number_keys() {
   return kKeys;
 }
 
+ActivationFunction activation_of(const Settings& s, const char* key, const char* otherwise) {
+  const std::string name = s.text(key, otherwise);
+  const auto function = hf_activation(name);
+  if (!function)
+    s.refuse(quote(key), ' ', quote(name), " is not supported; these are: ", hf_activation_names());
+  return *function;
+}
+
+// Says the function by Megatron's options where they can.
+void set_activation(ModelConfig& c, ActivationFunction function) {
+  c.bias_gelu_fusion = function == ActivationFunction::kGeluTanh;
+  c.squared_relu = function == ActivationFunction::kSquaredRelu;
+  if (c.activation() != function) c.hidden_act = hf_name(function);
+}
+
 ModelConfig gpt2_config(const Settings& s) {
   ModelConfig c;
   c.layers = s.count("n_layer");
@@ -45,11 +61,7 @@ ModelConfig gpt2_config(const Settings& s) {
   c.attention_dropout = s.number("attn_pdrop", 0.1);
   c.hidden_dropout = s.number("resid_pdrop", 0.1);
   c.init_std = s.number("initializer_range", 0.02);
-  const std::string activation = s.text("activation_function", "gelu_new");
-  c.bias_gelu_fusion =
-      activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast";
-  if (!c.bias_gelu_fusion && activation != "gelu")
-    s.refuse("\"activation_function\" ", quote(activation), " is not supported; gelu_new and gelu are");
+  set_activation(c, activation_of(s, "activation_function", "gelu_new"));
   s.only("scale_attn_weights", true, true);
   s.only("scale_attn_by_inverse_layer_idx", false, false);
   s.only("add_cross_attention", false, false);
@@ -150,8 +162,9 @@ ModelConfig rope_config(const Settings& s, int max_position) {
   c.swiglu = true;
   c.linear_bias = false;
   set_rope(c, s);
-  if (const std::string act = s.text("hidden_act", "silu"); act != "silu")
-    s.refuse("\"hidden_act\" ", quote(act), " is not supported");
+  if (activation_of(s, "hidden_act", "silu") != ActivationFunction::kSilu)
+    s.refuse("\"hidden_act\" ", quote(s.text("hidden_act", "")),
+             " is not supported in a gated feed-forward block; silu is");
   if (s.number("partial_rotary_factor", 1) != 1)
     s.refuse("\"partial_rotary_factor\" other than 1 is not supported");
   if (c.heads % c.query_groups != 0)
@@ -252,13 +265,12 @@ const char* torch_name(DType dtype) {
 }
 
 Json::Object gpt2_members(const ModelConfig& c) {
-  const bool tanh = c.activation() == Activation::kGeluTanh;
   return {{"n_layer", c.layers},
           {"n_embd", c.hidden},
           {"n_head", c.heads},
           {"n_inner", c.ffn_hidden},
           {"n_positions", c.max_positions},
-          {"activation_function", tanh ? "gelu_new" : "gelu"},
+          {"activation_function", hf_name(c.activation())},
           {"layer_norm_epsilon", c.norm_epsilon},
           {"attn_pdrop", c.attention_dropout},
           {"embd_pdrop", c.hidden_dropout},

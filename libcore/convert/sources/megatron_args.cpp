@@ -36,8 +36,7 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
 
 // Megatron's settings with which a model computes another function than our models do. A checkpoint that uses
 // one of them is refused.
-constexpr std::array kForeign = {"squared_relu",
-                                 "num_experts",
+constexpr std::array kForeign = {"num_experts",
                                  "multi_latent_attention",
                                  "qk_layernorm",
                                  "qk_l2_norm",
@@ -147,6 +146,7 @@ ModelConfig megatron_config(const Json& args, const std::string& where) {
   c.norm_epsilon = s.number("norm_epsilon", s.number("layernorm_epsilon", 1e-5));
   c.swiglu = s.flag("swiglu", false);
   c.openai_gelu = s.flag("openai_gelu", false);
+  c.squared_relu = s.flag("squared_relu", false);
   c.bias_gelu_fusion = s.flag("bias_gelu_fusion", true);
   c.linear_bias = s.flag("add_bias_linear", !s.flag("disable_bias_linear", false));
   if (s.flag("add_qkv_bias", false)) c.qkv_bias = true;

@@ -13,7 +13,8 @@ namespace megalith {
 void keeps_checkpoints(RunFiles& files, std::string_view option, const std::string& folder);
 
 /// Registers the files that a ModelSource of this name reads. For a folder of checkpoints, they are those of
-/// keeps_checkpoints(); for another model, all files directly in its folder.
+/// keeps_checkpoints(); for one checkpoint, everything in its folder; for another model, all files directly
+/// in its folder: subfolders other than those of keeps_checkpoints() are no part of it, and may be outputs.
 void reads_model(RunFiles& files, std::string_view option, const std::string& name);
 
 }  // namespace megalith

@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/config/activations.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/targets/gguf_tokenizer.h"
@@ -171,6 +172,15 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
   return metadata;
 }
 
+/// llama.cpp's GPT-2 graph has one activation, GELU with tanh.
+void check_activation(const ModelConfig& config) {
+  const ActivationFunction function = config.activation();
+  if (config.swiglu || function == ActivationFunction::kGeluTanh || function == ActivationFunction::kGelu)
+    return;
+  fail(ErrorKind::kData, "llama.cpp computes GELU in the feed-forward block of GPT-2, but the model has ",
+       hf_name(function), "; write another --target, such as hf");
+}
+
 }  // namespace
 
 fs::path gguf_path(const std::string& output) {
@@ -191,7 +201,8 @@ OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type) 
 void export_gguf(const Conversion& conversion, const std::string& output, std::optional<Storage> type) {
   const fs::path path = gguf_path(output);
   const ModelConfig& config = conversion.source.config();
-  if (config.activation() == Activation::kGeluExact)
+  check_activation(config);
+  if (config.activation() == ActivationFunction::kGelu)
     warn(
         "llama.cpp computes GELU with tanh, but the model was trained with the exact form: logits "
         "differ by "

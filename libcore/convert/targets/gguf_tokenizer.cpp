@@ -121,8 +121,9 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
   bool adds_bos = sentencepiece;  // LLaMA's default, which tokenizer_config.json may change
   if (sentencepiece) {
     const std::string name = from.file("tokenizer.model");
-    add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), from.path,
-                      vocabulary);
+    const Table table = parse_sentencepiece_table(files.at("tokenizer.model"), name);
+    check_token_texts(table, name);
+    add_sentencepiece(metadata, table, from.path, vocabulary);
   } else if (files.contains("tokenizer.json")) {
     const Json json = Json::parse(files.at("tokenizer.json"), "tokenizer.json");
     const JsonNames names(json, from.file("tokenizer.json"));

@@ -14,6 +14,7 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/torch/crc32.h"
 #include "libcore/checkpoint/torch/torch_layout.h"
+#include "libcore/config/activations.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
@@ -299,11 +300,20 @@ void write_tokenizer(const Conversion& conversion, const fs::path& root) {
 
 }  // namespace
 
+bool has_megatron_activation(const ModelConfig& config) {
+  const ActivationFunction function = config.activation();
+  return config.swiglu || function == ActivationFunction::kGeluTanh ||
+         function == ActivationFunction::kGelu || function == ActivationFunction::kSquaredRelu;
+}
+
 std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout) {
   Problems problems;
   const ParallelConfig parallel = parallel_config(layout);
   parallel.validate(problems);
   parallel.validate(config, problems);
+  if (!has_megatron_activation(config))
+    problems.add("Megatron-LM has no option for the activation ", hf_name(config.activation()),
+                 "; it knows GELU, squared ReLU and SwiGLU: write another format");
   return problems.text("; ");
 }
 

@@ -42,7 +42,9 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
 /// and changes nothing else. Returns the folder.
 std::string export_megatron_run(const Conversion& conversion, const std::string& root,
                                 const MegatronLayout& layout, const MegatronRun& run);
-/// Why `layout` cannot divide a model; empty if it can.
+/// Whether an option of Megatron-LM names the activation.
+bool has_megatron_activation(const ModelConfig& config);
+/// Why Megatron-LM cannot have the model in this layout; empty if it can.
 std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout);
 
 }  // namespace megalith

@@ -343,9 +343,16 @@ class PthStore final : public CheckpointStore {
     std::error_code ignored;  // the next save reports the problem
     fs::remove_all(passage(config.save), ignored);
   }
-  std::optional<int64_t> newest(const std::string& save) const override {
-    const auto number = newest_pth(save);
-    return number ? std::optional(*number + 1) : std::nullopt;
+  std::vector<int64_t> without_tracker(const std::string& folder) const override {
+    std::vector<int64_t> iterations = numbers_of(folder);
+    for (int64_t& iteration : iterations) ++iteration;
+    return iterations;
+  }
+  // Removes the model's file first: the optimizer's file alone is no checkpoint.
+  void remove(const std::string& save, const std::function<bool(int64_t iteration)>& gone) const override {
+    for (const int64_t number : numbers_of(save))
+      if (gone(number + 1))
+        for (const char* const kind : {"model", "optimizer"}) remove_file(pth_path(save, kind, number));
   }
   std::optional<std::vector<std::string>> options_to_resume(const CheckpointConfig& config,
                                                             int64_t iteration) const override {

@@ -7,11 +7,13 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
+#include "libcore/base/outside_names.h"
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -26,6 +28,7 @@ std::vector<std::string> files_of(const std::string& path) {
   if (error)
     fail(ErrorKind::kNoInput, path, ": ", error.message(), "; wanted a text file or a folder of them");
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    note_outside_name(at->path().filename().string());
     const bool hidden = at->path().filename().string().starts_with('.');
     if (hidden && at->is_directory()) at.disable_recursion_pending();
     if (!hidden && at->is_regular_file()) files.push_back(at->path().string());
@@ -46,8 +49,10 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer& tokeni
       fail(ErrorKind::kData, file, ": byte ", good,
            " is not valid UTF-8; convert the file, for example with iconv");
     if (!ids.empty()) ids.push_back(tokenizer.eod());
-    tokenizer.encode_in_parts(
-        text, [&](std::span<const int32_t> piece) { ids.insert(ids.end(), piece.begin(), piece.end()); });
+    tokenizer.encode_in_parts(text, [&](std::span<const int32_t> piece) {
+      stop_if_asked();
+      ids.insert(ids.end(), piece.begin(), piece.end());
+    });
   }
   return ids;
 }

@@ -164,7 +164,7 @@ constexpr Row kRows[] = {
     ignored("calculate-per-token-loss ckpt-convert-update-legacy-dist-opt-format data-parallel-random-init "
             "init-method-xavier-uniform no-initialization replication",
             kAutoplan),
-    ignored("ckpt-convert-format ckpt-convert-save ckpt-step data-args-path decoupled-lr decoupled-min-lr "
+    ignored("ckpt-convert-format ckpt-convert-save data-args-path decoupled-lr decoupled-min-lr "
             "end-weight-decay fp8-amax-compute-algo fp8-amax-history-len fp8-interval fp8-margin "
             "lr-wsd-decay-iters lr-wsd-decay-samples lr-wsd-decay-style mamba-* non-persistent-* "
             "per-split-data-args-path persistent-save-interval pretrained-checkpoint relative-attention-* "
@@ -178,7 +178,6 @@ constexpr Row kRows[] = {
     refused("batch-size", kTraining, "give --micro-batch-size"),
     refused("calculate-per-token-loss", kPretrain, "leave it out: the loss is the mean of each micro-batch"),
     refused("ckpt-convert-*", kPretrain, "use megalith-convert"),
-    refused("ckpt-step", kPretrain, "leave it out: the newest checkpoint of --load is taken"),
     refused("cpu-offloading cpu-offloading-num-layers fine-grained-activation-offloading", kTraining,
             "leave it out: activations stay where they are computed", {.plain = "0|false"}),
     refused("data-args-path per-split-data-args-path", kPretrain, "give --data-path and --split"),

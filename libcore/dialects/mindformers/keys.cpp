@@ -86,8 +86,7 @@ constexpr Row kRows[] = {
     fixed("runner_wrapper.scale_sense.scale_factor", "2",
           "set it to 2: the loss scale is doubled and halved"),
     fixed("model.model_config.extend_method", "none", "set it to None: rotary angles are as in training"),
-    fixed("model.model_config.hidden_act", "gelu|fast_gelu|silu",
-          "GPT-2 has GELU in its tanh form, LLaMA SwiGLU"),
+    used("model.model_config.hidden_act", KeyUse::kCombined),
     fixed("model.model_config.type", "GPT2Config|LlamaConfig",
           "only GPT2Config and LlamaConfig are supported", KeyUse::kCombined),
     // Keys of files that train adapters (configs/gpt2/run_gpt2_lora.yaml).

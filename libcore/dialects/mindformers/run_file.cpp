@@ -9,6 +9,7 @@
 #include "libcore/base/flag_word.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/config/activations.h"
 #include "libcore/dialects/mindformers/keys.h"
 
 namespace megalith {
@@ -256,6 +257,20 @@ class Translator {
       llama(*type);
     else if (const FileOption* ratio = key("model.model_config.expand_ratio"))
       widen(*ratio);
+    if (const FileOption* act = key("model.model_config.hidden_act"))
+      activation(*act, is(type, "LlamaConfig"));
+  }
+
+  /// LLaMA's feed-forward block is gated by SiLU, GPT-2's may have any function of config/activations.h.
+  void activation(const FileOption& act, bool gated) {
+    const auto function = mindformers_activation(act.words[0]);
+    if (gated ? function == ActivationFunction::kSilu : function.has_value()) {
+      if (!gated) put("hidden-act", act, {hf_name(*function)});
+    } else if (trains_) {
+      refuse(act, gated ? "silu, which gates LLaMA's feed-forward block" : "gelu, fast_gelu, silu or relu");
+    } else {
+      name(act.path());
+    }
   }
 
   const FileOption* made(const std::string& option) const {

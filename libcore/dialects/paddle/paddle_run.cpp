@@ -89,6 +89,7 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Option
   if (!paddle.output_dir.empty() && !checkpoint.overwrite)
     if (const auto from = to_resume_from(paddle.output_dir)) {
       checkpoint.load = *from;
+      checkpoint.load_named_by = "--output-dir";
       log("resuming from ", *from, " (--overwrite-output-dir starts over)");
       return;
     }

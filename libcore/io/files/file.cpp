@@ -66,6 +66,13 @@ std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) 
   }
 }
 
+/// Reads a regular file of `size` bytes to its end and closes it. A file that is too large is not read.
+std::string read_whole(int fd, const std::string& path, uint64_t size) {
+  if (size > kMostWhole) ::close(fd);
+  require_whole(path, size);
+  return read_and_close(fd, path, kMostWhole);
+}
+
 /// If `path` is a device or FIFO, opens it for writing and returns its descriptor; throws kIo if `kind` does
 /// not allow it. Returns -1 if `path` is a regular file or does not exist.
 int open_stream(const std::string& path, OutputKind kind) {
@@ -273,17 +280,25 @@ void AtomicDirectory::commit() {
   committed_ = true;
 }
 
+void require_whole(const std::string& path, uint64_t size) {
+  if (size > kMostWhole)
+    fail(ErrorKind::kData, path, ": has ", size, " bytes, too many for such a file; wanted at most ",
+         kMostWhole, " (", kMostWhole >> 20, " MiB)");
+}
+
 std::string read_file(const std::string& path) {
-  constexpr uint64_t kMax = uint64_t{1} << 30, kMaxOfStream = uint64_t{1} << 28;
+  constexpr uint64_t kMaxOfStream = uint64_t{1} << 28;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_errno("open", path);
   struct stat info {};
   const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  return read_and_close(fd, path, is_file ? kMax : kMaxOfStream);
+  return is_file ? read_whole(fd, path, static_cast<uint64_t>(info.st_size))
+                 : read_and_close(fd, path, kMaxOfStream);
 }
 
 std::string read_own_file(const std::string& path) {
-  return read_and_close(open_regular(path).first, path, uint64_t{1} << 30);
+  const auto [fd, size] = open_regular(path);
+  return read_whole(fd, path, size);
 }
 
 std::string kind_that_is_not(OutputKind kind, uint32_t mode) {

@@ -153,8 +153,12 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
+/// The most bytes of a file that is read as a whole: settings, tokenizers, indexes.
+inline constexpr uint64_t kMostWhole = uint64_t{1} << 30;
+/// Throws kData if the file `path`, of `size` bytes, is too large to be read as a whole.
+void require_whole(const std::string& path, uint64_t size);
 /// Reads a text file that the user named, which may be a pipe. Throws kNoInput, kIo, and kData if it has more
-/// than 1 GiB (256 MiB for a pipe or device).
+/// than kMostWhole bytes (256 MiB for a pipe or device): at once, for a file.
 std::string read_file(const std::string& path);
 /// Reads a text file that one of our runs wrote. Rejects anything but a regular file at once, so that no call
 /// waits for a FIFO.

@@ -3,13 +3,27 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
-#include <sys/stat.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/terminal.h"
 
 namespace megalith {
+namespace {
+
+/// errno after making a folder in `path`, which is removed again; 0: it can be made. Only the attempt tells:
+/// in /proc not even root can.
+int error_of_making_in(const std::string& path) {
+  std::string name = path + "/megalith-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return errno;
+  ::rmdir(name.c_str());
+  return 0;
+}
+
+}  // namespace
 
 std::filesystem::path temporary_folder() {
   const char* variable = "TMPDIR";
@@ -20,11 +34,10 @@ std::filesystem::path temporary_folder() {
       path = value;
     }
   if (!path) path = "/tmp";
-  struct stat info {};
-  const bool found = ::stat(path, &info) == 0;
-  if (found && S_ISDIR(info.st_mode)) return path;
-  fail(ErrorKind::kUsage, variable, '=', quote_name(path),
-       " in the environment: ", std::strerror(found ? ENOTDIR : errno),
+  const int error = error_of_making_in(path);
+  if (error == 0) return path;
+  fail(error == ENOSPC || error == EDQUOT ? ErrorKind::kIo : ErrorKind::kUsage, variable, '=',
+       quote_name(path), " in the environment: ", std::strerror(error),
        "; wanted a folder for temporary files");
 }
 

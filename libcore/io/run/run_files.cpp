@@ -40,6 +40,21 @@ bool fits(std::string_view name, std::string_view pattern) {
          name.ends_with(pattern.substr(star + 1));
 }
 
+/// The folder of a checkpoint that `path` is or lies in; empty if there is none.
+std::string checkpoint_around(const fs::path& path) {
+  constexpr std::string_view kName = "iter_";
+  constexpr size_t kDigits = 7;  // at least: other folders may be named iter_2
+  std::error_code error;
+  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
+    const std::string name = at.filename().string();
+    if (name.starts_with(kName) && name.size() >= kName.size() + kDigits &&
+        name.find_first_not_of("0123456789", kName.size()) == std::string::npos &&
+        fs::is_directory(at, error))
+      return at.string();
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string real_path(const std::string& path) {
@@ -82,7 +97,11 @@ void RunFiles::keeps(std::string_view option, const std::string& folder,
 /// Whether an output with this path would replace one of the protected files. True also for the folder itself
 /// and for all folders above it, since such an output would replace the folder.
 bool RunFiles::Kept::holds(const std::string& real_output) const {
-  if (real_output == real || lies_in(real, real_output)) return true;
+  return real_output == real || lies_in(real, real_output) || holds_within(real_output);
+}
+
+/// Whether the path is one of the protected files, or lies below one.
+bool RunFiles::Kept::holds_within(const std::string& real_output) const {
   if (!lies_in(real_output, real)) return false;
   const std::string_view inside = std::string_view(real_output).substr(real.size() + 1);
   const std::string_view first = inside.substr(0, inside.find('/'));
@@ -102,6 +121,10 @@ void RunFiles::replaces_folder(std::string_view option, const std::string& path)
   outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
 }
 
+void RunFiles::fills_folder(std::string_view option, const std::string& path) {
+  if (!path.empty()) filled_.push_back({std::string(option), path, real_path(path)});
+}
+
 /// Why the file at the output's path cannot be written; empty if it can be.
 std::string RunFiles::refusal(const Named& output) {
   struct stat info {};
@@ -116,6 +139,23 @@ bool RunFiles::coincide(const Named& output, const Named& other) {
   if (is_device(output.path)) return false;
   if (output.folder && lies_in(other.real, output.real)) return true;
   return output.real == other.real || are_one_file(output.path, other.path);
+}
+
+/// Adds a problem for each folder to fill that lies in what others hold, and for each output in a checkpoint.
+void RunFiles::check_folders(std::vector<std::string>& problems) const {
+  for (const Named& output : filled_) {
+    const auto kept = std::find_if(kept_.begin(), kept_.end(),
+                                   [&](const Kept& folder) { return folder.holds_within(output.real); });
+    if (kept != kept_.end())
+      problems.push_back(concat(output.option, ' ', quote(output.path), " lies in what ", kept->option, ' ',
+                                quote(kept->path), " holds; give another folder"));
+  }
+  if (!problems.empty()) return;  // a checkpoint that is read has been named
+  for (const std::vector<Named>* outputs : {&outputs_, &filled_})
+    for (const Named& output : *outputs)
+      if (const std::string checkpoint = checkpoint_around(output.real); !checkpoint.empty())
+        problems.push_back(concat(output.option, ' ', quote(output.path), " lies in the checkpoint ",
+                                  quote(checkpoint), ", which would then be another; give another name"));
 }
 
 void RunFiles::check() const {
@@ -143,6 +183,7 @@ void RunFiles::check() const {
     for (size_t j = 0; j < i; ++j)
       if (coincide(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
   }
+  check_folders(problems);
   if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n"));
 }
 

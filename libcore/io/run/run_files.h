@@ -34,8 +34,13 @@ class RunFiles {
   /// Adds an output: a folder that is replaced as a whole.
   void replaces_folder(std::string_view option, const std::string& path);
 
-  /// Throws kUsage if an output is also an input or another output, or if its path names something that
-  /// cannot be written. The message names all these outputs.
+  /// Adds an output: a folder, which need not exist, in which files appear beside what it holds. It may be an
+  /// input, or lie in one, but not in a file or folder that keeps() protects.
+  void fills_folder(std::string_view option, const std::string& path);
+
+  /// Throws kUsage if an output is also an input or another output, if it lies in the folder of a checkpoint
+  /// (iter_NNNNNNN, ours or Megatron-LM's), read or not, or if its path names something that cannot be
+  /// written. The message names all these outputs.
   void check() const;
 
  private:
@@ -48,11 +53,13 @@ class RunFiles {
     std::string option, path, real;
     std::vector<std::string> names;
     bool holds(const std::string& real_output) const;
+    bool holds_within(const std::string& real_output) const;
   };
   static std::string refusal(const Named& output);
   static bool coincide(const Named& output, const Named& other);
+  void check_folders(std::vector<std::string>& problems) const;
 
-  std::vector<Named> inputs_, outputs_;
+  std::vector<Named> inputs_, outputs_, filled_;
   std::vector<Kept> kept_;
 };
 

@@ -9,7 +9,8 @@ namespace megalith {
 namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-volatile std::sig_atomic_t received = 0;
+volatile std::sig_atomic_t received = 0;     // the first signal
+volatile std::sig_atomic_t interrupted = 0;  // whether SIGINT itself was received
 const Interrupt* waker = nullptr;
 
 /// Tells a user who pressed Ctrl-C that the signal was received: the current step may still take a while.
@@ -20,13 +21,23 @@ void answer_at_once() {
   if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // cannot be reported
 }
 
-void on_signal(int number) {
-  if (number == SIGINT && received == SIGINT) {
+/// The signal that is meant: the process that starts ranks passes SIGINT on as a queued SIGTERM with that
+/// number.
+int meant(int number, const siginfo_t& info) {
+  const bool passed_on = number == SIGTERM && info.si_code == SI_QUEUE && info.si_value.sival_int == SIGINT;
+  return passed_on ? SIGINT : number;
+}
+
+void on_signal(int number, siginfo_t* info, void*) {
+  if (number == SIGINT && interrupted != 0) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
-  if (number == SIGINT) answer_at_once();
-  received = number;
+  if (number == SIGINT) {
+    interrupted = 1;
+    answer_at_once();
+  }
+  if (received == 0) received = meant(number, *info);
   if (waker) waker->set();  // safe in a signal handler: set() calls only write(2)
 }
 
@@ -48,12 +59,12 @@ std::string_view name_of_received() {
 }  // namespace
 
 StopSignal::StopSignal(const Interrupt* wake) {
-  received = 0;
+  received = interrupted = 0;
   waker = wake;
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_sigaction = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // restarts the current step's interrupted reads and writes
+  action.sa_flags = SA_SIGINFO | SA_RESTART;  // restarts the current step's interrupted reads and writes
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &before_[i]);
     if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // under nohup, SIGHUP stays ignored
@@ -64,7 +75,7 @@ StopSignal::StopSignal(const Interrupt* wake) {
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   waker = nullptr;
-  received = 0;
+  received = interrupted = 0;
 }
 
 int StopSignal::number() const {

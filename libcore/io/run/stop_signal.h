@@ -11,7 +11,8 @@ namespace megalith {
 /// process; the caller's loop should end after its current step. (Slurm and Kubernetes send these signals
 /// before preemption, Ctrl-C sends SIGINT, and a terminal that closes sends SIGHUP, which stays ignored under
 /// nohup.) The signals also set `wake`, which wakes a thread that waits for a pipe. The first SIGINT is
-/// acknowledged on stderr at once; a second one ends the process. Only one object may exist at a time.
+/// acknowledged on stderr at once; a second one ends the process. The first signal counts; a SIGTERM that was
+/// queued (sigqueue) with the number of SIGINT counts as SIGINT. Only one object may exist at a time.
 class StopSignal {
  public:
   explicit StopSignal(const Interrupt* wake = nullptr);

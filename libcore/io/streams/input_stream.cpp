@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -77,6 +78,7 @@ void InputStream::sniff() {
 }
 
 size_t InputStream::read(char* out, size_t room) {
+  stop_if_asked();
   return decoder_ ? read_decoded(out, room) : read_plain(out, room);
 }
 
@@ -128,6 +130,7 @@ size_t InputStream::read_raw(char* out, size_t room) {
 /// Reads raw bytes if none are left in the buffer. Returns false at the end of the file.
 bool InputStream::fill() {
   if (raw_begin_ < raw_end_) return true;
+  stop_if_asked();  // a decoder may take all of its input without making a byte
   raw_begin_ = 0;
   raw_end_ = read_raw(raw_.get(), kRawBytes);
   return raw_end_ > 0;

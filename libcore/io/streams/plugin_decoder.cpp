@@ -8,6 +8,7 @@
 #include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "libcore/io/streams/decoder.h"
 
@@ -66,6 +67,7 @@ class ZstdDecoder final : public Decoder {
     ZSTD_inBuffer input{in.data(), in.size(), 0};
     ZSTD_outBuffer output{out.data(), out.size(), 0};
     const size_t status = ZSTD_decompressStream(stream_, &output, &input);
+    if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation) throw std::bad_alloc();
     if (ZSTD_isError(status)) return {.error = ZSTD_getErrorName(status)};
     return {.taken = input.pos, .made = output.pos, .member_ended = status == 0};
   }

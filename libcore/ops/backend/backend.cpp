@@ -63,6 +63,9 @@ void Stream::wait(const Event& event) {
 void Stream::synchronize() {
   backend_->synchronize(*this);
 }
+AskTime Stream::note_time() {
+  return backend_->note_time(*this);
+}
 void Stream::finish(bool drop) noexcept {
   backend_->finish(*this, drop);
 }

@@ -44,10 +44,12 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Calls `work`, which enqueues work of the stream, and returns the time that this work takes. Does not wait
-  /// for a device. Backends that do the work in the call return time_of_call(work). No function of this class
-  /// may have its body in a .cpp file: a plugin links no such file of the core.
+  /// Calls `work`, which enqueues work of the stream, and returns the time that this work takes. Does not
+  /// wait for a device. Backends that do the work in the call return time_of_call(work). No function of this
+  /// class may have its body in a .cpp file: a plugin links no such file of the core.
   virtual WorkTime timed(Stream&, const std::function<void()>& work) = 0;
+  /// Stream::note_time().
+  virtual AskTime note_time(Stream&) { return {}; }
   /// Whether run() throws on this stream, because an op there is a programming error: true for the queue
   /// streams of a CPU.
   virtual bool refuses_ops(const Stream&) const { return false; }
@@ -71,8 +73,8 @@ class Backend {
   virtual void run(Stream&, const AttentionGrad&) = 0;
   virtual void run(Stream&, const CopyKeyValues&) = 0;
   virtual void run(Stream&, const CachedAttention&) = 0;
-  virtual void run(Stream&, const Gelu&) = 0;
-  virtual void run(Stream&, const GeluGrad&) = 0;
+  virtual void run(Stream&, const Activate&) = 0;
+  virtual void run(Stream&, const ActivateGrad&) = 0;
   virtual void run(Stream&, const SwiGlu&) = 0;
   virtual void run(Stream&, const SwiGluGrad&) = 0;
   virtual void run(Stream&, const Dropout&) = 0;

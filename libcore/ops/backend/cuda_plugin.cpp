@@ -81,8 +81,8 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
       cuda_plugin().function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
 }
 
-size_t cuda_memory_left(int device) {
-  return cuda_plugin().function<size_t(int)>("megalith_cuda_memory_left")(device);
+cuda::DeviceMemory cuda_memory(int device) {
+  return cuda_plugin().function<cuda::DeviceMemory(int)>("megalith_cuda_memory")(device);
 }
 
 std::string resolved_device(const std::string& device) {

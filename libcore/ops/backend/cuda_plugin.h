@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/device_memory.h"
 
 namespace megalith {
 
@@ -29,8 +30,7 @@ std::unique_ptr<Backend> make_backend(std::string_view device);
 /// be checked on this name.
 std::string resolved_device(const std::string& device);
 
-/// The bytes that a run can allocate on the device of a backend that make_cuda_backend() made: what is free,
-/// less 32 MiB for what the driver itself takes later. Throws kDevice.
-size_t cuda_memory_left(int device);
+/// The memory of the device of a backend that make_cuda_backend() made. Throws kDevice.
+cuda::DeviceMemory cuda_memory(int device);
 
 }  // namespace megalith

@@ -31,6 +31,21 @@ inline size_t workspace_of(const RmsNormGrad& op) {
 inline size_t workspace_of(const AttentionGrad& op) {
   return op.lse.bytes();
 }
+/// Whether the queries are so few that the CUDA backend cuts them over the keys (DecodeCut).
+inline bool decodes(const CachedAttention& op) {
+  constexpr int64_t kFewQueries = 8;
+  return op.qkv.shape[0] <= kFewQueries;
+}
+inline DecodeCut decode_cut(const CachedAttention& op) {
+  const Shape& qkv = op.qkv.shape;
+  const int64_t rows = qkv[0] * (qkv[3] - 2), first = op.past - op.window + 1;
+  return {op.window > 0 && first > 0 ? first : 0, op.past + qkv[0],
+          qkv[1] * qkv[2] * RowCut::divided(rows, DecodeCut::kRows)};
+}
+inline size_t workspace_of(const CachedAttention& op) {
+  const Shape& qkv = op.qkv.shape;
+  return decodes(op) ? decode_bytes(decode_cut(op), qkv[0] * qkv[1] * qkv[2] * (qkv[3] - 2), qkv[4]) : 0;
+}
 inline size_t workspace_of(const SumSquares& op) {
   return sum_bytes(op.x.elements());
 }

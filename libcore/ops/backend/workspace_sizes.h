@@ -4,11 +4,16 @@
 #include <stdint.h>
 
 /// How the CUDA kernels divide their sums, and the scratch memory that follows. The kernels use it, and so
-/// does the estimate of a run's memory (cuda_workspaces.h). Needs no CUDA header.
+/// does the estimate of a run's memory (cuda_workspaces.h), which also counts a stream's page-locked memory.
+/// Needs no CUDA header.
 namespace megalith::cuda {
 
 /// The least scratch memory of a stream that multiplies: what cuBLASLt prefers on Hopper.
 constexpr size_t kMinWorkspace = size_t{32} << 20;
+
+/// The page-locked host memory through which a stream's copies to the device pass: the samples of a step of
+/// 500,000 tokens fit.
+constexpr size_t kStagingBytes = size_t{8} << 20;
 
 /// The blocks of rows, of `size` rows each, that are summed down their columns at the same time.
 struct RowCut {
@@ -34,6 +39,25 @@ constexpr int64_t sum_blocks(int64_t n) {
 }
 constexpr size_t sum_bytes(int64_t n) {
   return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
+}
+
+/// How attention of a few queries is cut over the keys that some query sees: into parts of `size` keys from
+/// `first` on, so many that about kBlocks blocks of threads have work. A block takes kRows rows, which are
+/// the queries of the heads of a group.
+struct DecodeCut {
+  static constexpr int64_t kRows = 4, kMinSize = 256, kBlocks = 1024;
+  int64_t first, size, parts;
+  /// `tiles`: blocks that each part has.
+  constexpr DecodeCut(int64_t first_key, int64_t end, int64_t tiles) : first(first_key), size(0), parts(0) {
+    const int64_t most = kBlocks > tiles ? kBlocks / (tiles > 0 ? tiles : 1) : 1, keys = end - first_key;
+    size = RowCut::divided(keys > 0 ? keys : 1, most);
+    if (size < kMinSize) size = kMinSize;
+    parts = RowCut::divided(keys > 0 ? keys : 1, size);
+  }
+};
+/// For each row and part, a row of the output with two numbers more, in fp32.
+constexpr size_t decode_bytes(const DecodeCut& cut, int64_t rows, int64_t head) {
+  return static_cast<size_t>(rows * cut.parts * (head + 2)) * sizeof(float);
 }
 
 }  // namespace megalith::cuda

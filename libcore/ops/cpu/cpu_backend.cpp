@@ -114,8 +114,8 @@ class CpuBackend final : public Backend {
   void run(Stream&, const AttentionGrad& op) override { attention_.run(op); }
   void run(Stream&, const CopyKeyValues& op) override { attention_.run(op); }
   void run(Stream&, const CachedAttention& op) override { attention_.run(op); }
-  void run(Stream&, const Gelu&) override;
-  void run(Stream&, const GeluGrad&) override;
+  void run(Stream&, const Activate&) override;
+  void run(Stream&, const ActivateGrad&) override;
   void run(Stream&, const SwiGlu&) override;
   void run(Stream&, const SwiGluGrad&) override;
   void run(Stream&, const Dropout&) override;
@@ -346,16 +346,17 @@ void CpuBackend::run(Stream&, const ScaleBy& op) {
   }
 }
 
-void CpuBackend::run(Stream&, const Gelu& op) {
-  const auto gelu = kernels_.gelu[storage_of(op.x.dtype)];
-  for_each_range(op.x.elements(), kRange,
-                 [&](int64_t begin, int64_t end) { gelu(op.y.data, op.x.data, op.tanh_form, begin, end); });
+void CpuBackend::run(Stream&, const Activate& op) {
+  const auto activate = kernels_.activate[storage_of(op.x.dtype)];
+  for_each_range(op.x.elements(), kRange, [&](int64_t begin, int64_t end) {
+    activate(op.y.data, op.x.data, op.function, begin, end);
+  });
 }
 
-void CpuBackend::run(Stream&, const GeluGrad& op) {
-  const auto grad = kernels_.gelu_grad[storage_of(op.x.dtype)];
+void CpuBackend::run(Stream&, const ActivateGrad& op) {
+  const auto grad = kernels_.activate_grad[storage_of(op.x.dtype)];
   for_each_range(op.x.elements(), kRange, [&](int64_t begin, int64_t end) {
-    grad(op.dx.data, op.dy.data, op.x.data, op.tanh_form, begin, end);
+    grad(op.dx.data, op.dy.data, op.x.data, op.function, begin, end);
   });
 }
 

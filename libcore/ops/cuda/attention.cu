@@ -1,4 +1,4 @@
-#include "libcore/ops/cuda/kernel_tools.h"
+#include "libcore/ops/cuda/attention_tools.h"
 
 // Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, with a
 // running softmax. The threads of a block form a 16 x 16 grid. In a tile of scores, thread (y, x) holds the
@@ -131,36 +131,6 @@ __device__ inline float row_max(float value) {
   return value;
 }
 
-/// One query head of one sequence.
-struct HeadPlace {
-  // q, kv, row: offsets in q, in kv, in lse and delta; out: offset of position 0.
-  int64_t sequence, head, q, kv, out, row;
-  __device__ HeadPlace(const AttentionShape& s, int64_t number)
-      : sequence(number / (s.groups * s.r)),
-        head(number % (s.groups * s.r)),
-        q(sequence * s.q.sequence + head / s.r * s.q.group + head % s.r * s.head),
-        kv(sequence * s.kv.sequence + head / s.r * s.kv.group),
-        out(number * s.head),
-        row(number * s.queries) {}
-};
-
-/// Dropout factors of the probabilities of one head.
-struct HeadMask {
-  MaskKey key;
-  int64_t sample, first_position;
-  uint64_t first_column;
-  __device__ HeadMask(const AttentionMask& m, const HeadPlace& place, int64_t keys)
-      : key(m.key),
-        sample(m.key.scale == 0 ? 0 : m.samples[place.sequence]),
-        first_position(m.first_position),
-        first_column(static_cast<uint64_t>((m.first_head + place.head) * keys)) {}
-  __device__ float at(int64_t query, int64_t column) const {
-    return key.scale == 0
-               ? 1.0f
-               : mask_at(key, sample, first_position + query, first_column + static_cast<uint64_t>(column));
-  }
-};
-
 // ---- forward
 
 /// The block's shared memory: queries, keys (later values), probabilities.
@@ -177,22 +147,25 @@ struct SoftmaxRows {
 /// output so far.
 template <class T>
 // NOLINTNEXTLINE(readability-function-size): eight arguments in registers
-__device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key, int64_t past,
-                       const HeadMask& mask, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
+__device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key,
+                       const HeadView& view, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
+    const KeyRange seen = view.keys_of(query);
     float new_max = rows.max[i], total = 0;
-    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (key + thread_x() + kSide * j <= past + query)
-        new_max = fmaxf(new_max, scores[i][j]);
+    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (seen.has(key + thread_x() + kSide * j)) new_max =
+        fmaxf(new_max, scores[i][j]);
     new_max = row_max(new_max);
+    // A row that has seen no key so far keeps a maximum of minus infinity, from which nothing is subtracted.
+    const float base = new_max == -INFINITY ? 0.0f : new_max;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
       const int64_t column = key + thread_x() + kSide * j;
-      float p = column <= past + query ? expf(scores[i][j] - new_max) : 0.0f;
+      float p = seen.has(column) ? expf(scores[i][j] - base) : 0.0f;
       total += p;
-      if (p != 0) p *= mask.at(query, column);
+      if (p != 0) p *= view.mask.at(query, column);
       probabilities[(thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j] = p;
     }
-    const float shrink = expf(rows.max[i] - new_max);  // is 0 for the first tile of keys
+    const float shrink = expf(rows.max[i] - base);  // is 0 for the first tile of keys
     rows.sum[i] = rows.sum[i] * shrink + row_sum(total);
     rows.max[i] = new_max;
     out.scale_row(i, shrink);
@@ -206,12 +179,12 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
   MEGALITH_DYNAMIC_SHARED(shared);
   float *const queries = shared, *const heads = queries + T::kHeadFloats, *const p = heads + T::kHeadFloats;
   const AttentionShape& s = a.shape;
-  const HeadPlace place(s, blockIdx.x % s.heads());
+  const HeadView view(s, a.mask, blockIdx.x % s.heads());
+  const HeadPlace& place = view.place;
   const int64_t tiles = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (tiles - 1 - blockIdx.x / s.heads()) * T::kTile;
   const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
-  const int64_t keys = s.past + last + 1;  // number of keys that some row of the tile sees
-  const HeadMask mask(a.mask, place, s.past + s.queries);
+  const KeyRange keys = view.keys_of(first, last);
   SoftmaxRows<T> rows;
   HeadSums<T> out;
   out.clear();
@@ -219,15 +192,15 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
     rows.max[i] = -INFINITY;
     rows.sum[i] = 0;
   }
-  load_tile<T>(queries, {storage, a.q, place.q, s.q.position}, first, s.queries, s.head, a.scale);
-  for (int64_t key = 0; key < keys; key += T::kTile) {
-    load_tile<T>(heads, {storage, a.k, place.kv, s.kv.position}, key, keys, s.head, 1);
+  load_tile<T>(queries, {storage, a.q, place.q(s), s.q.position}, first, s.queries, s.head, a.scale);
+  for (int64_t key = keys.first / T::kTile * T::kTile; key <= keys.last; key += T::kTile) {
+    load_tile<T>(heads, {a.kv_storage, a.k, place.kv(s), s.kv.position}, key, keys.last + 1, s.head, 1);
     __syncthreads();
     float scores[T::kRows][T::kRows];
     multiply_rows<T>(scores, queries, heads);
-    absorb<T>(scores, first, key, s.past, mask, rows, out, p);
+    absorb<T>(scores, first, key, view, rows, out, p);
     __syncthreads();
-    load_tile<T>(heads, {storage, a.v, place.kv, s.kv.position}, key, keys, s.head, 1);
+    load_tile<T>(heads, {a.kv_storage, a.v, place.kv(s), s.kv.position}, key, keys.last + 1, s.head, 1);
     __syncthreads();
     out.add_product(p, T::kScoreStride, 1, heads);
     __syncthreads();
@@ -235,8 +208,8 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
     if (query > last) continue;
-    out.store_row(i, storage, a.out, query * s.heads() * s.head + place.out, s.head, 1 / rows.sum[i]);
-    if (a.lse != nullptr && thread_x() == 0) a.lse[place.row + query] = rows.max[i] + logf(rows.sum[i]);
+    out.store_row(i, storage, a.out, query * s.heads() * s.head + place.out(s), s.head, 1 / rows.sum[i]);
+    if (a.lse != nullptr && thread_x() == 0) a.lse[place.row(s) + query] = rows.max[i] + logf(rows.sum[i]);
   }
 }
 
@@ -277,22 +250,21 @@ __global__ void output_products(AttentionGradArgs a, Storage storage) {
 /// Computes dS and the probabilities, with dropout applied as in the forward pass, from the four tiles of
 /// heads.
 template <class T>
-__device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tiles, const HeadPlace& place,
+__device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tiles, const HeadView& view,
                             int64_t first, int64_t key) {
   float scores[T::kRows][T::kRows], dp[T::kRows][T::kRows];
   multiply_rows<T>(scores, tiles.queries, tiles.keys);
   multiply_rows<T>(dp, tiles.dout, tiles.values);
-  const HeadMask mask(a.mask, place, a.shape.queries);
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
     const bool there = query < a.shape.queries;
-    const float lse = there ? a.lse[place.row + query] : 0.0f,
-                delta = there ? a.delta[place.row + query] : 0.0f;
+    const KeyRange seen = view.keys_of(query);
+    const float lse = there ? a.lse[view.place.row(a.shape) + query] : 0.0f,
+                delta = there ? a.delta[view.place.row(a.shape) + query] : 0.0f;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
       const int64_t column = key + thread_x() + kSide * j;
-      const bool visible = there && column <= query;
-      const float p = visible ? expf(scores[i][j] - lse) : 0.0f,
-                  factor = visible ? mask.at(query, column) : 0.0f;
+      const float p = seen.has(column) ? expf(scores[i][j] - lse) : 0.0f,
+                  factor = seen.has(column) ? view.mask.at(query, column) : 0.0f;
       const unsigned at = (thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j;
       tiles.p[at] = p * factor;
       tiles.ds[at] = p * (dp[i][j] * factor - delta);
@@ -304,16 +276,16 @@ template <class T>
 __device__ void load_queries(const AttentionGradArgs& a, Storage storage, const GradTiles<T>& tiles,
                              const HeadPlace& place, int64_t first) {
   const AttentionShape& s = a.shape;
-  load_tile<T>(tiles.queries, {storage, a.q, place.q, s.q.position}, first, s.queries, s.head, a.scale);
-  load_tile<T>(tiles.dout, {storage, a.dout, place.out, s.heads() * s.head}, first, s.queries, s.head, 1);
+  load_tile<T>(tiles.queries, {storage, a.q, place.q(s), s.q.position}, first, s.queries, s.head, a.scale);
+  load_tile<T>(tiles.dout, {storage, a.dout, place.out(s), s.heads() * s.head}, first, s.queries, s.head, 1);
 }
 
 template <class T>
 __device__ void load_keys(const AttentionGradArgs& a, Storage storage, const GradTiles<T>& tiles,
                           const HeadPlace& place, int64_t key) {
   const AttentionShape& s = a.shape;
-  load_tile<T>(tiles.keys, {storage, a.k, place.kv, s.kv.position}, key, s.queries, s.head, 1);
-  load_tile<T>(tiles.values, {storage, a.v, place.kv, s.kv.position}, key, s.queries, s.head, 1);
+  load_tile<T>(tiles.keys, {storage, a.k, place.kv(s), s.kv.position}, key, s.keys, s.head, 1);
+  load_tile<T>(tiles.values, {storage, a.v, place.kv(s), s.kv.position}, key, s.keys, s.head, 1);
 }
 
 /// Each block computes dK and dV for one tile of keys of one group. It adds up the contributions of the
@@ -328,21 +300,22 @@ __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradA
   dk.clear();
   dv.clear();
   load_keys<T>(a, storage, tiles, HeadPlace(s, group * s.r), key);
+  const int64_t begin = s.rows.row_from(key), end = s.queries_before(key + T::kTile, group / s.groups);
   for (int64_t head = group * s.r; head < (group + 1) * s.r; ++head)
-    for (int64_t first = key; first < s.queries; first += T::kTile) {
-      const HeadPlace place(s, head);
-      load_queries<T>(a, storage, tiles, place, first);
+    for (int64_t first = begin; first < end; first += T::kTile) {
+      const HeadView view(s, a.mask, head);
+      load_queries<T>(a, storage, tiles, view.place, first);
       __syncthreads();
-      score_grads<T>(a, tiles, place, first, key);
+      score_grads<T>(a, tiles, view, first, key);
       __syncthreads();
       dv.add_product(tiles.p, 1, T::kScoreStride, tiles.dout);
       dk.add_product(tiles.ds, 1, T::kScoreStride, tiles.queries);  // the queries are scaled, so dk is too
       __syncthreads();
     }
-  const int64_t offset = HeadPlace(s, group * s.r).kv;
+  const int64_t offset = HeadPlace(s, group * s.r).kv(s);
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t row = key + thread_y() + kSide * i;
-    if (row >= s.queries) continue;
+    if (row >= s.keys) continue;
     dk.store_row(i, storage, a.dk, offset + row * s.kv.position, s.head, 1);
     dv.store_row(i, storage, a.dv, offset + row * s.kv.position, s.head, 1);
   }
@@ -354,23 +327,26 @@ __global__ void __launch_bounds__(kThreads, 1) attention_query_grad(AttentionGra
   MEGALITH_DYNAMIC_SHARED(shared);
   const GradTiles<T> tiles(shared);
   const AttentionShape& s = a.shape;
-  const HeadPlace place(s, blockIdx.x % s.heads());
+  const HeadView view(s, a.mask, blockIdx.x % s.heads());
+  const HeadPlace& place = view.place;
   const int64_t count = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (count - 1 - blockIdx.x / s.heads()) * T::kTile;
+  const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
+  const KeyRange keys = view.keys_of(first, last);
   HeadSums<T> dq;
   dq.clear();
   load_queries<T>(a, storage, tiles, place, first);
-  for (int64_t key = 0; key <= first; key += T::kTile) {
+  for (int64_t key = keys.first / T::kTile * T::kTile; key <= keys.last; key += T::kTile) {
     load_keys<T>(a, storage, tiles, place, key);
     __syncthreads();
-    score_grads<T>(a, tiles, place, first, key);
+    score_grads<T>(a, tiles, view, first, key);
     __syncthreads();
     dq.add_product(tiles.ds, T::kScoreStride, 1, tiles.keys);
     __syncthreads();
   }
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t row = first + thread_y() + kSide * i;
-    if (row < s.queries) dq.store_row(i, storage, a.dq, place.q + row * s.q.position, s.head, a.scale);
+    if (row < s.queries) dq.store_row(i, storage, a.dq, place.q(s) + row * s.q.position, s.head, a.scale);
   }
 }
 
@@ -383,27 +359,82 @@ void launch_forward(cudaStream_t stream, Storage storage, const AttentionArgs& a
 template <class T>
 void launch_backward(cudaStream_t stream, Storage storage, const AttentionGradArgs& a) {
   const AttentionShape& s = a.shape;
-  const int64_t tiles = blocks_for(s.queries, T::kTile);
-  launch(stream, tiles * s.batch * s.groups, kBackwardBytes<T>, attention_key_grad<T>, a, storage);
-  launch(stream, tiles * s.heads(), kBackwardBytes<T>, attention_query_grad<T>, a, storage);
+  launch(stream, blocks_for(s.keys, T::kTile) * s.batch * s.groups, kBackwardBytes<T>, attention_key_grad<T>,
+         a, storage);
+  launch(stream, blocks_for(s.queries, T::kTile) * s.heads(), kBackwardBytes<T>, attention_query_grad<T>, a,
+         storage);
 }
 
-template <class T>
+template <class To, class From>
 __global__ void cache_append(CacheAppend a) {
   const AttentionShape& s = a.shape;
   const int64_t group = blockIdx.x % s.groups, sequence = blockIdx.x / s.groups % s.batch;
   const int64_t row = blockIdx.x / (s.groups * s.batch);
   const int64_t from = row * s.q.position + sequence * s.q.sequence + group * s.q.group;
-  const int64_t to = (s.past + row) * s.kv.position + sequence * s.kv.sequence + group * s.kv.group;
+  const int64_t to = s.rows.at(row) * s.kv.position + sequence * s.kv.sequence + group * s.kv.group;
   for (int64_t i = threadIdx.x; i < s.head; i += blockDim.x) {
-    static_cast<T*>(a.k_cache)[to + i] = static_cast<const T*>(a.k)[from + i];
-    static_cast<T*>(a.v_cache)[to + i] = static_cast<const T*>(a.v)[from + i];
+    static_cast<To*>(a.k_cache)[to + i] = narrow<To>(widen(static_cast<const From*>(a.k)[from + i]));
+    static_cast<To*>(a.v_cache)[to + i] = narrow<To>(widen(static_cast<const From*>(a.v)[from + i]));
   }
+}
+
+/// One warp per line.
+template <class T>
+__global__ void copy_lines(LineCopy a) {
+  const int64_t line = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (line >= a.lines) return;
+  T* const to = reinterpret_cast<T*>(static_cast<char*>(a.to) + line * a.to_stride);
+  const T* const from = reinterpret_cast<const T*>(static_cast<const char*>(a.from) + line * a.from_stride);
+  for (int64_t i = threadIdx.x % 32; i < a.bytes / static_cast<int64_t>(sizeof(T)); i += 32) to[i] = from[i];
+}
+
+/// The offset in kv of element i of the prefix, for sequence 0.
+__device__ inline int64_t place_in_kv(const PrefixArgs& a, int64_t i) {
+  const int64_t column = i % a.head, row = i / a.head % a.positions,
+                group = i / a.head / a.positions % a.groups;
+  const int64_t kind = i / a.head / a.positions / a.groups;
+  return ((row * a.batch * a.groups + group) * 2 + kind) * a.head + column;
+}
+
+/// One thread per element of the prefix.
+template <class T>
+__global__ void put_prefix(PrefixArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= 2 * a.groups * a.positions * a.head) return;
+  T* const to = static_cast<T*>(a.kv) + place_in_kv(a, i);
+  for (int64_t sequence = 0; sequence < a.batch; ++sequence)
+    to[sequence * a.groups * 2 * a.head] = static_cast<const T*>(a.prefix)[i];
+}
+template <class T>
+__global__ void prefix_grad(PrefixArgs a) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= 2 * a.groups * a.positions * a.head) return;
+  const T* const from = static_cast<const T*>(a.kv) + place_in_kv(a, i);
+  float sum = static_cast<const float*>(a.prefix)[i];
+  for (int64_t sequence = 0; sequence < a.batch; ++sequence)
+    sum += widen(from[sequence * a.groups * 2 * a.head]);
+  static_cast<float*>(a.prefix)[i] = sum;
+}
+int64_t prefix_blocks(const PrefixArgs& a) {
+  return blocks_for(2 * a.groups * a.positions * a.head, kThreads);
 }
 
 }  // namespace
 
+void launch_put_prefix(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
+  with_activation(storage, [&](auto element) {
+    launch(stream, prefix_blocks(args), 0, put_prefix<decltype(element)>, args);
+  });
+}
+
+void launch_prefix_grad(cudaStream_t stream, Storage storage, const PrefixArgs& args) {
+  with_activation(storage, [&](auto element) {
+    launch(stream, prefix_blocks(args), 0, prefix_grad<decltype(element)>, args);
+  });
+}
+
 void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs& args) {
+  if (on_tensor_cores(storage, args)) return launch_flash(stream, args);
   if (args.shape.head <= 64)
     launch_forward<Tiles<64, 64>>(stream, storage, args);
   else if (args.shape.head <= 128)
@@ -413,6 +444,7 @@ void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs&
 }
 
 void launch_attention_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& args) {
+  if (on_tensor_cores(storage, args)) return launch_flash_grad(stream, args);
   launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
          storage);
   if (args.shape.head <= 64)
@@ -425,9 +457,22 @@ void launch_attention_grad(cudaStream_t stream, Storage storage, const Attention
 
 void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend& args) {
   const AttentionShape& s = args.shape;
-  with_activation(storage, [&](auto element) {
-    launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(element)>, args);
+  with_activation(storage, [&](auto from) {
+    with_activation(args.cache_storage, [&](auto to) {
+      launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(to), decltype(from)>, args);
+    });
   });
+}
+
+void launch_copy_lines(cudaStream_t stream, const LineCopy& args) {
+  using Wide = Vector<4, uint32_t>;
+  const auto unit = static_cast<uint64_t>(args.to_stride | args.from_stride | args.bytes) |
+                    reinterpret_cast<uintptr_t>(args.to) | reinterpret_cast<uintptr_t>(args.from);
+  const int64_t blocks = blocks_for(args.lines, kThreads / 32);
+  if (unit % sizeof(Wide) == 0)
+    launch(stream, blocks, 0, copy_lines<Wide>, args);
+  else
+    launch(stream, blocks, 0, copy_lines<uint16_t>, args);
 }
 
 }  // namespace megalith::cuda

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -68,51 +70,53 @@ uint64_t element_bits(DType dtype, double value) {
   return 0;
 }
 
-/// The position of row 0; the other rows follow it. The kernels do not support a second span, so the two
-/// spans of a context-parallel rank (model/attention.h) are refused here.
-int64_t first_position(const char* op, const RowPositions& rows) {
-  if (!rows.one_span())
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " takes positions that follow each other, not the two spans of "
-         "--context-parallel-size; compute on the CPU (--device cpu)");
-  return rows.first;
+RowSpans spans_of(const RowPositions& rows) {
+  return {rows.first, rows.split, rows.jump};
 }
 
-void refuse_apart(const char* op, const ConstView& kv) {
-  if (kv)
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " takes keys and values packed with the queries, not apart as with "
-         "--context-parallel-size; compute on the CPU (--device cpu)");
-}
-
-AttentionMask attention_mask(const char* op, const DropoutKey& key) {
-  return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
+AttentionMask attention_mask(const DropoutKey& key) {
+  return {mask_key(key), samples_of(key), spans_of(key.rows), key.first_head};
 }
 
 /// The layout of a packed QKV [s, b, groups, r + 2, head]: in each group, the query heads come first, then
-/// the key and the value head.
+/// the key and the value head. A tensor of keys and values alone has r = 0.
 struct Packed {
-  AttentionShape shape;
-  int64_t k, v;  // offsets of the key and the value head of group 0
+  int64_t rows, batch, groups, r, head;
+  explicit Packed(const Shape& s) : rows(s[0]), batch(s[1]), groups(s[2]), r(s[3] - 2), head(s[4]) {}
+  HeadStrides strides() const {
+    const int64_t group = (r + 2) * head, sequence = groups * group;
+    return {batch * sequence, sequence, group};
+  }
+  /// The offsets of the key and the value head of group 0.
+  int64_t k() const { return r * head; }
+  int64_t v() const { return (r + 1) * head; }
 };
 
-Packed packed(const char* op, const Shape& qkv) {
-  const int64_t b = qkv[1], groups = qkv[2], r = qkv[3] - 2, head = qkv[4];
-  if (head > kWidestHead)
-    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", head,
+/// The queries of a packed QKV over `keys` keys in rows of these strides, as far as all ops have them.
+AttentionShape shape_of(const char* op, const Packed& qkv, int64_t keys, const HeadStrides& kv) {
+  if (qkv.head > kWidestHead)
+    fail(ErrorKind::kUsage, "cuda: ", op, " takes heads of up to ", kWidestHead, " columns, not ", qkv.head,
          "; raise --num-attention-heads or give --device cpu");
-  const int64_t group = (r + 2) * head, sequence = groups * group;
-  const HeadStrides strides{b * sequence, sequence, group};
-  return {{.batch = b,
-           .groups = groups,
-           .r = r,
-           .queries = qkv[0],
-           .past = 0,
-           .head = head,
-           .q = strides,
-           .kv = strides},
-          r * head,
-          (r + 1) * head};
+  return {.batch = qkv.batch,
+          .groups = qkv.groups,
+          .r = qkv.r,
+          .queries = qkv.rows,
+          .keys = keys,
+          .head = qkv.head,
+          .q = qkv.strides(),
+          .kv = kv,
+          .rows = spans_of({}),
+          .starts = nullptr,
+          .window = 0};
+}
+
+/// The shape of Attention and of its gradient: the keys and values are in `kv`, or in qkv if that is empty.
+AttentionShape attention_shape(const auto& op) {
+  const Packed kv(op.kv ? op.kv.shape : op.qkv.shape);
+  AttentionShape shape = shape_of(op.kName, Packed(op.qkv.shape), kv.rows, kv.strides());
+  shape.rows = spans_of(op.rows);
+  shape.starts = op.starts.template as<int32_t>();
+  return shape;
 }
 
 /// Throws kDevice unless there is a driver and a device with that number.
@@ -136,13 +140,12 @@ void require_device(int device) {
 /// activations.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kUsage, "cuda: ", op,
-       " takes no weights or cache narrower than the activations; leave out --int8 and --kv-cache bf16, or "
-       "give --device cpu");
+       " takes no weights narrower than the activations; leave out --int8, or give --device cpu");
 }
 
-/// No kernel here supports LoRA adapters or a prefix.
+/// No kernel here supports LoRA adapters.
 [[noreturn]] void refuse_adapters() {
-  fail(ErrorKind::kUsage, "cuda: --lora and --prefix-tuning are for the CPU; give --device cpu");
+  fail(ErrorKind::kUsage, "cuda: --lora is for the CPU; give --device cpu");
 }
 
 /// Events that can be recorded, so that a step makes none. An event may be recorded again while a stream
@@ -191,6 +194,23 @@ cudaEvent_t native(const Event& event) {
   return static_cast<cudaEvent_t>(event.native.get());
 }
 
+/// Waits for both events, which have times, and returns the seconds between them. CUDA rounds them to fp32:
+/// for a quarter of an hour to 60 microseconds.
+double seconds_between(const Event& begin, const Event& end) {
+  constexpr double kSecondsPerMillisecond = 1e-3;
+  float milliseconds = 0;
+  for (const Event& event : {begin, end})
+    require_success(cudaEventSynchronize(native(event)), "wait for an event");
+  require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
+  return kSecondsPerMillisecond * static_cast<double>(milliseconds);
+}
+
+/// A moment on the clocks of the host and of the device.
+struct TimeOrigin {
+  Event event;
+  std::chrono::steady_clock::time_point time;
+};
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const LastWaits& waits) : device_(device), waits_(waits) {
@@ -215,6 +235,7 @@ class CudaBackend final : public Backend {
   void synchronize(Stream&) override;
   void finish(Stream&, bool drop) noexcept override;
   WorkTime timed(Stream&, const std::function<void()>& work) override;
+  AskTime note_time(Stream&) override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -224,8 +245,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AddSlots&) override { refuse_adapters(); }
   void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
   void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
-  void run(Stream&, const PutPrefix&) override { refuse_adapters(); }
-  void run(Stream&, const PrefixGrad&) override { refuse_adapters(); }
+  void run(Stream&, const PutPrefix&) override;
+  void run(Stream&, const PrefixGrad&) override;
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
@@ -235,8 +256,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AttentionGrad&) override;
   void run(Stream&, const CopyKeyValues&) override;
   void run(Stream&, const CachedAttention&) override;
-  void run(Stream&, const Gelu&) override;
-  void run(Stream&, const GeluGrad&) override;
+  void run(Stream&, const Activate&) override;
+  void run(Stream&, const ActivateGrad&) override;
   void run(Stream&, const SwiGlu&) override;
   void run(Stream&, const SwiGluGrad&) override;
   void run(Stream&, const Dropout&) override;
@@ -255,6 +276,8 @@ class CudaBackend final : public Backend {
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   void add_column_sums(Queue&, DType, const ColumnSums&, size_t workspace);
+  /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
+  TimeOrigin time_origin(const Queue&);
 
   int device_;
   LastWaits waits_;
@@ -262,8 +285,9 @@ class CudaBackend final : public Backend {
   // Shared with the events, which may outlive this object.
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>(cudaEventDisableTiming);
   std::shared_ptr<EventPool> timers_ = std::make_shared<EventPool>(cudaEventDefault);
-  std::mutex mutex_;  // guards queues_
+  std::mutex mutex_;  // guards queues_ and origin_
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::optional<TimeOrigin> origin_;
 };
 
 Queue& CudaBackend::enter(const Stream& stream) const {
@@ -348,13 +372,26 @@ WorkTime CudaBackend::timed(Stream& stream, const std::function<void()>& work) {
   const Queue& queue = enter(stream);
   const Event begin = record_on(queue, timers_);
   work();
-  return {.ask = [begin, end = record_on(queue, timers_)] {
-    constexpr double kSecondsPerMillisecond = 1e-3;
-    float milliseconds = 0;
-    require_success(cudaEventSynchronize(native(end)), "wait for an event");
-    require_success(cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "time work");
-    return kSecondsPerMillisecond * static_cast<double>(milliseconds);
-  }};
+  return {.ask = [begin, end = record_on(queue, timers_)] { return seconds_between(begin, end); }};
+}
+
+TimeOrigin CudaBackend::time_origin(const Queue& queue) {
+  const std::lock_guard lock(mutex_);
+  if (!origin_) {
+    origin_ = {.event = record_on(queue, timers_), .time = {}};
+    require_success(cudaEventSynchronize(native(origin_->event)), "wait for an event");
+    origin_->time = std::chrono::steady_clock::now();
+  }
+  return *origin_;
+}
+
+AskTime CudaBackend::note_time(Stream& stream) {
+  const Queue& queue = enter(stream);
+  const TimeOrigin origin = time_origin(queue);
+  return [origin, event = record_on(queue, timers_)] {
+    const std::chrono::duration<double> after(seconds_between(origin.event, event));
+    return origin.time + std::chrono::duration_cast<std::chrono::steady_clock::duration>(after);
+  };
 }
 
 // ---- linear, norm, activation
@@ -460,14 +497,14 @@ void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
 }
 
-void CudaBackend::run(Stream& stream, const Gelu& op) {
-  launch_gelu(enter(stream).stream(), activation_of(op.x.dtype), op.y.data, op.x.data, op.tanh_form,
-              op.x.elements());
+void CudaBackend::run(Stream& stream, const Activate& op) {
+  launch_activate(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.y.data, op.x.data,
+                  op.x.elements());
 }
 
-void CudaBackend::run(Stream& stream, const GeluGrad& op) {
-  launch_gelu_grad(enter(stream).stream(), activation_of(op.x.dtype), op.dx.data, op.dy.data, op.x.data,
-                   op.tanh_form, op.x.elements());
+void CudaBackend::run(Stream& stream, const ActivateGrad& op) {
+  launch_activate_grad(enter(stream).stream(), activation_of(op.x.dtype), op.function, op.dx.data, op.dy.data,
+                       op.x.data, op.x.elements());
 }
 
 void CudaBackend::run(Stream& stream, const SwiGlu& op) {
@@ -490,101 +527,121 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
                   .batch = op.x.shape[1],
-                  .first_position = first_position(op.kName, op.key.rows),
+                  .positions = spans_of(op.key.rows),
                   .key = mask_key(op.key)});
 }
 
 // ---- attention
 
-/// Refuses `starts`: no CUDA kernel separates the documents of a sequence.
-void refuse_documents(const char* op, const ConstView& starts) {
-  if (starts)
-    fail(ErrorKind::kUsage, "cuda: ", op,
-         " does not keep documents of one sequence apart; leave out --packing, --reset-position-ids and "
-         "--reset-attention-mask, or give --device cpu");
-}
-
 void CudaBackend::run(Stream& stream, const Rope& op) {
-  refuse_documents(op.kName, op.starts);
-  const Shape& qkv = op.qkv.shape;
-  const int64_t half = op.cos.shape[1], first = first_position(op.kName, op.rows) * half;
+  const Packed heads(op.qkv.shape);
   launch_rope(enter(stream).stream(), activation_of(op.qkv.dtype),
               {.qkv = op.qkv.data,
-               .cos = op.cos.as<float>() + first,
-               .sin = op.sin.as<float>() + first,
+               .cos = op.cos.as<float>(),
+               .sin = op.sin.as<float>(),
                .sin_sign = op.inverse ? -1.0f : 1.0f,
-               .positions = qkv[0],
-               .position_heads = qkv[1] * qkv[2] * qkv[3],
-               .group_heads = qkv[3],
-               .head = qkv[4],
-               .half = half});
+               .positions = spans_of(op.rows),
+               .starts = op.starts.as<int32_t>(),
+               .rows = heads.rows,
+               .batch = heads.batch,
+               .sequence_heads = heads.groups * (heads.r + 2),
+               .group_heads = heads.r + 2,
+               .head = heads.head,
+               .half = op.cos.shape[1]});
 }
 
 void CudaBackend::run(Stream& stream, const Attention& op) {
-  refuse_apart(op.kName, op.kv);
-  refuse_documents(op.kName, op.starts);
-  const Packed heads = packed(Attention::kName, op.qkv.shape);
-  launch_attention(enter(stream).stream(), activation_of(op.qkv.dtype),
+  const ConstView& kv = op.kv ? op.kv : op.qkv;
+  const Packed heads(kv.shape);
+  const Storage storage = activation_of(op.qkv.dtype);
+  launch_attention(enter(stream).stream(), storage,
                    {.out = op.out.data,
                     .q = op.qkv.data,
-                    .k = at(op.qkv, heads.k),
-                    .v = at(op.qkv, heads.v),
+                    .k = at(kv, heads.k()),
+                    .v = at(kv, heads.v()),
+                    .kv_storage = storage,
                     .lse = op.lse.as<float>(),
-                    .shape = heads.shape,
+                    .shape = attention_shape(op),
                     .scale = op.scale,
-                    .mask = attention_mask(op.kName, op.dropout)});
+                    .mask = attention_mask(op.dropout)});
 }
 
 void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
-  refuse_apart(op.kName, op.kv);
-  refuse_documents(op.kName, op.starts);
   Queue& queue = enter(stream);
-  const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
+  const ConstView& kv = op.kv ? op.kv : op.qkv;
+  const View& dkv = op.kv ? op.dkv : op.dqkv;
+  const Packed heads(kv.shape);
   launch_attention_grad(queue.stream(), activation_of(op.qkv.dtype),
                         {.dq = op.dqkv.data,
-                         .dk = at(op.dqkv, heads.k),
-                         .dv = at(op.dqkv, heads.v),
+                         .dk = at(dkv, heads.k()),
+                         .dv = at(dkv, heads.v()),
                          .q = op.qkv.data,
-                         .k = at(op.qkv, heads.k),
-                         .v = at(op.qkv, heads.v),
+                         .k = at(kv, heads.k()),
+                         .v = at(kv, heads.v()),
                          .out = op.out.data,
                          .dout = op.dout.data,
                          .lse = op.lse.as<float>(),
                          .delta = static_cast<float*>(queue.workspace(workspace_of(op))),
-                         .shape = heads.shape,
+                         .shape = attention_shape(op),
                          .scale = op.scale,
-                         .mask = attention_mask(op.kName, op.dropout)});
+                         .mask = attention_mask(op.dropout)});
 }
 
-void CudaBackend::run(Stream&, const CopyKeyValues& op) {
-  refuse_apart(op.kName, op.from);
+void CudaBackend::run(Stream& stream, const CopyKeyValues& op) {
+  const Packed to(op.to.shape), from(op.from.shape);
+  launch_copy_lines(enter(stream).stream(),
+                    {.to = at(op.to, to.k()),
+                     .from = at(op.from, from.k()),
+                     .to_stride = static_cast<int64_t>(size_of(op.to.dtype)) * to.strides().group,
+                     .from_stride = static_cast<int64_t>(size_of(op.to.dtype)) * from.strides().group,
+                     .lines = to.rows * to.batch * to.groups,
+                     .bytes = static_cast<int64_t>(size_of(op.to.dtype)) * 2 * to.head});
+}
+
+PrefixArgs prefix_args(const Shape& kv, void* heads, void* prefix) {
+  return {.kv = heads, .prefix = prefix, .positions = kv[0], .batch = kv[1], .groups = kv[2], .head = kv[4]};
+}
+
+void CudaBackend::run(Stream& stream, const PutPrefix& op) {
+  // The kernel only reads the prefix.
+  launch_put_prefix(enter(stream).stream(), activation_of(op.kv.dtype),
+                    prefix_args(op.kv.shape, op.kv.data, const_cast<void*>(op.prefix.data)));
+}
+
+void CudaBackend::run(Stream& stream, const PrefixGrad& op) {
+  launch_prefix_grad(enter(stream).stream(), activation_of(op.dkv.dtype),
+                     prefix_args(op.dkv.shape, const_cast<void*>(op.dkv.data), op.dprefix.data));
 }
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
-  if (op.k_cache.dtype != op.qkv.dtype) refuse_narrow(op.kName);
-  if (op.hides())
-    fail(ErrorKind::kUsage, "cuda: ", op.kName,
-         " sees all positions, and --sliding-window hides some; give --device cpu");
-  const cudaStream_t queue = enter(stream).stream();
-  Packed heads = packed(CachedAttention::kName, op.qkv.shape);
-  const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;
-  heads.shape.kv = {head, heads.shape.groups * capacity * head, capacity * head};
-  heads.shape.past = op.past;
-  launch_cache_append(queue, activation_of(op.qkv.dtype),
+  Queue& queue = enter(stream);
+  const Packed heads(op.qkv.shape);
+  const int64_t capacity = op.k_cache.shape[2], keys = op.past + heads.rows;
+  const Storage storage = activation_of(op.qkv.dtype), cache = activation_of(op.k_cache.dtype);
+  AttentionShape shape = shape_of(op.kName, heads, keys,
+                                  {heads.head, heads.groups * capacity * heads.head, capacity * heads.head});
+  shape.rows = spans_of({.first = op.past});
+  shape.window = op.window;
+  launch_cache_append(queue.stream(), storage,
                       {.k_cache = op.k_cache.data,
                        .v_cache = op.v_cache.data,
-                       .k = at(op.qkv, heads.k),
-                       .v = at(op.qkv, heads.v),
-                       .shape = heads.shape});
-  launch_attention(queue, activation_of(op.qkv.dtype),
-                   {.out = op.out.data,
-                    .q = op.qkv.data,
-                    .k = op.k_cache.data,
-                    .v = op.v_cache.data,
-                    .lse = nullptr,
-                    .shape = heads.shape,
-                    .scale = op.scale,
-                    .mask = attention_mask(op.kName, {})});
+                       .cache_storage = cache,
+                       .k = at(op.qkv, heads.k()),
+                       .v = at(op.qkv, heads.v()),
+                       .shape = shape});
+  const AttentionArgs args{.out = op.out.data,
+                           .q = op.qkv.data,
+                           .k = op.k_cache.data,
+                           .v = op.v_cache.data,
+                           .kv_storage = cache,
+                           .lse = nullptr,
+                           .shape = shape,
+                           .scale = op.scale,
+                           .mask = attention_mask({})};
+  if (decodes(op))
+    launch_decode(queue.stream(), storage, args, decode_cut(op), queue.workspace(workspace_of(op)));
+  else
+    launch_attention(queue.stream(), storage, args);
 }
 
 // ---- embedding, loss, optimizer
@@ -596,36 +653,35 @@ int64_t batch_of(const ConstView& rows) {
 
 void CudaBackend::run(Stream& stream, const Embedding& op) {
   if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
-  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.y.shape.back();
-  launch_embedding(
-      enter(stream).stream(), activation_of(op.y.dtype),
-      {.y = op.y.data,
-       .table = op.table.data,
-       .positions = op.positions ? at(op.positions, first_position(op.kName, op.rows) * columns) : nullptr,
-       .ids = op.ids.as<int32_t>(),
-       .rows = op.y.shape.rows(),
-       .batch = batch_of(op.y),
-       .columns = columns,
-       .vocabulary = op.table.shape.rows(),
-       .first_id = op.first_id});
+  launch_embedding(enter(stream).stream(), activation_of(op.y.dtype),
+                   {.y = op.y.data,
+                    .table = op.table.data,
+                    .positions = op.positions.data,
+                    .ids = op.ids.as<int32_t>(),
+                    .starts = op.starts.as<int32_t>(),
+                    .spans = spans_of(op.rows),
+                    .rows = op.y.shape.rows(),
+                    .batch = batch_of(op.y),
+                    .columns = columns,
+                    .vocabulary = op.table.shape.rows(),
+                    .first_id = op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
-  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.dy.shape.back();
-  launch_embedding_grad(
-      enter(stream).stream(), activation_of(op.dy.dtype),
-      {.dtable = op.dtable.as<float>(),
-       .dpositions =
-           op.dpositions ? op.dpositions.as<float>() + first_position(op.kName, op.rows) * columns : nullptr,
-       .dy = op.dy.data,
-       .ids = op.ids.as<int32_t>(),
-       .rows = op.dy.shape.rows(),
-       .batch = batch_of(op.dy),
-       .columns = columns,
-       .vocabulary = op.dtable.shape.rows(),
-       .first_id = op.first_id});
+  launch_embedding_grad(enter(stream).stream(), activation_of(op.dy.dtype),
+                        {.dtable = op.dtable.as<float>(),
+                         .dpositions = op.dpositions.as<float>(),
+                         .dy = op.dy.data,
+                         .ids = op.ids.as<int32_t>(),
+                         .starts = op.starts.as<int32_t>(),
+                         .spans = spans_of(op.rows),
+                         .rows = op.dy.shape.rows(),
+                         .batch = batch_of(op.dy),
+                         .columns = columns,
+                         .vocabulary = op.dtable.shape.rows(),
+                         .first_id = op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
@@ -698,14 +754,14 @@ std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits) {
   return std::make_unique<CudaBackend>(device, waits);
 }
 
-size_t memory_left(int device) {
+DeviceMemory memory_of(int device) {
   // What is not allocated here: the code of kernels, which the driver loads when they are first called, and
   // the rest of each block's last 2 MiB. Not measured.
   constexpr size_t kReserve = size_t{32} << 20;
   size_t left = 0, all = 0;
   require_success(cudaSetDevice(device), "choose a device");
   require_success(cudaMemGetInfo(&left, &all), "ask for free memory");
-  return left > kReserve ? left - kReserve : 0;
+  return {.left = left > kReserve ? left - kReserve : 0, .all = all};
 }
 
 }  // namespace megalith::cuda

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "libcore/ops/backend/backend.h"
+#include "libcore/ops/backend/device_memory.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::cuda {
@@ -12,8 +13,7 @@ namespace megalith::cuda {
 /// destructors. Throws kDevice if the device does not respond.
 std::unique_ptr<Backend> make_backend(int device, const LastWaits& waits);
 
-/// The bytes that a run can allocate on a device: what is free, less 32 MiB for what the driver itself takes
-/// later. Throws kDevice.
-size_t memory_left(int device);
+/// The memory of a device. Throws kDevice.
+DeviceMemory memory_of(int device);
 
 }  // namespace megalith::cuda

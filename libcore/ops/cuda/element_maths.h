@@ -90,6 +90,7 @@ MEGALITH_HD float normal_density(float x) {
 
 constexpr float kTwoGeluRoot = 1.59576912f;  // 2 sqrt(2 / pi); (1 + tanh u) / 2 is sigmoid(2u)
 constexpr float kGeluCube = 0.044715f;
+constexpr float kQuickGeluSlope = 1.702f;
 
 MEGALITH_HD float gelu_tanh(float x) {
   return x * sigmoid(kTwoGeluRoot * x * (1.0f + kGeluCube * x * x));
@@ -111,6 +112,27 @@ MEGALITH_HD float silu(float x) {
 MEGALITH_HD float silu_slope(float x) {
   const float s = sigmoid(x);
   return s + x * s * (1.0f - s);
+}
+
+MEGALITH_HD float quick_gelu(float x) {
+  return x * sigmoid(kQuickGeluSlope * x);
+}
+MEGALITH_HD float quick_gelu_slope(float x) {
+  const float s = sigmoid(kQuickGeluSlope * x);
+  return s + kQuickGeluSlope * x * s * (1.0f - s);
+}
+
+MEGALITH_HD float relu(float x) {
+  return x <= 0.0f ? 0.0f : x;
+}
+MEGALITH_HD float relu_slope(float x) {
+  return x <= 0.0f ? 0.0f : 1.0f;
+}
+MEGALITH_HD float squared_relu(float x) {
+  return x <= 0.0f ? 0.0f : x * x;
+}
+MEGALITH_HD float squared_relu_slope(float x) {
+  return x <= 0.0f ? 0.0f : 2.0f * x;
 }
 
 // ---- dropout
@@ -142,12 +164,15 @@ MEGALITH_HD Words mask_words(const MaskKey& key, int64_t sample, int64_t positio
 MEGALITH_HD float mask_factor(const MaskKey& key, uint32_t bits) {
   return bits <= key.last_kept ? key.scale : 0.0f;
 }
-MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
+MEGALITH_HD uint32_t mask_bits(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
   const Words words = mask_words(key, sample, position, column / 4);
   const uint32_t even = column & 2 ? words.word[2] : words.word[0],
                  odd = column & 2 ? words.word[3] : words.word[1];
   // Does not index `words`, which would move them from registers to memory.
-  return mask_factor(key, column & 1 ? odd : even);
+  return column & 1 ? odd : even;
+}
+MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, uint64_t column) {
+  return mask_factor(key, mask_bits(key, sample, position, column));
 }
 
 // ---- optimizer

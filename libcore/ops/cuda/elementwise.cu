@@ -58,18 +58,58 @@ struct Same {
 struct Sum {
   __device__ float operator()(float x, float y) const { return x + y; }
 };
-struct GeluTanh {
-  __device__ float operator()(float x) const { return gelu_tanh(x); }
+struct GeluTanhOf {
+  __device__ static float value(float x) { return gelu_tanh(x); }
+  __device__ static float slope(float x) { return gelu_tanh_slope(x); }
 };
-struct GeluErf {
-  __device__ float operator()(float x) const { return gelu_erf(x); }
+struct GeluOf {
+  __device__ static float value(float x) { return gelu_erf(x); }
+  __device__ static float slope(float x) { return gelu_erf_slope(x); }
 };
-struct GeluTanhGrad {
-  __device__ float operator()(float dy, float x) const { return dy * gelu_tanh_slope(x); }
+struct QuickGeluOf {
+  __device__ static float value(float x) { return quick_gelu(x); }
+  __device__ static float slope(float x) { return quick_gelu_slope(x); }
 };
-struct GeluErfGrad {
-  __device__ float operator()(float dy, float x) const { return dy * gelu_erf_slope(x); }
+struct SiluOf {
+  __device__ static float value(float x) { return silu(x); }
+  __device__ static float slope(float x) { return silu_slope(x); }
 };
+struct ReluOf {
+  __device__ static float value(float x) { return relu(x); }
+  __device__ static float slope(float x) { return relu_slope(x); }
+};
+struct SquaredReluOf {
+  __device__ static float value(float x) { return squared_relu(x); }
+  __device__ static float slope(float x) { return squared_relu_slope(x); }
+};
+
+template <class Of>
+struct ValueOf {
+  __device__ float operator()(float x) const { return Of::value(x); }
+};
+template <class Of>
+struct SlopeTimes {
+  __device__ float operator()(float dy, float x) const { return dy * Of::slope(x); }
+};
+
+/// Calls f(activation) with the struct of the function.
+template <class F>
+void with_function(ActivationFunction function, F f) {
+  switch (function) {
+    case ActivationFunction::kGeluTanh:
+      return f(GeluTanhOf{});
+    case ActivationFunction::kGelu:
+      return f(GeluOf{});
+    case ActivationFunction::kQuickGelu:
+      return f(QuickGeluOf{});
+    case ActivationFunction::kSilu:
+      return f(SiluOf{});
+    case ActivationFunction::kRelu:
+      return f(ReluOf{});
+    case ActivationFunction::kSquaredRelu:
+      return f(SquaredReluOf{});
+  }
+}
 
 // ---- others
 
@@ -117,7 +157,7 @@ __global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
 /// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call.
 template <class T>
 __global__ void dropout(DropoutArgs a) {
-  const int64_t row = blockIdx.x, place = row * a.columns, position = a.first_position + row / a.batch;
+  const int64_t row = blockIdx.x, place = row * a.columns, position = a.positions.at(row / a.batch);
   const T* const x = static_cast<const T*>(a.x) + place;
   const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
   T* const y = static_cast<T*>(a.y) + place;
@@ -136,16 +176,18 @@ __global__ void dropout(DropoutArgs a) {
   }
 }
 
-/// One position per block.
+/// One row of positions per block.
 template <class T>
 __global__ void rope(RopeArgs a) {
-  const int64_t position = blockIdx.x;
-  const float *const cosines = a.cos + position * a.half, *const sines = a.sin + position * a.half;
-  for (int64_t pair = threadIdx.x; pair < a.position_heads * a.half; pair += blockDim.x) {
+  const int64_t row = blockIdx.x, heads = a.batch * a.sequence_heads;
+  for (int64_t pair = threadIdx.x; pair < heads * a.half; pair += blockDim.x) {
     const int64_t head = pair / a.half, i = pair % a.half;
     if (head % a.group_heads == a.group_heads - 1) continue;  // the value head is not rotated
-    T* const first = static_cast<T*>(a.qkv) + (position * a.position_heads + head) * a.head + i;
-    const float c = cosines[i], s = sines[i] * a.sin_sign, u = widen(first[0]), v = widen(first[a.half]);
+    const int64_t start = a.starts == nullptr ? 0 : a.starts[row * a.batch + head / a.sequence_heads];
+    const int64_t angle = (a.positions.at(row) - start) * a.half + i;
+    T* const first = static_cast<T*>(a.qkv) + (row * heads + head) * a.head + i;
+    const float c = a.cos[angle], s = a.sin[angle] * a.sin_sign;
+    const float u = widen(first[0]), v = widen(first[a.half]);
     first[0] = narrow<T>(u * c - v * s);
     first[a.half] = narrow<T>(v * c + u * s);
   }
@@ -219,22 +261,23 @@ void launch_row_bias(cudaStream_t stream, const RowBias& a) {
   });
 }
 
-void launch_gelu(cudaStream_t stream, Storage storage, void* y, const void* x, bool tanh_form, int64_t n) {
+void launch_activate(cudaStream_t stream, Storage storage, ActivationFunction function, void* y,
+                     const void* x, int64_t n) {
   with_activation(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(y);
     const auto* const in = static_cast<const decltype(element)*>(x);
-    tanh_form ? map(stream, n, GeluTanh{}, out, in) : map(stream, n, GeluErf{}, out, in);
+    with_function(function, [&](auto of) { map(stream, n, ValueOf<decltype(of)>{}, out, in); });
   });
 }
 
 // NOLINTNEXTLINE(readability-function-size): as its kernel has them
-void launch_gelu_grad(cudaStream_t stream, Storage storage, void* dx, const void* dy, const void* x,
-                      bool tanh_form, int64_t n) {
+void launch_activate_grad(cudaStream_t stream, Storage storage, ActivationFunction function, void* dx,
+                          const void* dy, const void* x, int64_t n) {
   with_activation(storage, [&](auto element) {
     auto* const out = static_cast<decltype(element)*>(dx);
     const auto* const up = static_cast<const decltype(element)*>(dy);
     const auto* const in = static_cast<const decltype(element)*>(x);
-    tanh_form ? map(stream, n, GeluTanhGrad{}, out, up, in) : map(stream, n, GeluErfGrad{}, out, up, in);
+    with_function(function, [&](auto of) { map(stream, n, SlopeTimes<decltype(of)>{}, out, up, in); });
   });
 }
 
@@ -261,7 +304,7 @@ void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& arg
 
 void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
   with_activation(storage,
-                  [&](auto element) { launch(stream, args.positions, 0, rope<decltype(element)>, args); });
+                  [&](auto element) { launch(stream, args.rows, 0, rope<decltype(element)>, args); });
 }
 
 void launch_adamw(cudaStream_t stream, const AdamArgs& args) {

@@ -5,13 +5,16 @@
 /// What the .cu files share: launching, reductions within a block, 16-byte vectors.
 namespace megalith::cuda {
 
-constexpr int kThreads = 256;  // threads per block of every kernel
+constexpr int kThreads = 256;  // threads per block, unless a kernel's launch says otherwise
 
-/// Placed before a loop, MEGALITH_UNROLL makes nvcc unroll it completely, and MEGALITH_UNROLL_2 by two.
+/// Placed before a loop, MEGALITH_UNROLL makes nvcc unroll it completely, MEGALITH_UNROLL_2 by two, and
+/// MEGALITH_UNROLL_1 not at all.
 #if defined(__CUDACC__)
+#define MEGALITH_UNROLL_1 _Pragma("unroll 1")
 #define MEGALITH_UNROLL _Pragma("unroll")
 #define MEGALITH_UNROLL_2 _Pragma("unroll 2")
 #else
+#define MEGALITH_UNROLL_1
 #define MEGALITH_UNROLL
 #define MEGALITH_UNROLL_2
 #endif
@@ -25,7 +28,7 @@ constexpr int kThreads = 256;  // threads per block of every kernel
 
 /// Enqueues a one-dimensional grid with `shared` bytes of dynamic shared memory; does nothing if `blocks` is
 /// 0.
-template <class... Params, class... Args>
+template <int kBlockThreads = kThreads, class... Params, class... Args>
 void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(Params...),
             const Args&... args) {
   constexpr size_t kAlwaysGranted = 48 << 10;
@@ -37,10 +40,10 @@ void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(P
                              cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
         "shared memory of a kernel");
 #if defined(__CUDACC__)
-  kernel<<<static_cast<unsigned>(blocks), kThreads, shared, stream>>>(args...);
+  kernel<<<static_cast<unsigned>(blocks), kBlockThreads, shared, stream>>>(args...);
 #else
   // By value: the kernel may run after this returns.
-  run_grid(stream, blocks, kThreads, shared, [kernel, ... copies = args] { kernel(copies...); });
+  run_grid(stream, blocks, kBlockThreads, shared, [kernel, ... copies = args] { kernel(copies...); });
 #endif
   require_success(cudaGetLastError(), "kernel launch");
 }

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcore/ops/activation_function.h"
+#include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/element_maths.h"
 #include "libcore/ops/cuda/runtime.h"
 
@@ -19,6 +21,18 @@ enum class Storage { kF32, kBf16, kF16 };
 constexpr int64_t kMaxGrid = 0x7fffffff;  // blocks of a one-dimensional grid
 /// Throws kUsage: the grid has more blocks than a device takes.
 [[noreturn]] void refuse_grid(int64_t blocks);
+
+/// The positions of rows, as in RowPositions.
+struct RowSpans {
+  int64_t first, split, jump;
+  MEGALITH_HD int64_t at(int64_t row) const { return first + row + (row >= split ? jump : 0); }
+  /// The first row at this position or after it.
+  MEGALITH_HD int64_t row_from(int64_t position) const {
+    int64_t row = position - first;
+    if (row >= split) row = row - jump > split ? row - jump : split;
+    return row > 0 ? row : 0;
+  }
+};
 
 // ---- elementwise.cu
 
@@ -39,9 +53,9 @@ struct RowBias {
 };
 void launch_row_bias(cudaStream_t, const RowBias&);
 
-void launch_gelu(cudaStream_t, Storage, void* y, const void* x, bool tanh_form, int64_t n);
-void launch_gelu_grad(cudaStream_t, Storage, void* dx, const void* dy, const void* x, bool tanh_form,
-                      int64_t n);
+void launch_activate(cudaStream_t, Storage, ActivationFunction, void* y, const void* x, int64_t n);
+void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, const void* dy, const void* x,
+                          int64_t n);
 void launch_swiglu(cudaStream_t, Storage, void* y, const void* x, int64_t rows, int64_t columns);
 /// x, dx [rows, 2, columns], dy [rows, columns].
 struct SwiGluGradArgs {
@@ -55,17 +69,20 @@ struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
   const int64_t* samples;    // [batch], on the device
-  int64_t rows, columns, batch, first_position;
+  int64_t rows, columns, batch;
+  RowSpans positions;  // of each `batch` rows
   MaskKey key;
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
 struct RopeArgs {
   void* qkv;
-  const float *cos, *sin;  // [positions, half], from the position of row 0 on
+  const float *cos, *sin;  // [positions, half]
   float sin_sign;          // -1 for the inverse
-  int64_t positions;
-  int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
+  RowSpans positions;
+  const int32_t* starts;  // [rows, batch]: subtracted from positions; may be null
+  int64_t rows, batch;
+  int64_t sequence_heads;  // heads of one sequence in one row: groups * (r + 2)
   int64_t group_heads;     // r + 2
   int64_t head, half;
 };
@@ -151,17 +168,19 @@ void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
-  const void *table, *positions;  // positions: from the position of row 0 on; may be null
-  const int32_t* ids;
+  const void *table, *positions;  // positions may be null
+  const int32_t *ids, *starts;    // starts [rows]: subtracted from positions; may be null
+  RowSpans spans;                 // positions of each `batch` rows
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
 };
 void launch_embedding(cudaStream_t, Storage, const EmbeddingArgs&);
 
 struct EmbeddingGradArgs {
-  float *dtable, *dpositions;  // dpositions: from the position of row 0 on; may be null
+  float *dtable, *dpositions;  // dpositions may be null
   const void* dy;
-  const int32_t* ids;
+  const int32_t *ids, *starts;  // as in EmbeddingArgs
+  RowSpans spans;
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
 };
@@ -176,23 +195,48 @@ struct HeadStrides {
   int64_t position, sequence, group;
 };
 
-/// Query head h of group g of sequence b at position p begins at element p * q.position + b * q.sequence + g
-/// * q.group + h * head of the queries.
+/// Query head h of group g of sequence b in row p begins at element p * q.position + b * q.sequence + g *
+/// q.group + h * head of the queries. A query sees the keys from first_key() to its own position.
 struct AttentionShape {
-  int64_t batch, groups, r, queries, past, head;  // query i sees the keys up to past + i
+  int64_t batch, groups, r, queries, keys, head;
   HeadStrides q, kv;
+  RowSpans rows;          // positions of the queries
+  const int32_t* starts;  // [queries, batch]: the first key of a query's document; null: 0 for all
+  int64_t window;         // the number of keys that a query sees at most; 0: all
   MEGALITH_HD int64_t heads() const { return batch * groups * r; }
+  MEGALITH_HD int64_t last_key(int64_t query) const { return rows.at(query); }
+  /// Never decreases from one query of a sequence to the next.
+  MEGALITH_HD int64_t first_key(int64_t query, int64_t sequence) const {
+    const int64_t start = starts == nullptr ? 0 : starts[query * batch + sequence];
+    const int64_t reach = window == 0 ? 0 : rows.at(query) - window + 1;
+    return reach > start ? reach : start;
+  }
+  /// The number of queries of a sequence whose first key comes before this one.
+  MEGALITH_HD int64_t queries_before(int64_t key, int64_t sequence) const {
+    if (starts == nullptr && window == 0) return queries;
+    int64_t begin = 0, end = queries;
+    while (begin < end) {
+      const int64_t middle = (begin + end) / 2;
+      if (first_key(middle, sequence) < key)
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    return begin;
+  }
 };
 
 struct AttentionMask {
   MaskKey key;
   const int64_t* samples;  // [batch], on the device
-  int64_t first_position, first_head;
+  RowSpans rows;           // positions of the queries
+  int64_t first_head;
 };
 
 struct AttentionArgs {
   void* out;  // [queries, batch, groups * r, head]
   const void *q, *k, *v;
+  Storage kv_storage;
   float* lse;  // [batch, groups * r, queries], may be null
   AttentionShape shape;
   float scale;
@@ -211,12 +255,44 @@ struct AttentionGradArgs {
 };
 void launch_attention_grad(cudaStream_t, Storage, const AttentionGradArgs&);
 
-/// Copies the k and v heads of new rows to the cache [batch, groups, capacity, head] from position `past` on.
+/// Copies the k and v heads of new rows to the cache [batch, groups, capacity, head], from the position of
+/// the first row on.
 struct CacheAppend {
   void *k_cache, *v_cache;
+  Storage cache_storage;
   const void *k, *v;
   AttentionShape shape;  // shape.kv: strides of the cache; shape.q: strides of k and v of the new rows
 };
 void launch_cache_append(cudaStream_t, Storage, const CacheAppend&);
+
+/// Attention of a few queries (decode.cu). `workspace`: decode_bytes().
+void launch_decode(cudaStream_t, Storage, const AttentionArgs&, const DecodeCut&, void* workspace);
+
+/// Copies `lines` lines of `bytes` bytes each, which begin to_stride and from_stride bytes apart.
+struct LineCopy {
+  void* to;
+  const void* from;
+  int64_t to_stride, from_stride, lines, bytes;
+};
+void launch_copy_lines(cudaStream_t, const LineCopy&);
+
+/// The heads of keys and values [positions, batch, groups, 2, head], of which a prefix [2, groups, positions,
+/// head] has those that all sequences share.
+struct PrefixArgs {
+  void* kv;      // read by the gradient
+  void* prefix;  // read by put_prefix; its gradient is in fp32
+  int64_t positions, batch, groups, head;
+};
+void launch_put_prefix(cudaStream_t, Storage, const PrefixArgs&);
+/// prefix += the sum of kv over the batch, in order.
+void launch_prefix_grad(cudaStream_t, Storage, const PrefixArgs&);
+
+// ---- flash.cu: the same on the tensor cores
+
+/// Whether these kernels compute it: in bf16, with heads of up to 128 columns and a multiple of 8.
+bool on_tensor_cores(Storage, const AttentionArgs&);
+bool on_tensor_cores(Storage, const AttentionGradArgs&);
+void launch_flash(cudaStream_t, const AttentionArgs&);
+void launch_flash_grad(cudaStream_t, const AttentionGradArgs&);
 
 }  // namespace megalith::cuda

@@ -11,7 +11,7 @@ __attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(
 }
 
 /// Throws kDevice.
-__attribute__((visibility("default"))) size_t megalith_cuda_memory_left(int device) {
-  return megalith::cuda::memory_left(device);
+__attribute__((visibility("default"))) megalith::cuda::DeviceMemory megalith_cuda_memory(int device) {
+  return megalith::cuda::memory_of(device);
 }
 }

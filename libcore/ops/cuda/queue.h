@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 
+#include "libcore/ops/backend/workspace_sizes.h"
 #include "libcore/ops/cuda/runtime.h"
 #include "libcore/threads/last_wait.h"
 
@@ -39,8 +40,6 @@ class Queue {
   void rethrow_error() const;
   /// Waits until the stream's work is done, for destructors: if it takes too long, the process ends.
   void finish() const noexcept;
-
-  static constexpr size_t kStagingBytes = size_t{8} << 20;  // the samples of a step of 500,000 tokens fit
 
  private:
   struct HostWork;

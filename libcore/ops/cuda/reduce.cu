@@ -94,8 +94,9 @@ __global__ void embedding(EmbeddingArgs a) {
   const int64_t row = blockIdx.x, id = a.ids[row] - int64_t{a.first_id};
   const bool mine = id >= 0 && id < a.vocabulary;
   const T* const entry = static_cast<const T*>(a.table) + (mine ? id * a.columns : 0);
+  const int64_t place = a.spans.at(row / a.batch) - (a.starts == nullptr ? 0 : a.starts[row]);
   const T* const position =
-      a.positions == nullptr ? nullptr : static_cast<const T*>(a.positions) + row / a.batch * a.columns;
+      a.positions == nullptr ? nullptr : static_cast<const T*>(a.positions) + place * a.columns;
   T* const y = static_cast<T*>(a.y) + row * a.columns;
   for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
     const float value = mine ? widen(entry[i]) : 0.0f;
@@ -133,15 +134,29 @@ __global__ void table_grad(EmbeddingGradArgs a) {
   }
 }
 
-/// One block per position.
+/// One block per row of positions, where each row has its own.
 template <class T>
 __global__ void position_grad(EmbeddingGradArgs a) {
-  const int64_t position = blockIdx.x;
-  const T* const dy = static_cast<const T*>(a.dy) + position * a.batch * a.columns;
-  float* const sums = a.dpositions + position * a.columns;
+  const int64_t row = blockIdx.x;
+  const T* const dy = static_cast<const T*>(a.dy) + row * a.batch * a.columns;
+  float* const sums = a.dpositions + a.spans.at(row) * a.columns;
   for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
     float sum = sums[i];
     for (int64_t sequence = 0; sequence < a.batch; ++sequence) sum += widen(dy[sequence * a.columns + i]);
+    sums[i] = sum;
+  }
+}
+
+/// One block per position, counted within documents, which adds up the rows that have it.
+template <class T>
+__global__ void document_position_grad(EmbeddingGradArgs a) {
+  const int64_t position = blockIdx.x;
+  float* const sums = a.dpositions + position * a.columns;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    float sum = sums[i];
+    for (int64_t row = a.spans.row_from(position) * a.batch; row < a.rows; ++row)
+      if (a.spans.at(row / a.batch) - a.starts[row] == position)
+        sum += widen(static_cast<const T*>(a.dy)[row * a.columns + i]);
     sums[i] = sum;
   }
 }
@@ -184,7 +199,12 @@ void launch_embedding_grad(cudaStream_t stream, Storage storage, const Embedding
   with_activation(storage, [&](auto element) {
     using T = decltype(element);
     launch(stream, args.rows, 0, table_grad<T>, args);
-    if (args.dpositions != nullptr) launch(stream, args.rows / args.batch, 0, position_grad<T>, args);
+    const int64_t rows = args.rows / args.batch;
+    if (args.dpositions == nullptr || rows == 0) return;
+    if (args.starts == nullptr)
+      launch(stream, rows, 0, position_grad<T>, args);
+    else
+      launch(stream, args.spans.at(rows - 1) + 1, 0, document_position_grad<T>, args);
   });
 }
 

@@ -55,8 +55,8 @@ class DryBackend final : public Backend {
   void run(Stream& s, const AttentionGrad& op) override { spend(s, op); }
   void run(Stream& s, const CopyKeyValues& op) override { spend(s, op); }
   void run(Stream& s, const CachedAttention& op) override { spend(s, op); }
-  void run(Stream& s, const Gelu& op) override { spend(s, op); }
-  void run(Stream& s, const GeluGrad& op) override { spend(s, op); }
+  void run(Stream& s, const Activate& op) override { spend(s, op); }
+  void run(Stream& s, const ActivateGrad& op) override { spend(s, op); }
   void run(Stream& s, const SwiGlu& op) override { spend(s, op); }
   void run(Stream& s, const SwiGluGrad& op) override { spend(s, op); }
   void run(Stream& s, const Dropout& op) override { spend(s, op); }

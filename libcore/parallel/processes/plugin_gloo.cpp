@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +22,7 @@
 #include <sched.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/refusals.h"
 #include "libcore/parallel/processes/mesh.h"
 
 namespace megalith {
@@ -98,6 +102,18 @@ void ignore_broken_pipes() {
   if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
 }
 
+/// Throws the current exception, which Gloo threw, as kComm after `what`; memory or a thread that the system
+/// refused, which Gloo tells in text, as kSystem.
+[[noreturn]] void fail_call(const std::string& what) {
+  const Error error = as_error(std::current_exception());
+  if (error.kind() == ErrorKind::kSystem) throw error;
+  const std::string reason = error.what();
+  for (const int code : {ENOMEM, EAGAIN})
+    if (reason.find(std::strerror(code)) != std::string::npos)
+      throw as_error(std::make_exception_ptr(std::system_error(code, std::generic_category())));
+  fail(ErrorKind::kComm, what, ": ", reason);
+}
+
 class GlooMesh final : public Mesh {
  public:
   explicit GlooMesh(const MeshOptions& options) : options_(options) {
@@ -119,9 +135,8 @@ class GlooMesh final : public Mesh {
       context_->setTimeout(std::max(options_.timeout / 5, std::chrono::milliseconds(1)));
       for (int peer = 0; peer < options_.size; ++peer)
         if (peer != options_.rank) context_->createPair(peer);
-    } catch (const std::exception& error) {
-      fail(ErrorKind::kComm, options_.name_of(options_.rank), ": cannot listen on ",
-           options_.interface_address, ": ", error.what());
+    } catch (const std::exception&) {
+      fail_call(concat(options_.name_of(options_.rank), ": cannot listen on ", options_.interface_address));
     }
   }
   /// The addresses at which the peers reach this rank: one for each peer in rank order, all of one length, so
@@ -147,9 +162,8 @@ class GlooMesh final : public Mesh {
       const auto first = theirs.begin() + static_cast<std::ptrdiff_t>(place * length);
       try {
         context_->getPair(peer)->connect({first, first + static_cast<std::ptrdiff_t>(length)});
-      } catch (const std::exception& error) {
-        fail(ErrorKind::kComm, options_.name_of(options_.rank), ": no connection to ", options_.name_of(peer),
-             ": ", error.what());
+      } catch (const std::exception&) {
+        fail_call(concat(options_.name_of(options_.rank), ": no connection to ", options_.name_of(peer)));
       }
     }
   }

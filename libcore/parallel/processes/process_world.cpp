@@ -192,6 +192,26 @@ std::vector<int> ProcessWorld::present_peers() const {
   return ranks;
 }
 
+/// Waits a moment for the peer's answer. True if nothing more has to be awaited.
+bool ProcessWorld::has_answered(int rank, std::chrono::milliseconds moment) {
+  const Outcome outcome = wait({*peer(rank).waits_for_in, Direction::kReceive, rank, Clock::now() + moment});
+  check_peer(rank, outcome == Outcome::kLost);  // a peer that has stopped the run need not answer
+  return outcome == Outcome::kDone || has_left(rank);
+}
+
+/// Those of the peers `asked` that do not answer. An interrupted wait does not tell whether the answer is
+/// there, so all are awaited in turn, a moment each, and once more after the time to answer.
+std::vector<int> ProcessWorld::silent_of(std::vector<int> asked) {
+  const Time deadline = Clock::now() + kToAnswer;
+  for (bool last = false; !asked.empty() && !last && !stopped();) {
+    last = Clock::now() >= deadline;
+    const auto share = std::chrono::milliseconds(kToAnswer) / static_cast<int>(asked.size());
+    const auto moment = std::min(kBetweenLooks, share);
+    std::erase_if(asked, [&](int rank) { return has_answered(rank, moment); });
+  }
+  return asked;
+}
+
 ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing) {
   std::vector<int> asked;
   {
@@ -201,13 +221,7 @@ ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing)
   }
   for (const int rank : asked)
     peer(rank).waits_for_in->receive(rank, {slot_of(0, SlotKind::kWaitsFor, 0), 0, sizeof waits_for_});
-  const Time deadline = Clock::now() + kToAnswer;
-  std::vector<int> silent;
-  for (const int rank : asked) {
-    const Outcome outcome = wait({*peer(rank).waits_for_in, Direction::kReceive, rank, deadline});
-    check_peer(rank, outcome == Outcome::kLost);  // a peer that has stopped the run need not answer
-    if (outcome != Outcome::kDone) silent.push_back(rank);
-  }
+  const std::vector<int> silent = silent_of(asked);
   if (stopped()) return {missing};
   if (!silent.empty()) return {silent, true};
   int last = missing.front();

@@ -105,6 +105,8 @@ class ProcessWorld {
   bool look_at(int rank, bool lost);
   void end_by_loss(int first);
   std::vector<int> present_peers() const;
+  bool has_answered(int rank, std::chrono::milliseconds moment);
+  std::vector<int> silent_of(std::vector<int> asked);
   void end_run(const std::string& why, bool by_this_rank);
   void tell(const Notice&);
   void await_told();

@@ -43,19 +43,26 @@ RunKind kind_of(const PlanProblem& p) {
                              : RunDType::kBfloat16};
 }
 
-MemoryEstimate estimate_of(const RunMemory& run) {
+MemoryEstimate estimate_of(const RunShape& run, const Coord& at) {
   const auto bytes = [](size_t n) { return static_cast<double>(n); };
-  return {.parameters = bytes(run.weights),
-          .gradients = bytes(run.grads),
-          .optimizer = bytes(run.optimizer),
-          .activations = bytes(run.activations()),
-          .transient = bytes(run.links + run.scratch + run.workspace + run.batch + run.host + run.scalars),
-          .save_copy = bytes(run.save_copy)};
+  const RunMemory memory = run_memory(run, at);
+  const size_t samples = on_gpu(run) ? 0 : memory.host;
+  return {.parameters = bytes(memory.weights),
+          .gradients = bytes(memory.grads),
+          .optimizer = bytes(memory.optimizer),
+          .activations = bytes(memory.activations()),
+          .transient = bytes(memory.links + memory.scratch + memory.workspace + memory.batch + samples +
+                             memory.scalars),
+          .save_copy = bytes(memory.save_copy)};
 }
 
 RunShape run_of(const PlanProblem& p, const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.save_copy = p.save_copy;
+  const Accelerator& device = p.machine.device;
+  if (device.multiprocessors == 0) return run;
+  run.train.device = "cuda";
+  run.vocabulary = gpu_vocabulary(static_cast<size_t>(device.memory));
   return run;
 }
 
@@ -119,7 +126,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     // Asks about one stage of each kind only. Asking about all eight stages of every plan took a fifth of the
     // program's time for a model of 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
-      const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
+      const MemoryEstimate estimate = estimate_of(run, {.pipeline = kind.stage});
       if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())
         answer.rank = WorstStage{kind.stage, estimate};
     }
@@ -177,7 +184,7 @@ std::vector<MemoryEstimate> stage_estimates(const PlanProblem& p, const Candidat
   const std::optional<RunShape> run =
       asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
   for (int stage = 0; stage < c.pipeline; ++stage)
-    out.push_back(run ? estimate_of(run_memory(*run, {.pipeline = stage}))
+    out.push_back(run ? estimate_of(*run, {.pipeline = stage})
                       : memory_estimate(p, c, price, stage_kind(p, c, price, stage)));
   return out;
 }

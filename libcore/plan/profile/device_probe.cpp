@@ -118,8 +118,9 @@ DeviceProbe::Op DeviceProbe::memory_op(const ProfilePoint& p) {
                          .mean = {floats_.data.get(), DType::kF32, column},
                          .rstd = {floats_.data.get(), DType::kF32, column},
                          .add = input(shape)};
-  if (p.op == "gelu_grad") return GeluGrad{.dx = output(dtype_, shape), .dy = made(shape), .x = input(shape)};
-  return Gelu{.y = output(dtype_, shape), .x = made(shape)};
+  if (p.op == "gelu_grad")
+    return ActivateGrad{.dx = output(dtype_, shape), .dy = made(shape), .x = input(shape)};
+  return Activate{.y = output(dtype_, shape), .x = made(shape)};
 }
 
 Attention DeviceProbe::attention(const ProfilePoint& p) {

@@ -29,7 +29,7 @@ class DeviceProbe {
   ConstView input(Shape);     // random values of the dtype
   ConstView made(Shape);      // random values that always lie at one address, like the previous op's result
   View output(DType, Shape);  // not cleared: keeps its previous contents
-  using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Gelu, GeluGrad, Attention, AttentionGrad>;
+  using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Activate, ActivateGrad, Attention, AttentionGrad>;
   Op op_of(const ProfilePoint&);  // the point's op, with the next operands
   Op product(const ProfilePoint&);
   Op memory_op(const ProfilePoint&);

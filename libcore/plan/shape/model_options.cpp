@@ -58,6 +58,8 @@ void bias_options(std::ostream& out, const ModelShape& m, bool ours) {
   if (ours && !m.has_qkv_bias() && m.linear_bias) out << " --no-add-qkv-bias";
   if (!m.bias_gelu_fusion) out << " --no-bias-gelu-fusion";
   if (m.openai_gelu) out << " --openai-gelu";
+  if (m.squared_relu) out << " --squared-relu";
+  if (ours && m.hidden_act) out << " --hidden-act " << *m.hidden_act;
 }
 
 void position_options(std::ostream& out, const ModelShape& m, bool ours) {

@@ -47,6 +47,14 @@ class AddedTokens {
     if (from < utf8.size()) plain(utf8.substr(from));
   }
 
+  /// Whether some token begins with this byte.
+  bool may_begin(char byte) const { return starts_[static_cast<unsigned char>(byte)]; }
+  /// The length of the longest token with which `utf8` (not empty) begins, or 0.
+  size_t longest_at(std::string_view utf8) const {
+    const AddedToken* const found = may_begin(utf8[0]) ? longest(utf8) : nullptr;
+    return found ? found->text.size() : 0;
+  }
+
   /// Adds to `hash` everything that decides which tokens are found.
   void add_to(IdentityHash& hash) const;
 

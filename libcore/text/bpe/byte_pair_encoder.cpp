@@ -63,20 +63,103 @@ bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
   return misfits >> 63 == 0;
 }
 
+/// Free buckets for this many pairs.
+struct FreeBuckets {
+  explicit FreeBuckets(size_t pairs)
+      : memory(std::make_shared<HugePages>(std::bit_ceil(pairs / 2 + 2) * sizeof(Bucket))),
+        span(memory->as<Bucket>()) {
+    std::memset(span.data(), 0xFF, span.size_bytes());
+  }
+  SharedArray<Bucket> take() { return {span, std::move(memory)}; }
+
+  std::shared_ptr<HugePages> memory;
+  std::span<Bucket> span;
+};
+
+/// The id of the joined token by rank, or kTied where merges with this rank give different tokens.
+std::vector<int32_t> merged_by_rank(std::span<const TokenMerge> merges, std::span<const uint32_t> ranks) {
+  std::vector<int32_t> merged;
+  std::vector<bool> seen;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const uint32_t rank = ranks[i];
+    if (rank >= MergeTables::kNoRank) fail(ErrorKind::kInternal, "a merge has rank ", rank);
+    if (rank >= merged.size()) {
+      merged.resize(rank + 1);
+      seen.resize(rank + 1);
+    }
+    merged[rank] = !seen[rank] || merged[rank] == merges[i].merged ? merges[i].merged : MergeTables::kTied;
+    seen[rank] = true;
+  }
+  return merged;
+}
+
 /// All arrays except byte_ranks.
-BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks) {
+BytePairEncoder::Arrays arrays_with_ranks(std::span<const TokenMerge> merges,
+                                          std::span<const uint32_t> ranks) {
+  std::vector<int32_t> merged = merged_by_rank(merges, ranks);
+  const auto is_tied = [&](size_t i) { return merged[ranks[i]] == MergeTables::kTied; };
+  size_t tied = 0;
+  FreeBuckets buckets(merges.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
+    add(merges[i], ranks[i], buckets.span);
+    tied += is_tied(i) ? 1 : 0;
+  }
+  SharedArray<Bucket> ties;
+  if (tied > 0) {
+    FreeBuckets free(tied);
+    for (size_t i = 0; i < merges.size(); ++i)
+      if (is_tied(i)) add(merges[i], static_cast<uint32_t>(merges[i].merged), free.span);
+    ties = free.take();
+  }
+  return {.buckets = buckets.take(),
+          .merged = SharedArray(std::move(merged)),
+          .byte_ranks = {},
+          .ties = std::move(ties)};
+}
+
+/// All arrays except byte_ranks.
+BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks,
+                                  std::span<const uint32_t> given) {
   check(merges);
-  auto memory = std::make_shared<HugePages>(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket));
-  const std::span<Bucket> buckets = memory->as<Bucket>();
-  std::memset(buckets.data(), 0xFF, buckets.size_bytes());
+  if (ranks == MergeRanks::kGiven) return arrays_with_ranks(merges, given);
   const bool rank_is_id = ranks == MergeRanks::kToken || ids_ascend(merges);
+  FreeBuckets buckets(merges.size());
   std::vector<int32_t> merged;
   for (size_t i = 0; i < merges.size(); ++i) {
-    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i), buckets);
+    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i),
+        buckets.span);
     if (!rank_is_id) merged.push_back(merges[i].merged);
   }
-  return {
-      .buckets = {buckets, std::move(memory)}, .merged = SharedArray(std::move(merged)), .byte_ranks = {}};
+  return {.buckets = buckets.take(), .merged = SharedArray(std::move(merged)), .byte_ranks = {}, .ties = {}};
+}
+
+/// Whether a lookup ends at this bucket. It does only if a slot is free.
+bool ends_lookups(const Bucket& bucket) {
+  return bucket.slots.back() == MergeTables::kFree;
+}
+
+/// Whether these are buckets in which each lookup ends.
+bool are_buckets(std::span<const Bucket> buckets) {
+  return std::has_single_bit(buckets.size()) && buckets.size() > 1 &&
+         std::any_of(buckets.begin(), buckets.end(), ends_lookups);
+}
+
+int shift_of(const SharedArray<Bucket>& buckets) {
+  return 64 - std::countr_zero(buckets.size());
+}
+
+/// Whether each pair with a tied rank is among the ties, and all their ids are below `ids`.
+bool ties_fit(const BytePairEncoder::Arrays& arrays, size_t ids) {
+  if (arrays.ties.empty()) return true;
+  if (!are_buckets(arrays.ties.span())) return false;
+  for (const Bucket& bucket : arrays.buckets)
+    for (const uint64_t slot : bucket.slots) {
+      if (slot == MergeTables::kFree) continue;
+      if (arrays.merged[slot & (MergeTables::kNoRank - 1)] != MergeTables::kTied) continue;
+      const uint64_t pair = slot >> MergeTables::kRankBits;
+      if (MergeTables::below(arrays.ties.data(), shift_of(arrays.ties), pair) >= ids) return false;
+    }
+  return true;
 }
 
 }  // namespace
@@ -90,35 +173,34 @@ BytePairEncoder::~BytePairEncoder() = default;
 BytePairEncoder::BytePairEncoder(BytePairEncoder&&) noexcept = default;
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
-                                 MergeRanks ranks, std::optional<CharacterIds> characters)
-    : BytePairEncoder(byte_ids, arrays_of(merges, ranks)) {
-  characters_ = std::move(characters);
+                                 MergeRanks ranks, std::optional<CharacterIds> characters,
+                                 std::span<const uint32_t> given)
+    : BytePairEncoder(byte_ids, arrays_of(merges, ranks, given), std::move(characters)) {
   std::vector<uint32_t> byte_ranks(size_t{256} * 256);
   for (size_t pair = 0; pair < byte_ranks.size(); ++pair)
     byte_ranks[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
   arrays_.byte_ranks = SharedArray(std::move(byte_ranks));
 }
 
-BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays)
+BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays,
+                                 std::optional<CharacterIds> characters)
     : byte_ids_(byte_ids),
+      characters_(std::move(characters)),
       arrays_(std::move(arrays)),
-      shift_(64 - std::countr_zero(arrays_.buckets.size())),
+      shift_(shift_of(arrays_.buckets)),
       merge_pieces_(merge_pieces(chosen_isa())),
       lazy_(std::make_unique<Lazy>()) {}
 
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
   const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
-  const auto is_id = [&](int32_t id) { return static_cast<uint32_t>(id) < ids; };
+  const auto is_id = [&](int32_t id) {
+    return static_cast<uint32_t>(id) < ids || (id == MergeTables::kTied && !arrays.ties.empty());
+  };
   const auto is_rank = [&](uint32_t rank) { return rank < ranks || rank == kNoRank; };
-  // Whether a lookup ends at this bucket. It does only if a slot is free, so some bucket must have a free
-  // one.
-  const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
-  return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
-         arrays.byte_ranks.size() == size_t{256} * 256 &&
+  return are_buckets(arrays.buckets.span()) && arrays.byte_ranks.size() == size_t{256} * 256 &&
          std::all_of(arrays.merged.begin(), arrays.merged.end(), is_id) &&
          std::all_of(arrays.byte_ranks.begin(), arrays.byte_ranks.end(), is_rank) &&
-         std::any_of(arrays.buckets.begin(), arrays.buckets.end(), ends) &&
-         slots_fit(arrays.buckets.span(), ranks, ids);
+         slots_fit(arrays.buckets.span(), ranks, ids) && ties_fit(arrays, ids);
 }
 
 MergeTables BytePairEncoder::tables() const {
@@ -126,7 +208,9 @@ MergeTables BytePairEncoder::tables() const {
           .shift = shift_,
           .merged = arrays_.merged.empty() ? nullptr : arrays_.merged.data(),
           .byte_ranks = arrays_.byte_ranks.data(),
-          .byte_ids = byte_ids_.data()};
+          .byte_ids = byte_ids_.data(),
+          .ties = arrays_.ties.empty() ? nullptr : arrays_.ties.data(),
+          .ties_shift = arrays_.ties.empty() ? 0 : shift_of(arrays_.ties)};
 }
 
 inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
@@ -158,7 +242,7 @@ std::vector<TokenMerge> BytePairEncoder::merges() const {
     for (const uint64_t pair : equals)
       merges.push_back({.left = static_cast<int32_t>(pair >> MergeTables::kIdBits),
                         .right = static_cast<int32_t>(pair & kNobody),
-                        .merged = merged(rank)});
+                        .merged = tables().joined(rank, pair)});
   }
   return merges;
 }
@@ -193,12 +277,13 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
     start(bytes, ids);
   if (ids.size() <= kShort) {
     ids.resize(merge_short(bytes, ids.data(), ids.size()));
-    return;
+  } else {
+    std::vector<WindowMerge::Token> tokens;
+    WindowMerge(tables()).run(ids, tokens);
+    ids.resize(tokens.size());
+    std::transform(tokens.begin(), tokens.end(), ids.begin(), [](const auto& token) { return token.id; });
   }
-  std::vector<WindowMerge::Token> tokens;
-  WindowMerge(tables()).run(ids, tokens);
-  ids.resize(tokens.size());
-  std::transform(tokens.begin(), tokens.end(), ids.begin(), [](const auto& token) { return token.id; });
+  if (characters_) characters_->end(ids);
 }
 
 void BytePairEncoder::encode_long(std::string_view bytes, const TakeIds& take, size_t window) const {
@@ -210,7 +295,8 @@ void BytePairEncoder::encode_long(std::string_view bytes, const TakeIds& take, s
 LongPiece::LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window)
     : encoder_(encoder),
       window_(window),
-      merge_({.tables = encoder.tables(), .reach = encoder.reach(), .window = window}, std::move(take)) {}
+      merge_({.tables = encoder.tables(), .reach = encoder.reach(), .window = window},
+             encoder.characters_ ? encoder.characters_->ending(std::move(take)) : std::move(take)) {}
 
 void LongPiece::add(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -257,6 +343,7 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   const auto step = [](uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
   };
+  const MergeTables tables = this->tables();
   const auto first_rank = [&](size_t i) {
     if (characters_) return rank(ids[i], ids[i + 1]);
     return arrays_
@@ -281,7 +368,7 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
     // -1 and n are the places of absent neighbours.
     const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
     const ptrdiff_t previous = 63 - std::countl_zero(before);
-    const int32_t id = merged(joined);
+    const int32_t id = tables.joined(joined, MergeTables::pair_of(symbols[at], symbols[gone]));
     symbols[at] = id;
     steps[gone] = kNone;
     const uint32_t left_rank = rank(symbols[previous], id), right_rank = rank(id, symbols[next]);

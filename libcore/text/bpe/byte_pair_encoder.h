@@ -18,9 +18,10 @@
 
 namespace megalith {
 
-/// What a merge's rank is: its position in the list (merges.txt), or the id of the joined token, so that all
-/// merges that give one token have the same rank (tiktoken).
-enum class MergeRanks : uint8_t { kOrder, kToken };
+/// What a merge's rank is: its position in the list (merges.txt); the id of the joined token, so that all
+/// merges that give one token have the same rank (tiktoken); or a given number, so that merges that give
+/// different tokens may share a rank (SentencePiece's scores).
+enum class MergeRanks : uint8_t { kOrder, kToken, kGiven };
 
 /// Byte-pair encoding of one pretoken. Starts with one id per byte, then repeatedly joins the pair of
 /// neighbours with the lowest rank (the leftmost of equal ones) until no pair has a rank. Const and
@@ -29,12 +30,13 @@ class BytePairEncoder {
  public:
   using Merge = TokenMerge;
   static constexpr size_t kWindow = 4096;  // number of ids of a long piece that are merged at a time
-  /// `merges` are in the order of their rank. If a pair appears twice, the later merge counts, as in Hugging
-  /// Face tokenizers. Throws kData if an id or the number of merges is beyond what the tables hold (2^21 ids,
-  /// 2^22 merges).
+  /// `merges` are in the order of their rank, or have the ranks `given` (MergeRanks::kGiven), from 0 without
+  /// gaps. If a pair appears twice, the later merge counts, as in Hugging Face tokenizers. Throws kData if an
+  /// id or the number of merges is beyond what the tables hold (2^21 ids, 2^22 merges).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
-                  std::optional<CharacterIds> characters = std::nullopt);  // used instead of byte_ids
+                  std::optional<CharacterIds> characters = std::nullopt,  // used instead of byte_ids
+                  std::span<const uint32_t> given = {});
 
   /// The tables in which the encoder looks up merges.
   using Bucket = MergeTables::Bucket;
@@ -42,10 +44,14 @@ class BytePairEncoder {
     SharedArray<Bucket> buckets;       // a full bucket continues in the next
     SharedArray<int32_t> merged;       // id of the joined token by rank; empty: the rank is the id
     SharedArray<uint32_t> byte_ranks;  // rank of two bytes, at first * 256 + second
+    SharedArray<Bucket> ties;          // see MergeTables; empty: there are none
   };
   const Arrays& arrays() const { return arrays_; }
-  /// Reuses the arrays of another instance with the same byte_ids, such as those of a mapped cache file.
-  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
+  const std::optional<CharacterIds>& characters() const { return characters_; }
+  /// Reuses the arrays of another instance with the same byte_ids and characters, such as those of a mapped
+  /// cache file.
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays,
+                  std::optional<CharacterIds> characters = std::nullopt);
   /// Whether these arrays can be used: all their ids are below `ids`, so that none is an index beyond the end
   /// of a table.
   static bool fit(const Arrays& arrays, size_t ids);
@@ -76,9 +82,6 @@ class BytePairEncoder {
 
   MergeTables tables() const;
   uint32_t rank(int32_t left, int32_t right) const;
-  int32_t merged(uint32_t rank) const {
-    return arrays_.merged.empty() ? static_cast<int32_t>(rank) : arrays_.merged[rank];
-  }
   template <class Take>
   void each_slot(const Take& take) const;  // calls take(rank, pair) for each merge
   /// All merges, ordered by rank, then by pair.

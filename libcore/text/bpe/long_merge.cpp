@@ -83,7 +83,7 @@ void WindowMerge::resize_levels() {
 void WindowMerge::join(uint32_t at, uint32_t rank) {
   Symbol& here = symbols_[at];
   const uint32_t gone = here.next;
-  here.id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
+  here.id = tables_.joined(rank, MergeTables::pair_of(here.id, symbols_[gone].id));
   here.next = symbols_[gone].next;
   symbols_[here.next].previous = at;
   levels_[0].steps[gone] = step(MergeTables::kNoRank, gone);

@@ -25,9 +25,14 @@ struct MergeTables {
 
   const Bucket* buckets;  // 2^(64 - shift) buckets; a full one continues in the next
   int shift;
-  const int32_t* merged;       // id of the joined token by rank; null: the rank is the id
+  const int32_t* merged;       // id of the joined token by rank, or kTied; null: the rank is the id
   const uint32_t* byte_ranks;  // rank of a pair of bytes, at first * 256 + second
   const int32_t* byte_ids;     // 256 ids
+  // Pairs that have the same rank and give different tokens. A slot holds such a pair above the id of the
+  // joined token. Null: there are none.
+  const Bucket* ties = nullptr;
+  int ties_shift = 0;
+  static constexpr int32_t kTied = -1;
 
   static uint64_t pair_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
@@ -37,10 +42,18 @@ struct MergeTables {
   }
   size_t place(uint64_t pair) const { return place(pair, shift); }
   /// The rank of a pair (pair_of()), or kNoRank.
-  uint32_t rank(uint64_t pair) const {
+  uint32_t rank(uint64_t pair) const { return below(buckets, shift, pair); }
+  /// The id of the token that a pair with this rank is joined to.
+  int32_t joined(uint32_t rank, uint64_t pair) const {
+    if (merged == nullptr) return static_cast<int32_t>(rank);
+    const int32_t id = merged[rank];
+    return id != kTied ? id : static_cast<int32_t>(below(ties, ties_shift, pair));
+  }
+  /// What a slot of these buckets holds below the pair; kNoRank if none holds it.
+  static uint32_t below(const Bucket* buckets, int shift, uint64_t pair) {
     const size_t last = (size_t{1} << (64 - shift)) - 1;
     uint64_t found = kNoRank;
-    for (size_t at = place(pair);; at = (at + 1) & last) {
+    for (size_t at = place(pair, shift);; at = (at + 1) & last) {
       const Bucket& bucket = buckets[at];
       for (const uint64_t slot : bucket.slots)  // without a branch for each slot
         found = slot >> kRankBits == pair ? slot & (kNoRank - 1) : found;

@@ -39,7 +39,10 @@ template <class Simd>
 class PieceMerger {
  public:
   PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
-      : tables_(tables), keys_(keys), count_(count), out_(out) {}
+      : tables_(tables), ties_(tables), keys_(keys), count_(count), out_(out) {
+    ties_.buckets = tables.ties;
+    ties_.shift = tables.ties_shift;
+  }
 
   /// Merges all pieces. The tables are larger than the caches that other work leaves for them. So first every
   /// lane prefetches the entries that it will need, and only then the lanes read in turn: all waits overlap.
@@ -98,7 +101,9 @@ class PieceMerger {
     // An absent left neighbour has place -1, and an absent right one the end of the piece. That end is found
     // if `rest` has no bit.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
-    const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
+    int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
+    if (id == MergeTables::kTied) [[unlikely]]
+      id = static_cast<int32_t>(Simd::rank(ties_, MergeTables::pair_of(symbols[at], symbols[gone])));
     symbols[at] = id;
     lane.steps[gone] = kNoStep;
     lane.at = static_cast<uint32_t>(at);
@@ -135,6 +140,7 @@ class PieceMerger {
   }
 
   const MergeTables& tables_;
+  MergeTables ties_;  // finds what tables_.ties holds
   const PieceKey* keys_;
   size_t count_, next_ = 0;
   MergedPiece* out_;

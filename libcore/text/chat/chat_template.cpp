@@ -1,5 +1,7 @@
 #include "libcore/text/chat/chat_template.h"
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -10,6 +12,7 @@ namespace megalith {
 struct ChatTemplate::Program {
   std::string name;
   std::vector<jinja::Node> nodes;
+  std::string source;
 };
 
 namespace {
@@ -20,7 +23,8 @@ std::unique_ptr<ChatTemplate::Program> compile(const std::string& source, const 
          ": the model has no chat template (\"chat_template\" of tokenizer_config.json, or "
          "chat_template.jinja); "
          "give --prompt instead");
-  return std::make_unique<ChatTemplate::Program>(ChatTemplate::Program{name, jinja::parse(source, name)});
+  return std::make_unique<ChatTemplate::Program>(
+      ChatTemplate::Program{name, jinja::parse(source, name), source});
 }
 
 }  // namespace
@@ -31,7 +35,35 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::render(const Json::Object& variables) const {
-  return jinja::render(program_->nodes, variables, program_->name);
+  return render_marked(variables).text;
+}
+
+ChatTemplate::Marked ChatTemplate::render_marked(const Json::Object& variables) const {
+  jinja::Rendered out = jinja::render(program_->nodes, variables, program_->name);
+  return {.text = std::move(out.text), .answers = std::move(out.generated)};
+}
+
+namespace {
+bool holds_generation(const std::vector<jinja::Node>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const jinja::Node& node) {
+    return node.kind == jinja::Node::kGroup ||
+           std::any_of(node.bodies.begin(), node.bodies.end(), holds_generation);
+  });
+}
+}  // namespace
+
+bool ChatTemplate::marks_answers() const {
+  return holds_generation(program_->nodes);
+}
+
+bool ChatTemplate::reads(std::string_view name) const {
+  const auto is_word = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const std::string_view source = program_->source;
+  for (size_t at = source.find(name); at != std::string_view::npos; at = source.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !is_word(source[at - 1])) && (end == source.size() || !is_word(source[end]))) return true;
+  }
+  return false;
 }
 
 std::string render_chat(const ChatTemplate& chat, const Json& messages, const ChatTokens& tokens) {

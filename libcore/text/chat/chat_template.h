@@ -2,6 +2,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libcore/json/json.h"
 
@@ -10,16 +13,13 @@ namespace megalith {
 /// A chat template. Supports the part of Jinja that the templates of published models use, and renders as
 /// transformers does (trim_blocks, lstrip_blocks). Blocks: for (several variables, if, else, break, continue;
 /// loop.index, index0, first, last, length, revindex, revindex0, previtem, nextitem, depth, depth0),
-/// if/elif/else, set (of a variable, of namespace.member, and a block), generation, comments; no macros.
+/// if/elif/else, set (of a variable, of namespace.member, and a block), macro, generation, comments.
 /// Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
-/// comparisons, in, and/or/not, x if c else y. Filters: trim, length, count, upper, lower, capitalize, title,
-/// tojson, default, d, join, first, last, string, list, items, replace, int. Tests: defined, undefined, none,
-/// string, mapping, iterable, sequence, number, integer, boolean, true, false, odd, even. Methods: strip,
-/// lstrip, rstrip, startswith, endswith, upper, lower, title, capitalize, split, replace, join, get, items,
-/// keys, values. Functions: raise_exception, namespace, range, strftime_now. Their arguments are listed in
-/// jinja_signatures.cpp. Anything else, including other arguments, is kData with its name and line. Letters
-/// outside ASCII can be made lower case but not upper case; collections can be printed only through tojson or
-/// join.
+/// comparisons, in, and/or/not, x if c else y. Filters, methods, functions and their arguments are listed in
+/// jinja_signatures.cpp, beside map, select, reject, selectattr, rejectattr, the method format with "{}", and
+/// tests that compare (equalto, in, …). Anything else, including other arguments, is kData with its name and
+/// line, a block when the template is read, anything else only where it is evaluated. Letters outside ASCII
+/// can be made lower case but not upper case.
 class ChatTemplate {
  public:
   /// `name` begins messages. kUsage if `source` is empty, which means that the model has no template.
@@ -30,6 +30,17 @@ class ChatTemplate {
   /// Renders the template with these variables. Throws kData if the template raises an exception (with its
   /// message) or applies an operation to a value that does not support it.
   std::string render(const Json::Object& variables) const;
+
+  /// A rendered text, and where {% generation %} blocks begin and end in it, in bytes and in order.
+  struct Marked {
+    std::string text;
+    std::vector<std::pair<size_t, size_t>> answers = {};
+  };
+  Marked render_marked(const Json::Object& variables) const;
+  /// Whether the template has {% generation %} blocks.
+  bool marks_answers() const;
+  /// Whether the template's text holds the name of a variable or member.
+  bool reads(std::string_view name) const;
 
   struct Program;  // defined in chat_template.cpp
 

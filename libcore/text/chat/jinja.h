@@ -30,13 +30,16 @@ struct Expr {
     kTest,        // children[0] is text
     kMethod,      // children[0].text(children[1…]), children as in kFilter
     kCall,        // text(children…), children as in kFilter
+    kMacro,       // text(children…, named…): a call of a macro
+    kRefused,     // unsupported, for the reason `text`; only an error if it is evaluated
   };
   Kind kind = kAbsent;
   int line = 0;
   std::string text = {};
   Json literal = {};
   std::vector<Expr> children = {};
-  /// kCall of namespace(): its members. kComparison: the operators with their right operands.
+  /// kCall of namespace(): its members. kMacro: named arguments. kComparison: the operators with their right
+  /// operands.
   std::vector<std::pair<std::string, Expr>> named = {};
 };
 
@@ -50,7 +53,9 @@ struct Node {
     kFor,       // for names in exprs[0], filtered by exprs[1] if any: bodies[0]; else bodies[1]
     kBreak,
     kContinue,
-    kGroup,  // bodies[0]
+    kGroup,  // bodies[0], a {% generation %} block
+    kMacro,  // macro names[0] with the parameters names[1…]; exprs[i] is the default of names[i + 1] or
+             // kAbsent
   };
   Kind kind = kText;
   int line = 0;
@@ -63,7 +68,12 @@ struct Node {
 /// Throws kData, with `name` and the line, for a syntax error or an unsupported construct.
 std::vector<Node> parse(const std::string& source, const std::string& name);
 
+/// A rendered text, and where its {% generation %} blocks begin and end.
+struct Rendered {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> generated = {};
+};
 /// The text of a template with these variables. kData as in ChatTemplate::render().
-std::string render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
+Rendered render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
 
 }  // namespace megalith::jinja

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
@@ -9,6 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/chat/jinja_renderer.h"
+#include "libcore/text/chat/jinja_signatures.h"
 #include "libcore/text/chat/jinja_text.h"
 
 namespace megalith::jinja {
@@ -52,6 +54,7 @@ Value Renderer::filter(const Expr& expr) {
   constexpr Filter kLength = [](Renderer& r, const Expr& e, const Value& v) -> Value {
     return Json(r.length(v, e.line));
   };
+  constexpr Filter kOrdered = [](Renderer& r, const Expr& e, const Value& v) { return r.ordered(e, v); };
   constexpr Filter kEnd = [](Renderer& r, const Expr& e, const Value& v) { return r.end_of(e, v); };
   static const std::map<std::string_view, Filter> kFilters = {
       {"count", kLength},
@@ -73,8 +76,25 @@ Value Renderer::filter(const Expr& expr) {
       {"string",
        [](Renderer& r, const Expr& e, const Value& v) -> Value { return Json(r.printed(v, e.line)); }},
       {"tojson", [](Renderer& r, const Expr& e, const Value& v) { return r.to_json(e, v); }},
+      {"dictsort", [](Renderer& r, const Expr& e, const Value& v) { return r.dictsort(e, v); }},
+      {"float",
+       [](Renderer& r, const Expr& e, const Value& v) -> Value {
+         const Json* json = json_of(v);
+         if (json != nullptr && json->is_number()) return Json(json->as_double());
+         const auto number = is_text(v) ? r.number_in(json->as_string(), e.line) : std::nullopt;
+         return number ? Value(Json(number->as_double())) : r.argument(e, 1).value_or(Json(0.0));
+       }},
+      {"indent", [](Renderer& r, const Expr& e, const Value& v) { return r.indented(e, v); }},
+      {"max", kOrdered},
+      {"min", kOrdered},
+      {"reverse", kOrdered},
+      {"safe",
+       [](Renderer& r, const Expr& e, const Value& v) -> Value { return Json(r.printed(v, e.line)); }},
+      {"sort", kOrdered},
+      {"unique", kOrdered},
   };
   const Value value = eval(expr.children[0]);
+  if (is_selection(expr.text)) return selection(expr, value);
   const auto found = kFilters.find(expr.text);
   if (found != kFilters.end()) return found->second(*this, expr, value);
   return text_operation(expr, Json(printed(value, expr.line)));
@@ -191,11 +211,23 @@ Value Renderer::replace_text(const Expr& expr, const std::string& text) {
 }
 
 bool Renderer::test(const Expr& expr) {
+  const Expr& operand = expr.children[0];
+  Value value = eval(operand);
+  // Functions are no values here, but they are defined.
+  if (is_undefined(value) && operand.kind == Expr::kName && find_function(operand.text))
+    value = Json(operand.text);
+  const auto other = expr.children.size() > 1 ? std::optional(eval(expr.children[1])) : std::nullopt;
+  return passes(expr.text, value, other, expr.line);
+}
+
+bool Renderer::passes(const std::string& test, const Value& value, const std::optional<Value>& argument,
+                      int line) {
   using Test = bool (*)(const Json&);
   constexpr Test kIterable = [](const Json& x) { return x.is_array() || x.is_string() || x.is_object(); };
   static const std::map<std::string_view, Test> kTests = {
       {"boolean", [](const Json& x) { return x.is_bool(); }},
       {"false", [](const Json& x) { return x.is_bool() && !x.as_bool(); }},
+      {"float", [](const Json& x) { return x.is_number() && !x.is_int(); }},
       {"integer", [](const Json& x) { return x.is_int(); }},
       {"iterable", kIterable},
       {"mapping", [](const Json& x) { return x.is_object(); }},
@@ -205,16 +237,243 @@ bool Renderer::test(const Expr& expr) {
       {"string", [](const Json& x) { return x.is_string(); }},
       {"true", [](const Json& x) { return x.is_bool() && x.as_bool(); }},
   };
-  const std::string& t = expr.text;
-  const Value value = eval(expr.children[0]);
-  if (t == "odd" || t == "even")
-    return (integer_of(value, expr.line, concat("the test ", quote(t))) % 2 != 0) == (t == "odd");
-  if (t == "defined") return !is_undefined(value);
-  if (t == "undefined") return is_undefined(value);
-  const Test is = kTests.at(t);                     // never missing: the parser accepts only these names
-  if (is_undefined(value)) return is == kIterable;  // an undefined value is an empty list
+  static const std::map<std::string_view, const char*> kSigns = {
+      {"equalto", "=="}, {"eq", "=="}, {"==", "=="},      {"sameas", "=="},     {"ne", "!="}, {"!=", "!="},
+      {"in", "in"},      {"gt", ">"},  {">", ">"},        {"greaterthan", ">"}, {"ge", ">="}, {">=", ">="},
+      {"lt", "<"},       {"<", "<"},   {"lessthan", "<"}, {"le", "<="},         {"<=", "<="}};
+  if (const auto sign = kSigns.find(test); sign != kSigns.end()) {
+    if (!argument) refuse(line, concat("the test ", quote(test), " is missing its argument"));
+    return holds(sign->second, value, *argument, line);
+  }
+  if (test == "odd" || test == "even")
+    return (integer_of(value, line, concat("the test ", quote(test))) % 2 != 0) == (test == "odd");
+  if (test == "divisibleby" && argument) {
+    const int64_t divisor = integer_of(*argument, line, "the test \"divisibleby\"");
+    if (divisor == 0) refuse(line, "a division by zero");
+    return divisor == -1 || integer_of(value, line, "the test \"divisibleby\"") % divisor == 0;
+  }
+  if (test == "defined") return !is_undefined(value);
+  if (test == "undefined") return is_undefined(value);
+  const auto found = kTests.find(test);
+  if (found == kTests.end()) refuse(line, concat("the test ", quote(test), " is not supported"));
+  if (is_undefined(value)) return found->second == kIterable;  // an undefined value is an empty list
   const Json* json = json_of(value);
-  return json != nullptr && is(*json);
+  return json != nullptr && found->second(*json);
+}
+
+Value Renderer::attribute(const Json& entry, const std::string& path, int line) const {
+  Value value = entry;
+  for (const std::string& part : megalith::split(path, '.')) {
+    value = member(value, part, Access::kMember, line);
+  }
+  return value;
+}
+
+Value Renderer::selection(const Expr& expr, const Value& value) {
+  const Json::Array all = truth(value) ? entries(value, expr.line) : Json::Array();  // also nothing of none
+  if (expr.text == "map") return mapped(expr, all);
+  const auto reject = [&] {
+    refuse(expr.line, concat("the filter ", quote(expr.text), " with these arguments is not supported"));
+  };
+  const bool by_attribute = expr.text.ends_with("attr"), kept = expr.text.starts_with("select");
+  const size_t first = by_attribute ? 2 : 1;  // where the test is among the children
+  if (!expr.named.empty() || expr.children.size() < first || expr.children.size() > first + 2) reject();
+  const std::optional<std::string> path = by_attribute ? text_argument(expr, 1) : std::nullopt;
+  if (by_attribute && !path) reject();
+  const bool tested = expr.children.size() > first;
+  const std::string test =
+      tested ? text_of(eval(expr.children[first]), expr.line, concat(quote(expr.text), ": its test")) : "";
+  const std::optional<Value> operand =
+      expr.children.size() > first + 1 ? argument(expr, first + 1) : std::nullopt;
+  Json::Array out;
+  for (const Json& entry : all) {
+    const Value tried = path ? attribute(entry, *path, expr.line) : Value(entry);
+    const bool passed = tested ? passes(test, tried, operand, expr.line) : truth(tried);
+    if (passed == kept) out.push_back(entry);
+  }
+  return Json(std::move(out));
+}
+
+Value Renderer::mapped(const Expr& expr, const Json::Array& all) {
+  Json::Array out;
+  const Expr* path = nullptr;
+  const Expr* otherwise = nullptr;
+  for (const auto& [name, value] : expr.named) (name == "attribute" ? path : otherwise) = &value;
+  if (path == nullptr && expr.children.size() < 2)
+    refuse(expr.line, "the filter \"map\" with these arguments is not supported");
+  size_t bytes = 0;
+  for (const Json& entry : all) {
+    Value made = path ? attribute(entry, text_of(eval(*path), expr.line, "\"map\": its attribute"), expr.line)
+                      : filtered(expr, entry);
+    if (is_undefined(made) && otherwise != nullptr) made = eval(*otherwise);
+    const Json* json = json_of(made);
+    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\""));
+    out.push_back(add_to(bytes, *json, expr.line));
+  }
+  return Json(std::move(out));
+}
+
+Value Renderer::filtered(const Expr& expr, const Json& entry) {
+  const std::string name = text_of(eval(expr.children[1]), expr.line, "\"map\": its filter");
+  const Signature* const signature = find_filter(name);
+  if (signature == nullptr) refuse(expr.line, concat("the filter ", quote(name), " is not supported"));
+  Expr one{.kind = Expr::kFilter, .line = expr.line, .text = name};
+  one.children.push_back(Expr{.kind = Expr::kLiteral, .line = expr.line, .literal = entry});
+  one.children.insert(one.children.end(), expr.children.begin() + 2, expr.children.end());
+  if (const std::string wrong = arrange_arguments(one, 1, *signature); !wrong.empty())
+    refuse(expr.line, concat("the filter ", quote(name), " ", wrong));
+  return eval(one);
+}
+
+Json::Array Renderer::sorted(Json::Array all, const Expr& expr, bool sensitive, const std::string& path) {
+  std::vector<std::pair<Value, Json>> keyed;
+  for (Json& entry : all) {
+    Value key = path.empty() ? Value(entry) : attribute(entry, path, expr.line);
+    if (!sensitive && is_text(key)) key = Json(lower(json_of(key)->as_string()));
+    keyed.emplace_back(std::move(key), std::move(entry));
+  }
+  // Compared before sorting, since std::stable_sort must not be left by an error halfway.
+  for (size_t i = 1; i < keyed.size(); ++i) is_less("<", keyed[i - 1].first, keyed[i].first, expr.line);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [&](const auto& a, const auto& b) { return is_less("<", a.first, b.first, expr.line); });
+  Json::Array out;
+  for (auto& [key, entry] : keyed) out.push_back(std::move(entry));
+  return out;
+}
+
+Value Renderer::ordered(const Expr& expr, const Value& value) {
+  const std::string& name = expr.text;
+  Json::Array all = entries(value, expr.line);
+  if (name == "reverse") {
+    std::reverse(all.begin(), all.end());
+    return is_text(value) ? join(all, {}, expr.line) : Value(Json(std::move(all)));
+  }
+  if (name == "min" || name == "max") {
+    if (all.empty()) return Undefined{};
+    all = sorted(std::move(all), expr, false, {});
+    return name == "min" ? all.front() : all.back();
+  }
+  const bool sort = name == "sort";
+  const auto flag = [&](size_t i) {
+    const auto given = argument(expr, i);
+    return given && truth(*given);
+  };
+  const bool sensitive = flag(sort ? 2 : 1);
+  const std::string path = text_argument(expr, sort ? 3 : 2).value_or("");
+  if (sort) {
+    const bool reversed = flag(1);
+    if (reversed) std::reverse(all.begin(), all.end());  // equal elements keep their order
+    all = sorted(std::move(all), expr, sensitive, path);
+    if (reversed) std::reverse(all.begin(), all.end());
+    return Json(std::move(all));
+  }
+  Json::Array out;
+  std::vector<Value> seen;
+  for (Json& entry : all) {
+    Value key = path.empty() ? Value(entry) : attribute(entry, path, expr.line);
+    if (!sensitive && is_text(key)) key = Json(lower(json_of(key)->as_string()));
+    count_step(expr.line, sizeof(Json) * seen.size());
+    if (std::any_of(seen.begin(), seen.end(), [&](const Value& one) { return equal(one, key); })) continue;
+    seen.push_back(std::move(key));
+    out.push_back(std::move(entry));
+  }
+  return Json(std::move(out));
+}
+
+Value Renderer::dictsort(const Expr& expr, const Value& value) {
+  const Json pairs = *json_of(items(value, expr.line));
+  const auto sensitive = argument(expr, 1), reversed = argument(expr, 3);
+  const std::string by = text_argument(expr, 2).value_or("key");
+  if (by != "key" && by != "value") refuse(expr.line, concat("\"dictsort\" by ", quote(by)));
+  Json::Array keyed;
+  for (const Json& pair : pairs.as_array())
+    keyed.push_back(Json(Json::Object{{"key", pair.as_array()[by == "key" ? 0 : 1]}, {"pair", pair}}));
+  const bool descending = reversed && truth(*reversed);
+  if (descending) std::reverse(keyed.begin(), keyed.end());
+  keyed = sorted(std::move(keyed), expr, sensitive && truth(*sensitive), "key");
+  if (descending) std::reverse(keyed.begin(), keyed.end());
+  Json out = Json::array();
+  for (const Json& one : keyed) out.push_back(one["pair"]);
+  return out;
+}
+
+Value Renderer::indented(const Expr& expr, const Value& value) {
+  const std::string text = printed(value, expr.line);
+  std::string indent(4, ' ');
+  if (const auto width = argument(expr, 1)) {
+    constexpr int64_t kWidest = 1000;
+    if (is_text(*width)) {
+      indent = json_of(*width)->as_string();
+    } else {
+      const int64_t count = integer_of(*width, expr.line, "\"indent\"");
+      if (count > kWidest) refuse(expr.line, concat("\"indent\" of more than ", kWidest));
+      indent.assign(static_cast<size_t>(std::max<int64_t>(0, count)), ' ');
+    }
+  }
+  const auto flag = [&](size_t i) {
+    const auto given = argument(expr, i);
+    return given && truth(*given);
+  };
+  const bool first = flag(2), blank = flag(3);
+  std::string out;
+  size_t line = 0;
+  for (const std::string& part : megalith::split(text, '\n')) {
+    if (line > 0) out += '\n';
+    if ((line > 0 && (blank || !part.empty())) || (line == 0 && first)) out += indent;
+    out += part;
+    if (out.size() > kMaxText) refuse_size(expr.line);
+    ++line;
+  }
+  return Json(std::move(out));
+}
+
+std::string Renderer::represented(const Json& value, int line) const {
+  std::string out;
+  const auto add = [&](const Json& entry) {
+    out += entry.is_string() ? python_repr(entry.as_string()) : printed(entry, line);
+    if (out.size() > kMaxText) refuse_size(line);
+  };
+  const char* separator = "";
+  out += value.is_array() ? '[' : '{';
+  if (value.is_array())
+    for (const Json& entry : value.as_array()) {
+      out += std::exchange(separator, ", ");
+      add(entry);
+    }
+  else
+    for (const auto& [key, member] : value.as_object()) {
+      out += std::exchange(separator, ", ");
+      add(Json(key));
+      out += ": ";
+      add(member);
+    }
+  return out + (value.is_array() ? ']' : '}');
+}
+
+/// The method "format" with "{}" and "{0}".
+Value Renderer::formatted(const Expr& expr, const std::string& text) {
+  std::string out;
+  size_t next = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '{' && text[i] != '}') {
+      out += text[i];
+      continue;
+    }
+    if (i + 1 < text.size() && text[i + 1] == text[i]) {
+      out += text[i++];
+      continue;
+    }
+    const size_t end = text.find('}', i);
+    const std::string field = end == std::string::npos ? "?" : text.substr(i + 1, end - i - 1);
+    const auto number = parse_int(field);
+    const size_t at = field.empty() ? next++ : static_cast<size_t>(number.value_or(-1)) + 1;
+    if (text[i] == '}' || (!field.empty() && (!number || *number < 0)) || at >= expr.children.size())
+      refuse(expr.line, concat("the method \"format\" with the field ", quote("{" + field + "}")));
+    out += printed(eval(expr.children[at]), expr.line);
+    if (out.size() > kMaxText) refuse_size(expr.line);
+    i = end;
+  }
+  return Json(std::move(out));
 }
 
 const Json::Object& Renderer::object_of(const Value& value, int line, const std::string& what) const {
@@ -254,12 +513,51 @@ Value Renderer::text_method(const Expr& expr, const Json& value) {
     if (separator && separator->empty()) refuse(expr.line, "\".split\" at an empty text");
     return list_of(split(text, separator, integer_argument(expr, 2).value_or(-1)));
   }
+  if (m == "format") return formatted(expr, text);
+  if (m == "find" || m == "count" || m == "removeprefix" || m == "removesuffix")
+    return searched(expr, text, text_of(*argument(expr, 1), expr.line, concat(quote(m), ": its argument")));
+  if (m == "rsplit" || m == "splitlines") return split_otherwise(expr, text);
   if (m == "join") {
     const Json::Array all = entries(*argument(expr, 1), expr.line);
     for (const Json& entry : all) text_of(entry, expr.line, "\".join\"");
     return join(all, text, expr.line);
   }
   return text_operation(expr, value);
+}
+
+/// The methods "find", "count", "removeprefix" and "removesuffix".
+Value Renderer::searched(const Expr& expr, const std::string& text, const std::string& part) {
+  const std::string& m = expr.text;
+  if (m == "removeprefix") return Json(text.starts_with(part) ? text.substr(part.size()) : text);
+  if (m == "removesuffix")
+    return Json(text.ends_with(part) ? text.substr(0, text.size() - part.size()) : text);
+  if (m == "find") {
+    const size_t at = find_text(text, part);
+    return Json(at == std::string_view::npos ? int64_t{-1} : count_code_points(text.substr(0, at)));
+  }
+  if (part.empty()) return Json(count_code_points(text) + 1);
+  return Json(static_cast<int64_t>(split(text, part, -1).size()) - 1);
+}
+
+/// The methods "rsplit" and "splitlines".
+Value Renderer::split_otherwise(const Expr& expr, const std::string& text) {
+  if (expr.text == "splitlines") {
+    if (text.find_first_of("\r\v\f") != std::string::npos)
+      refuse(expr.line, "\".splitlines\" of a text with other line ends than \"\\n\"");
+    std::vector<std::string> lines = megalith::split(text, '\n');
+    if (lines.back().empty()) lines.pop_back();
+    return list_of(lines);
+  }
+  const std::optional<std::string> separator = text_argument(expr, 1);
+  const int64_t most = integer_argument(expr, 2).value_or(-1);
+  if (!separator || separator->empty()) refuse(expr.line, "\".rsplit\" without a separator is not supported");
+  std::vector<std::string> parts = split(text, separator, -1);
+  const auto cuts = static_cast<int64_t>(parts.size()) - 1;
+  if (most < 0 || cuts <= most) return list_of(parts);
+  const auto rest = parts.begin() + static_cast<std::ptrdiff_t>(cuts - most) + 1;  // what is cut off
+  std::vector<std::string> out{megalith::join({parts.begin(), rest}, *separator)};
+  out.insert(out.end(), rest, parts.end());
+  return list_of(out);
 }
 
 Value Renderer::call(const Expr& expr) {

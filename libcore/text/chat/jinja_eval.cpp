@@ -26,8 +26,8 @@ Value Renderer::look_up(const std::string& name) const {
 std::string Renderer::printed(const Value& value, int line) const {
   if (is_undefined(value)) return {};
   const Json* json = json_of(value);
-  if (json == nullptr || json->is_array() || json->is_object())
-    refuse(line, concat("cannot print ", kind_of(value), "; use the filter tojson"));
+  if (json == nullptr) refuse(line, concat("cannot print ", kind_of(value)));
+  if (json->is_array() || json->is_object()) return represented(*json, line);
   if (json->is_string()) return json->as_string();
   if (json->is_bool()) return json->as_bool() ? "True" : "False";
   if (json->is_null()) return "None";
@@ -57,6 +57,7 @@ Value Renderer::member(const Value& value, const std::string& key, Access access
     const auto found = (*space)->find(key);
     return found == (*space)->end() ? Value(Undefined{}) : Value(found->second);
   }
+  if (json_of(value) == nullptr) refuse(line, concat("the member ", quote(key), " of ", kind_of(value)));
   const Json& json = *json_of(value);
   const Json* found = json.find(key);
   if ((access == Access::kAttribute || !found) && is_python_attribute(json, key))
@@ -178,6 +179,10 @@ Value Renderer::value_of(const Expr& expr) {
       return method(expr);
     case Expr::kCall:
       return call(expr);
+    case Expr::kMacro:
+      return call_macro(expr);
+    case Expr::kRefused:
+      refuse(expr.line, expr.text);
   }
   return Undefined{};
 }

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -319,6 +320,7 @@ class Parser {
     if (word == "for") return for_block(line);
     if (word == "set") return set_block(line);
     if (word == "generation") return group(line);
+    if (word == "macro") return macro(line);
     if (word == "break" || word == "continue") {
       if (loops_ == 0) refuse(name_, line, concat("{% ", word, " %} outside of a loop"));
       want_end();
@@ -332,6 +334,23 @@ class Parser {
     Node node{.kind = Node::kGroup, .line = line};
     node.bodies.push_back(nodes({"endgeneration"}));
     want_closing("endgeneration", line);
+    return node;
+  }
+
+  Node macro(int line) {
+    Node node{.kind = Node::kMacro, .line = line};
+    node.names.push_back(want_name("a macro's name"));
+    want_sign("(");
+    while (!accept_sign(")")) {
+      node.names.push_back(want_name("a parameter"));
+      node.exprs.push_back(accept_sign("=") ? expression() : Expr{});
+      if (!is_sign(")")) want_sign(",");
+    }
+    want_end();
+    const int loops = std::exchange(loops_, 0);
+    node.bodies.push_back(nodes({"endmacro"}));
+    loops_ = loops;
+    want_closing("endmacro", line);
     return node;
   }
 
@@ -493,14 +512,15 @@ class Parser {
         }
         value = make(Expr::kMethod, member, std::move(value));
         arguments(value);
-        arrange("method", value, find_method(member));
+        if (member != "format" || !value.named.empty()) arrange("method", value, find_method(member));
       } else if (accept_sign("[")) {
         value = item(std::move(value));
       } else if (is_sign("(")) {
         if (value.kind != Expr::kName) refuse(name_, line(), "a call of something other than a function");
-        value.kind = Expr::kCall;
+        const Signature* const function = find_function(value.text);
+        value.kind = function ? Expr::kCall : Expr::kMacro;
         arguments(value);
-        arrange("function", value, find_function(value.text));
+        if (function) arrange("function", value, function);
       } else {
         return value;
       }
@@ -543,11 +563,14 @@ class Parser {
     }
   }
 
+  /// What is not supported is refused where it is evaluated: a template may have branches that never run.
   void arrange(std::string_view kind, Expr& call, const Signature* signature) const {
     const auto reject = [&](std::string_view what) {
-      refuse(name_, call.line, concat("the ", kind, " ", quote(call.text), " ", what));
+      call = Expr{.kind = Expr::kRefused,
+                  .line = call.line,
+                  .text = concat("the ", kind, " ", quote(call.text), " ", what)};
     };
-    if (signature == nullptr) reject("is not supported");
+    if (signature == nullptr) return reject("is not supported");
     const size_t first = call.kind == Expr::kCall ? 0 : 1;
     const bool members = call.kind == Expr::kCall && call.text == "namespace" && call.children.empty();
     if (members) return check_members(call);
@@ -568,17 +591,28 @@ class Parser {
         const std::string filter = want_name("a filter");
         value = make(Expr::kFilter, filter, std::move(value));
         if (is_sign("(")) arguments(value);
-        arrange("filter", value, find_filter(filter));
+        if (!is_selection(filter)) arrange("filter", value, find_filter(filter));
       } else if (accept_name("is")) {
         const bool negated = accept_name("not");
         const std::string test = want_name("a test");
-        if (!is_test(test)) refuse(name_, line(), concat("the test ", quote(test), " is not supported"));
         value = make(Expr::kTest, test, std::move(value));
+        if (test_takes_argument(test))
+          value.children.push_back(test_argument());
+        else if (!is_test(test))
+          value = make(Expr::kRefused, concat("the test ", quote(test), " is not supported"));
         if (negated) value = make(Expr::kNot, {}, std::move(value));
       } else {
         return value;
       }
     }
+  }
+
+  /// The operand of a test such as "is in [1, 2]" or "is equalto(3)".
+  Expr test_argument() {
+    if (!accept_sign("(")) return postfix(primary());
+    Expr value = expression();
+    want_sign(")");
+    return value;
   }
 
   Expr literal(Json value) {

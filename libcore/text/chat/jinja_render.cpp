@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -94,7 +96,10 @@ Renderer::Flow Renderer::execute(const Node& node) {
     case Node::kContinue:
       return Flow::kContinue;
     case Node::kGroup:
-      return execute(node.bodies[0]);
+      return generate(node);
+    case Node::kMacro:
+      keep(scopes_.back()[node.names[0]], Macro{&node}, node.line);
+      return Flow::kOn;
   }
   return Flow::kOn;
 }
@@ -113,14 +118,64 @@ void Renderer::set(const Node& node, Value value) {
   place = *json;
 }
 
+Renderer::Flow Renderer::generate(const Node& node) {
+  if (captures_ > 0) refuse(node.line, "{% generation %} inside of {% set %} or a macro is not supported");
+  const size_t begin = out_.size();
+  const Flow flow = execute(node.bodies[0]);
+  generated_.emplace_back(begin, out_.size());
+  return flow;
+}
+
 Renderer::Flow Renderer::capture(const Node& node) {
   std::string before = std::exchange(out_, {});
   count_kept(before.size(), node.line);
+  ++captures_;
   const Flow flow = execute(node.bodies[0]);
+  --captures_;
   kept_ -= before.size();
   std::string made = std::exchange(out_, std::move(before));
   set(node, Json(std::move(made)));
   return flow;
+}
+
+Value Renderer::call_macro(const Expr& expr) {
+  constexpr int kMostMacros = 50;
+  const Value callee = look_up(expr.text);
+  const Macro* const macro = std::get_if<Macro>(&callee);
+  if (macro == nullptr) refuse(expr.line, concat("the function ", quote(expr.text), " is not supported"));
+  const Node& node = *macro->node;
+  const size_t count = node.exprs.size();
+  if (expr.children.size() > count)
+    refuse(expr.line, concat("the macro ", quote(expr.text), " takes at most ", count, " arguments, found ",
+                             expr.children.size()));
+  if (++macros_ > kMostMacros) refuse(expr.line, "macros nested too deeply");
+  Scope scope;
+  for (size_t i = 0; i < expr.children.size(); ++i)
+    keep(scope[node.names[i + 1]], eval(expr.children[i]), expr.line);
+  for (const auto& [name, value] : expr.named) {
+    if (std::find(node.names.begin() + 1, node.names.end(), name) == node.names.end() ||
+        scope.count(name) > 0)
+      refuse(expr.line, concat("the macro ", quote(expr.text), " with an argument named ", quote(name)));
+    keep(scope[name], eval(value), expr.line);
+  }
+  // A macro sees its arguments and the template's own variables, not those of the loops that call it.
+  std::vector<Scope> outer(std::make_move_iterator(scopes_.begin() + 1),
+                           std::make_move_iterator(scopes_.end()));
+  scopes_.resize(1);
+  scopes_.push_back(std::move(scope));
+  for (size_t i = 0; i < count; ++i)
+    if (scopes_.back().count(node.names[i + 1]) == 0)
+      keep(scopes_.back()[node.names[i + 1]], eval(node.exprs[i]), expr.line);
+  std::string before = std::exchange(out_, {});
+  count_kept(before.size(), expr.line);
+  ++captures_;
+  execute(node.bodies[0]);
+  --captures_;
+  kept_ -= before.size();
+  close_scope(expr.line);
+  scopes_.insert(scopes_.end(), std::make_move_iterator(outer.begin()), std::make_move_iterator(outer.end()));
+  --macros_;
+  return Json(std::exchange(out_, std::move(before)));
 }
 
 Renderer::Flow Renderer::choose(const Node& node) {
@@ -181,7 +236,7 @@ Renderer::Flow Renderer::loop(const Node& node) {
   return Flow::kOn;
 }
 
-std::string render(const std::vector<Node>& nodes, const Json::Object& variables, const std::string& name) {
+Rendered render(const std::vector<Node>& nodes, const Json::Object& variables, const std::string& name) {
   return Renderer(variables, name).run(nodes);
 }
 

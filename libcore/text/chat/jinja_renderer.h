@@ -12,11 +12,11 @@ class Renderer {
  public:
   Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
     scopes_.emplace_back();
-    for (const auto& [key, value] : variables) scopes_.back()[key] = value;
+    for (const auto& [key, value] : variables) keep(scopes_.back()[key], value, 1);
   }
-  std::string run(const std::vector<Node>& nodes) {
+  Rendered run(const std::vector<Node>& nodes) {
     execute(nodes);
-    return std::move(out_);
+    return {std::move(out_), std::move(generated_)};
   }
 
  private:
@@ -42,7 +42,11 @@ class Renderer {
   Flow execute(const std::vector<Node>& nodes);
   Flow execute(const Node& node);
   void set(const Node& node, Value value);
+  /// Renders a {% generation %} block and notes where its text lies.
+  Flow generate(const Node& node);
   Flow capture(const Node& node);
+  /// The text of a macro with the arguments of a call.
+  Value call_macro(const Expr& expr);
   Flow choose(const Node& node);
   void bind(const Node& node, const Json& entry);
   /// The elements that the loop iterates over, without those that its condition excludes.
@@ -115,6 +119,24 @@ class Renderer {
   Value text_operation(const Expr& expr, const Json& value);
   Value replace_text(const Expr& expr, const std::string& text);
   bool test(const Expr& expr);
+  /// A test without its operands: `argument` is its second one, if it has one.
+  bool passes(const std::string& test, const Value& value, const std::optional<Value>& argument, int line);
+  /// map, select, reject, selectattr and rejectattr.
+  Value selection(const Expr& expr, const Value& value);
+  Value mapped(const Expr& expr, const Json::Array& all);
+  /// One element after the filter that `map` names.
+  Value filtered(const Expr& expr, const Json& entry);
+  Value attribute(const Json& entry, const std::string& path, int line) const;
+  /// The filters of whole lists: sort, dictsort, unique, reverse, min and max.
+  Value ordered(const Expr& expr, const Value& value);
+  Value dictsort(const Expr& expr, const Value& value);
+  Json::Array sorted(Json::Array all, const Expr& expr, bool sensitive, const std::string& path);
+  Value indented(const Expr& expr, const Value& value);
+  /// Python's str() of a list or mapping.
+  std::string represented(const Json& value, int line) const;
+  Value formatted(const Expr& expr, const std::string& text);
+  Value searched(const Expr& expr, const std::string& text, const std::string& part);
+  Value split_otherwise(const Expr& expr, const std::string& text);
   const Json::Object& object_of(const Value& value, int line, const std::string& what) const;
   Value method(const Expr& expr);
   Value text_method(const Expr& expr, const Json& value);
@@ -125,6 +147,9 @@ class Renderer {
   const std::string& name_;
   std::vector<Scope> scopes_;
   std::string out_;
+  int macros_ = 0;  // macros that run now, one inside another
+  std::vector<std::pair<size_t, size_t>> generated_;
+  int captures_ = 0;  // open blocks whose text is not output yet
   size_t steps_ = 0, kept_ = 0;
 };
 

@@ -28,6 +28,15 @@ constexpr std::array kFilters = {
     Signature{"items"},
     Signature{"replace", 2, {"old", "new", "count"}},
     Signature{"int", 0, {"default"}},
+    Signature{"safe"},
+    Signature{"reverse"},
+    Signature{"min"},
+    Signature{"max"},
+    Signature{"float", 0, {"default"}},
+    Signature{"indent", 0, {"width", "first", "blank"}},
+    Signature{"dictsort", 0, {"case_sensitive", "by", "reverse"}},
+    Signature{"sort", 0, {"reverse", "case_sensitive", "attribute"}},
+    Signature{"unique", 0, {"case_sensitive", "attribute"}},
 };
 constexpr std::array kMethods = {
     Signature{"strip", 0, {"chars"}, false},
@@ -42,6 +51,12 @@ constexpr std::array kMethods = {
     Signature{"split", 0, {"sep", "maxsplit"}},
     Signature{"replace", 2, {"old", "new", "count"}, false},
     Signature{"join", 1, {"iterable"}, false},
+    Signature{"rsplit", 0, {"sep", "maxsplit"}},
+    Signature{"splitlines"},
+    Signature{"find", 1, {"sub"}, false},
+    Signature{"count", 1, {"sub"}, false},
+    Signature{"removeprefix", 1, {"prefix"}, false},
+    Signature{"removesuffix", 1, {"suffix"}, false},
     Signature{"get", 1, {"key", "default"}, false},
     Signature{"items"},
     Signature{"keys"},
@@ -53,9 +68,12 @@ constexpr std::array kFunctions = {
     Signature{"range", 1, {"start", "stop", "step"}, false},
     Signature{"strftime_now", 1, {"format"}},
 };
-constexpr std::array<std::string_view, 14> kTests = {"defined",  "undefined", "none",   "string",  "mapping",
+constexpr std::array<std::string_view, 15> kTests = {"defined",  "undefined", "none",   "string",  "mapping",
                                                      "iterable", "sequence",  "number", "integer", "boolean",
-                                                     "true",     "false",     "odd",    "even"};
+                                                     "true",     "false",     "odd",    "even",    "float"};
+constexpr std::array<std::string_view, 18> kComparisons = {
+    "equalto", "eq", "==", "ne",       "!=", "in", "gt", "greaterthan", ">",
+    "ge",      ">=", "lt", "lessthan", "<",  "le", "<=", "divisibleby", "sameas"};
 constexpr std::array<std::string_view, 11> kMappingAttributes = {
     "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"};
 constexpr std::array<std::string_view, 11> kListAttributes = {
@@ -97,6 +115,14 @@ const Signature* find_function(std::string_view name) {
 }
 bool is_test(std::string_view name) {
   return std::find(kTests.begin(), kTests.end(), name) != kTests.end();
+}
+bool test_takes_argument(std::string_view name) {
+  return std::find(kComparisons.begin(), kComparisons.end(), name) != kComparisons.end();
+}
+bool is_selection(std::string_view filter) {
+  constexpr std::array<std::string_view, 5> kSelections = {"map", "select", "reject", "selectattr",
+                                                           "rejectattr"};
+  return std::find(kSelections.begin(), kSelections.end(), filter) != kSelections.end();
 }
 bool is_python_attribute(const Json& value, std::string_view name) {
   const auto among = [name](const auto& all) { return std::find(all.begin(), all.end(), name) != all.end(); };

@@ -20,6 +20,11 @@ const Signature* find_filter(std::string_view name);
 const Signature* find_method(std::string_view name);
 const Signature* find_function(std::string_view name);
 bool is_test(std::string_view name);
+/// Whether a test compares with an argument, such as "equalto".
+bool test_takes_argument(std::string_view name);
+/// Whether a filter applies another filter or a test to each element: map, select, reject, selectattr,
+/// rejectattr. Its arguments are in any number, so they are not arranged.
+bool is_selection(std::string_view filter);
 
 /// Whether the value has an attribute of that name in Python. Jinja returns the attribute for value.name, and
 /// for value["name"] if there is no such member.

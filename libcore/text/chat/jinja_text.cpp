@@ -153,6 +153,25 @@ std::string python_float(double value) {
   return fixed.find('.') == std::string::npos ? fixed + ".0" : fixed;
 }
 
+std::string python_repr(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const bool apostrophe = text.find('\'') != std::string_view::npos;
+  const char mark = apostrophe && text.find('"') == std::string_view::npos ? '"' : '\'';
+  std::string out(1, mark);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\r' || c == '\t')
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    else if (byte < 0x20 || byte == 0x7F)
+      out.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    else if (c == '\\' || c == mark)
+      out.append(1, '\\').append(1, c);
+    else
+      out += c;
+  }
+  return out + mark;
+}
+
 size_t find_text(std::string_view text, std::string_view part) {
   const void* const found = ::memmem(text.data(), text.size(), part.data(), part.size());
   return found == nullptr ? std::string_view::npos

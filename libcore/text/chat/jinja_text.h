@@ -26,6 +26,8 @@ std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
 std::string python_float(double value);
+/// repr() of a text whose characters beyond ASCII can be printed.
+std::string python_repr(std::string_view text);
 
 enum class Side { kLeft, kRight, kBoth };
 /// The byte at which each character of `text` begins, and finally the end of the text. 32 bits each, so

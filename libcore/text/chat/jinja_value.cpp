@@ -92,7 +92,10 @@ Extent extent_of(const Json& json) {
 
 std::string kind_of(const Value& value) {
   const Json* json = json_of(value);
-  if (json == nullptr) return is_undefined(value) ? "an undefined value" : "a namespace";
+  if (json == nullptr)
+    return is_undefined(value)                    ? "an undefined value"
+           : std::holds_alternative<Macro>(value) ? "a macro"
+                                                  : "a namespace";
   return json->is_null()     ? "none"
          : json->is_bool()   ? "a truth value"
          : json->is_number() ? "a number"

@@ -16,11 +16,17 @@ struct Undefined {};
 using Namespace =
     std::shared_ptr<std::map<std::string, Json>>;  // shared: all variables that hold it see its changes
 
-/// Undefined, a namespace, or a JSON value (None is null).
-using Value = std::variant<Undefined, Json, Namespace>;
+struct Node;
+/// A macro, which the template's tree owns.
+struct Macro {
+  const Node* node;
+};
+
+/// Undefined, a namespace, a macro, or a JSON value (None is null).
+using Value = std::variant<Undefined, Json, Namespace, Macro>;
 
 bool is_undefined(const Value& value);
-/// nullptr if the value is undefined or a namespace.
+/// nullptr if the value is undefined, a namespace or a macro.
 const Json* json_of(const Value& value);
 bool is_text(const Value& value);
 /// The result of Python's bool().

@@ -76,12 +76,22 @@ class ByteLevelTokenizer::Lease {
 namespace {
 
 BytePairEncoder encoder_of(ByteLevelModel& model) {
-  if (model.tables) return {model.byte_ids, std::move(model.tables->merges)};
-  return {model.byte_ids, model.merges, model.ranks, std::move(model.characters)};
+  if (model.tables) return {model.byte_ids, std::move(model.tables->merges), model.characters};
+  return {model.byte_ids, model.merges, model.ranks, model.characters, model.given_ranks};
 }
 
 MergeBorders borders_of(ByteLevelModel& model, const TokenTexts& tokens) {
-  return model.tables ? MergeBorders(std::move(model.tables->borders)) : MergeBorders(tokens, model.merges);
+  if (model.tables) return MergeBorders(std::move(model.tables->borders));
+  // A vocabulary of characters is not cut at these borders.
+  if (model.characters) return {tokens, {}};
+  return {tokens, model.merges};
+}
+
+FindPretokens finder_of(ByteLevelModel& model) {
+  if (!model.borders) return std::move(model.find_pretokens);
+  return [borders = model.borders](std::string_view utf8, std::span<uint32_t> ends) {
+    return borders->find(utf8, ends);
+  };
 }
 
 }  // namespace
@@ -94,7 +104,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .encoder = encoder_of(model),
              .borders = borders_of(model, tokens_),
              .whole = {}},
-      find_pretokens_(std::move(model.find_pretokens)),
+      find_pretokens_(finder_of(model)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
@@ -103,16 +113,20 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
   // Without a normalizer both groups of added tokens are looked for in the same text, and a single group
   // needs only one search.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
-  if (model.ignore_merges) {
-    rule_names_ += "; whole tokens first";
-    for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
-      rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-    // The cache holds the ids that such a token has as a whole pretoken; it has other ids as a part of a
-    // pretoken. So pretokens are not cut in parts.
-    if (!rules_.whole.empty()) rules_.cut_in_parts = false;
-  }
+  if (model.ignore_merges) rule_names_ += "; whole tokens first";
+  if (model.tables)
+    take_whole(model.tables->unmerged);
+  else
+    take_whole(model.ignore_merges ? find_unmerged(model.literal) : model.whole);
   seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
   ByteLevelTokenizer::expect(kUnknownSize);
+}
+
+void ByteLevelTokenizer::take_whole(const std::vector<int32_t>& ids) {
+  for (const int32_t id : ids) rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
+  // The cache holds the ids that such a token has as a whole pretoken; it has other ids as a part of a
+  // pretoken. So pretokens are not cut in parts.
+  if (!rules_.whole.empty()) rules_.cut_in_parts = false;
 }
 
 void ByteLevelTokenizer::expect(uint64_t bytes) {

@@ -10,6 +10,7 @@
 
 #include "libcore/text/bpe/added_tokens.h"
 #include "libcore/text/bpe/cache/cached_encoder.h"
+#include "libcore/text/bpe/character_borders.h"
 #include "libcore/text/bpe/character_ids.h"
 #include "libcore/text/bpe/token_texts.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
@@ -27,6 +28,9 @@ struct ByteLevelTables {
   std::string hash;               // the result of hash()
 };
 
+/// The borders of a vocabulary of characters.
+using SharedBorders = std::shared_ptr<const CharacterBorders>;  // find_pretokens uses them, too
+
 /// Everything that a byte-level BPE tokenizer is made from. Filled by the readers of the file formats
 /// (gpt2_files.h, hf_json.h).
 struct ByteLevelModel {
@@ -36,16 +40,19 @@ struct ByteLevelModel {
   std::optional<CharacterIds> characters;  // instead of byte_ids, if tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
+  std::vector<uint32_t> given_ranks;  // the rank of each merge, with MergeRanks::kGiven
   bool ignore_merges = false;  // a pretoken that is a token becomes that token, whatever merging would give
+  std::vector<int32_t> whole;  // ids: a pretoken that is one of these tokens becomes that token
   std::vector<bool> literal;   // ids whose tokens are not in the byte alphabet, so they match no pretoken;
                                // empty: there are none
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
+  SharedBorders borders;                     // if set, they replace find_pretokens
   std::string rules = "gpt-2";               // identifies find_pretokens and characters in hash()
   std::vector<AddedToken> raw_added;         // found first, in the original text
   std::vector<AddedToken> normalized_added;  // found in the rest, after the normalizer
   int32_t eod = -1;                          // id that ends a document; -1: the files do not name one
-  // Tables that another tokenizer computed from the same model. If they are given, tokens, characters,
-  // merges, ranks and literal are not used.
+  // Tables that another tokenizer computed from the same model. If they are given, tokens, merges, ranks,
+  // given_ranks, whole and literal are not used.
   std::optional<ByteLevelTables> tables;
 };
 
@@ -55,7 +62,7 @@ struct ByteLevelModel {
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
-  /// The tables that this tokenizer computed. Its model must not have `characters`.
+  /// The tables that this tokenizer computed.
   ByteLevelTables tables() const;
   ~ByteLevelTokenizer() override;
 
@@ -75,9 +82,12 @@ class ByteLevelTokenizer : public Tokenizer {
   /// The short pieces that the token cache holds from the start: tokens whose text is encoded as just their
   /// own id. That is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
-  /// With ignore_merges: the tokens that merging would not give, in ascending order. Otherwise empty. They
-  /// are few, so looking for them costs little.
+  /// The tokens that a pretoken with their text becomes without merging, in ascending order: those of
+  /// `whole`, or with ignore_merges those that merging would not give. They are few, so looking for them
+  /// costs little.
   std::vector<int32_t> unmerged() const;
+  /// How this tokenizer finds pretokens.
+  const FindPretokens& find_pretokens() const { return find_pretokens_; }
 
  private:
   struct Scratch;
@@ -94,6 +104,7 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   std::vector<PieceSeed> find_seeds() const;
   void help_to_seed() const;
+  void take_whole(const std::vector<int32_t>& ids);
   std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
   void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;

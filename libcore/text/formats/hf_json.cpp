@@ -18,7 +18,6 @@ namespace megalith {
 namespace {
 
 constexpr const char* kEndOfText = "<|endoftext|>";
-constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's blank
 
 /// All members that tokenizers 0.22 writes.
 constexpr std::array kMembers = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
@@ -102,7 +101,7 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
 
 CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vocabulary) {
   CharacterIds::Unknown out;
-  out.byte_fallback = model.flag("byte_fallback", false);
+  if (model.flag("byte_fallback", false)) out.bytes = CharacterIds::Unknown::bytes_of(vocabulary.texts());
   out.fuse = model.flag("fuse_unk", false);
   const auto token = model.find("unk_token");
   if (!token) return out;
@@ -111,34 +110,40 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
   return out;
 }
 
-/// Whether no merge joins another character to a mark that follows it, so that a text may be cut before each
-/// run of marks.
-bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
-  const std::string mark = kMark;
-  if (model.ignore_merges || std::find(texts.begin(), texts.end(), mark) == texts.end()) return false;
-  return std::none_of(model.merges.begin(), model.merges.end(), [&](const BytePairEncoder::Merge& merge) {
-    const std::string& text = texts[static_cast<size_t>(merge.merged)];
-    size_t at = 0;
-    while (text.compare(at, mark.size(), mark) == 0) at += mark.size();
-    return text.find(mark, at) != std::string::npos;
-  });
+/// The borders at which a text without other pretokens may be cut: merging gives the same ids for the parts.
+/// Nothing where ids depend on more than the characters on both sides of a place: with tokens of bytes or
+/// unknown ones that are merged, or with tokens of some bytes only.
+SharedBorders borders_of(const ByteLevelModel& model) {
+  const CharacterIds& characters = *model.characters;
+  const CharacterIds::Unknown& unknown = characters.unknown();
+  const auto is_special = [&](int32_t id) {
+    return id == unknown.id ||
+           std::find(unknown.bytes.begin(), unknown.bytes.end(), id) != unknown.bytes.end();
+  };
+  const bool merges_special = std::any_of(
+      model.merges.begin(), model.merges.end(),
+      [&](const BytePairEncoder::Merge& merge) { return is_special(merge.left) || is_special(merge.right); });
+  if (model.ignore_merges || characters.has_some_bytes() || merges_special) return nullptr;
+  return std::make_shared<const CharacterBorders>(model.tokens, model.merges, characters);
 }
 
-FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
+/// Whether the file says nothing about pretokens, so that a text is one of them.
+bool has_no_pretokens(const HfPretokenizer& pretokenizer) {
+  return pretokenizer.patterns.empty() && !(pretokenizer.metaspace && pretokenizer.metaspace->split);
+}
+
+FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer) {
   std::vector<SplitPattern> patterns = pretokenizer.patterns;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
     patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
-  // The file does not ask for this cut, but it changes no ids: merging gives the same ids for the parts.
-  if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// Where pretokens begin for a model of characters: only at marks. Nothing if the file has patterns.
-std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
-  if (!pretokenizer.patterns.empty()) return std::nullopt;
-  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
-    return MarkCuts{.mark = pretokenizer.metaspace->mark, .each = true};
-  return MarkCuts{.mark = cuts_at_marks ? kMark : ""};
+/// See HfParts: borders and marks are the only pretokens of which nothing before decides where they end.
+std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteLevelModel& model) {
+  constexpr size_t kLongestCharacter = 4;
+  if (pretokenizer.byte_level || model.ignore_merges || !pretokenizer.patterns.empty()) return std::nullopt;
+  return model.borders ? model.borders->look_ahead() : kLongestCharacter;
 }
 
 std::string names(const HfPretokenizer& pretokenizer) {
@@ -190,11 +195,12 @@ void read_model(const Source& source, const JsonCursor& root, const HfPretokeniz
     const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
     out.characters.emplace(out.tokens, unknown);
     out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
-                       unknown.byte_fallback ? " or bytes" : "", out.rules.empty() ? "" : "; ", out.rules);
+                       model.flag("byte_fallback", false) ? " or bytes" : "", out.rules.empty() ? "" : "; ",
+                       out.rules);
   }
-  const bool cuts_at_marks = !pretokenizer.byte_level && cut_at_marks(out, texts);
-  out.find_pretokens = choose_pretokens(pretokenizer, cuts_at_marks);
-  if (!pretokenizer.byte_level && !out.ignore_merges) parts.cuts = mark_cuts(pretokenizer, cuts_at_marks);
+  out.find_pretokens = choose_pretokens(pretokenizer);
+  if (!pretokenizer.byte_level && has_no_pretokens(pretokenizer)) out.borders = borders_of(out);
+  parts.look_ahead = look_ahead(pretokenizer, out);
   out.eod = vocabulary.find(source.end()).value_or(-1);
   if (out.eod < 0 && !source.settings.eod.empty())
     fail(ErrorKind::kData, source.path, ": no token ", quote(source.settings.eod),
@@ -250,7 +256,7 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
-  parts.model.find_pretokens = choose_pretokens(pretokenizer, false);
+  parts.model.find_pretokens = choose_pretokens(pretokenizer);
   parts.texts = std::move(*texts);
   return parts;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/text/formats/pretoken_stream.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/unicode/unicode.h"
 
@@ -62,7 +63,7 @@ HfTokenizer::HfTokenizer(Ready, HfParts parts)
       normalizer_(std::move(parts.normalizer)),
       continued_(continued(normalizer_)),
       metaspace_(std::move(parts.metaspace)),
-      cuts_(std::move(parts.cuts)),
+      look_ahead_(parts.look_ahead),
       around_(std::move(parts.around)),
       decoder_(std::move(parts.decoder)),
       texts_(std::move(parts.texts)) {}
@@ -83,94 +84,14 @@ std::string_view HfTokenizer::spaced(std::string_view utf8, Position position, s
   return storage;
 }
 
-namespace {
-
-constexpr size_t kLongText = size_t{1} << 20;  // longer texts are encoded in parts, if possible
-constexpr size_t kBit = size_t{1} << 16;
-
-}  // namespace
-
-/// A normalized text that arrives in parts. Whole pretokens go to `text`; a pretoken of more than kLongText
-/// bytes is merged as it arrives.
-class HfTokenizer::Stream {
- public:
-  Stream(const HfTokenizer& owner, std::function<void(std::string_view)> text, Tokenizer::TakeIds ids)
-      : owner_(owner), cuts_(*owner.cuts_), text_(std::move(text)), ids_(std::move(ids)) {}
-
-  void add(std::string_view bit) {
-    held_ += bit;
-    while (giant_ && !held_.empty()) {
-      const size_t cut = first_cut();
-      giant_->add(std::string_view(held_).substr(0, cut));
-      take_off(cut);
-      if (!held_.empty()) end_giant();
-    }
-    if (held_.size() < kBit) return;
-    const size_t cut = last_cut();
-    if (cut > 0) {
-      text_(std::string_view(held_).substr(0, cut));
-      take_off(cut);
-    }
-    if (held_.size() > kLongText) {
-      giant_.emplace(owner_.core_.long_pretoken(ids_));
-      giant_->add(held_);
-      take_off(held_.size());
-    }
-  }
-  void finish() {
-    if (giant_) return end_giant();
-    if (!held_.empty()) text_(held_);
-  }
-
- private:
-  void end_giant() {
-    giant_->finish();
-    giant_.reset();
-  }
-  void take_off(size_t bytes) {
-    const std::string_view gone = std::string_view(held_).substr(0, bytes);
-    after_mark_ = !cuts_.mark.empty() && gone.ends_with(cuts_.mark);
-    held_.erase(0, bytes);
-  }
-  /// Whether the mark at `at` begins a pretoken.
-  bool begins(size_t at) const {
-    if (cuts_.each) return true;
-    return at == 0 ? !after_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
-  }
-  /// Where the next pretoken begins in held_, which continues a giant; held_.size() if none begins there.
-  size_t first_cut() const {
-    if (cuts_.mark.empty()) return held_.size();
-    size_t at = held_.find(cuts_.mark);
-    while (at != std::string::npos && !begins(at)) at = held_.find(cuts_.mark, at + cuts_.mark.size());
-    return std::min(at, held_.size());
-  }
-  /// Where the last pretoken of held_ begins; 0 if there is only one.
-  size_t last_cut() const {
-    if (cuts_.mark.empty()) return 0;
-    size_t at = held_.rfind(cuts_.mark);
-    while (at != std::string::npos && at > 0 && !begins(at)) at = held_.rfind(cuts_.mark, at - 1);
-    return at == std::string::npos ? 0 : at;
-  }
-
-  const HfTokenizer& owner_;
-  const MarkCuts& cuts_;
-  std::function<void(std::string_view)> text_;
-  Tokenizer::TakeIds ids_;
-  /// Text that is still to be encoded, since the end of its last pretoken is not known yet. It starts where a
-  /// pretoken begins, or continues the long piece in giant_.
-  std::string held_;
-  bool after_mark_ = false;
-  std::optional<LongPiece> giant_;
-};
-
 template <class Text, class Ids>
 void HfTokenizer::encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const {
   Normalizer::Scratch scratch;
   std::string storage;
-  Stream stream(*this, text, ids);
+  PretokenStream stream(core_, *look_ahead_, {.text = text, .ids = ids});
   const Normalizer* normalizer = &normalizer_;
   for (bool begins = true; !part.empty(); begins = false) {
-    const std::string_view bit = first_characters(part, kBit);
+    const std::string_view bit = first_characters(part, PretokenStream::kBit);
     const std::string_view normal = normalizer->apply(bit, scratch);
     stream.add(spaced(normal, {.begins = begins, .first = is_first}, storage));
     normalizer = &*continued_;
@@ -188,12 +109,13 @@ void HfTokenizer::each_part(std::string_view utf8, Text&& text, Ids&& ids) const
   } else {
     Normalizer::Scratch scratch;
     std::string storage;
-    const bool in_bits = continued_ && cuts_ && normalized_added_.empty();
+    const bool in_bits = continued_ && look_ahead_ && normalized_added_.empty();
     raw_added_.split(
         utf8,
         [&](std::string_view part) {
           const bool is_first = part.data() == utf8.data();
-          if (in_bits && part.size() > kLongText) return encode_bit_by_bit(part, is_first, text, ids);
+          if (in_bits && part.size() > PretokenStream::kLongText)
+            return encode_bit_by_bit(part, is_first, text, ids);
           const std::string_view normal = normalizer_.apply(part, scratch);
           normalized_added_.split(
               normal,

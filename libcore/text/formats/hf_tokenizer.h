@@ -13,20 +13,14 @@
 
 namespace megalith {
 
-/// Where the pretokens of a text begin: at its start, and at each `mark` if `each` is set, otherwise at each
-/// run of marks. If `mark` is empty, the text is one pretoken.
-struct MarkCuts {
-  std::string mark;
-  bool each = false;
-};
-
 /// A tokenizer.json: its model and everything around it.
 struct HfParts {
   ByteLevelModel model;  // with its added tokens
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
-  /// Where pretokens begin. Empty: other rules decide it, or some pretokens are taken whole.
-  std::optional<MarkCuts> cuts;
+  /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does
+  /// (see PretokenStream). Empty: other rules decide it.
+  std::optional<size_t> look_ahead;
   HfTemplate around;
   TokenDecoder decoder;
   TokenTexts texts;  // the tokens as the file writes them
@@ -56,8 +50,6 @@ class HfTokenizer : public Tokenizer {
   struct Ready {};
   HfTokenizer(Ready, HfParts parts);  // the added tokens of `parts` are already normalized
 
-  class Stream;
-
   /// Calls `text` with each normalized piece that the model must encode, and `ids` with ids that are found
   /// without it.
   template <class Text, class Ids>
@@ -76,7 +68,7 @@ class HfTokenizer : public Tokenizer {
   /// The normalizer of the later parts of a text. Empty: texts are normalized whole.
   std::optional<Normalizer> continued_;
   std::optional<Metaspace> metaspace_;
-  std::optional<MarkCuts> cuts_;
+  std::optional<size_t> look_ahead_;
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;

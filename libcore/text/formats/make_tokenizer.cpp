@@ -8,7 +8,7 @@
 #include "libcore/text/formats/gpt2_files.h"
 #include "libcore/text/formats/hf_json.h"
 #include "libcore/text/formats/null_tokenizer.h"
-#include "libcore/text/formats/sentencepiece/sentencepiece_tokenizer.h"
+#include "libcore/text/formats/sentencepiece_files.h"
 #include "libcore/text/formats/tiktoken_files.h"
 #include "libcore/text/saved_tokenizer.h"
 
@@ -50,7 +50,7 @@ std::unique_ptr<Tokenizer> make_sentencepiece(const TokenizerFiles& files) {
   need(files.model, files, "--tokenizer-model", "a SentencePiece model");
   refuse_special_tokens(files, "a SentencePiece model has the tokens that it was trained with");
   refuse_eod(files, "a SentencePiece model names its own");
-  return make_sentencepiece_tokenizer(files.type, files.model);
+  return read_sentencepiece_tokenizer(files.type, files.model);
 }
 
 std::unique_ptr<Tokenizer> make_tiktoken(const TokenizerFiles& files) {

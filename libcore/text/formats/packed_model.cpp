@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -182,8 +183,12 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
   for (const std::string& path : files) {
     if (file_exists(path) && !std::filesystem::is_regular_file(path)) return std::nullopt;
     const ReadableFile file(path);
+    require_whole(path, file.size());
     add_size(file.size());
-    file.stream([&](std::span<const std::byte> block) { hash.update(block.data(), block.size()); });
+    file.stream([&](std::span<const std::byte> block) {
+      stop_if_asked();
+      hash.update(block.data(), block.size());
+    });
     bytes += file.size();
   }
   for (const std::string& setting : settings) {

@@ -93,8 +93,8 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
 /// The cache file for the model computed from `files` with `settings`; the contents of `files` and the
 /// settings decide its name. Nothing if `files` are small (reading them is as fast) or not regular files
-/// (which can be read only once). Throws kNoInput, kIo. `kind` names the reader that makes the model
-/// ("gpt2"); the version is appended.
+/// (which can be read only once). Throws kNoInput, kIo, kData for a file that is too large, and Stopped.
+/// `kind` names the reader that makes the model ("gpt2"); the version is appended.
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
                                     std::span<const std::string> settings);
 

@@ -1,5 +1,6 @@
 #include "libcore/text/pretokenize/pretokenizer.h"
 
+#include "libcore/base/error.h"
 #include "libcore/base/machine/isa.h"
 #include "libcore/text/pretokenize/gpt2_scan.h"
 #include "libcore/text/unicode/char_traits.h"
@@ -79,6 +80,11 @@ size_t gpt2_pretoken(std::string_view utf8) {
                                ? spaces_end(begin, end)
                                : run_end(at + first.bytes, end, class_of(first.kind));
   return static_cast<size_t>(stop - begin);
+}
+
+void refuse_giant_pretoken(size_t bytes) {
+  fail(ErrorKind::kData, "a text holds ", bytes, " bytes without a boundary between words; at most ",
+       UINT32_MAX, " can be encoded");
 }
 
 FindPretokens pretokenizer(PretokenPattern pattern) {

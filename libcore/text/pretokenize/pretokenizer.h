@@ -7,8 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "libcore/base/error.h"
-
 namespace megalith {
 
 /// How byte-level tokenizers split a text into pretokens. Every byte belongs to exactly one.
@@ -30,6 +28,9 @@ FindPretokens pretokenizer(PretokenPattern pattern);
 /// vector kernels are tested.
 size_t gpt2_pretoken(std::string_view utf8);
 
+/// Throws the kData of a FindPretokens: a pretoken has `bytes` bytes or more.
+[[noreturn]] void refuse_giant_pretoken(size_t bytes);
+
 /// Works as a FindPretokens by calling `first(std::string_view utf8)` again and again, which returns the
 /// length of the first pretoken.
 template <class First>
@@ -39,8 +40,7 @@ size_t find_one_by_one(const First& first, std::string_view utf8, std::span<uint
     const size_t end = at + first(utf8.substr(at));
     if (end > UINT32_MAX) {
       if (count > 0) break;  // the next call counts from here, so this end will fit
-      fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
-           UINT32_MAX, " can be encoded");
+      refuse_giant_pretoken(end);
     }
     ends[count++] = static_cast<uint32_t>(at = end);
   }

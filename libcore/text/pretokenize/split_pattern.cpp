@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
 #include "libcore/text/pretokenize/word_scan.h"
 #include "libcore/text/unicode/char_traits.h"
@@ -495,9 +496,7 @@ size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_v
                         std::span<uint32_t> ends) {
   for (size_t bytes = 8 * ends.size();; bytes *= 4) {
     const std::string_view part = beginning(utf8, bytes);
-    if (part.size() > UINT32_MAX)
-      fail(ErrorKind::kData, "a text holds ", part.size(),
-           " bytes without a boundary between words; at most ", UINT32_MAX, " can be encoded");
+    if (part.size() > UINT32_MAX) refuse_giant_pretoken(part.size());
     const Window text(part.data() + part.size(), part.size() < utf8.size());
     if (const size_t count = Cutting(patterns, part.data(), ends).cut(text); count > 0) return count;
   }

@@ -130,7 +130,7 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 DryMemory dry_memory(const PretrainConfig& config) {
   RunShape run = run_shape(config);
   run.train.device = resolved_device(config.train.device);
-  const MemoryLeft left{.machine = available_memory(), .ranks_here = config.parallel.local_world};
+  const MemoryLeft left = ask_memory(run, config.parallel.local_world);
   SaveCopyChoice chosen =
       chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, run, left);
   run.save_copy = chosen.copy;

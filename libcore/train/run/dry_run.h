@@ -12,7 +12,7 @@ namespace megalith {
 /// The memory of a run's ranks, determined without allocating it.
 struct DryMemory {
   RunShape run;
-  MemoryLeft left;  // without that of a GPU, which is not asked
+  MemoryLeft left;
   std::vector<ModelRank> ranks;
 };
 DryMemory dry_memory(const PretrainConfig&);

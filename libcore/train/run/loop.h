@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/tensor_file.h"
@@ -17,6 +18,10 @@
 #include "libcore/train/objective/preference.h"
 
 namespace megalith {
+
+/// The member of a checkpoint's args.json that names a fine-tuning run: an object of texts, which are equal
+/// if the run begins with the same model and adapter, in the same way, on the same data.
+inline constexpr const char* kTuningRun = "tuning_run";
 
 /// What the fine-tuning of a trained model needs in addition to PretrainConfig.
 struct Tuning {
@@ -37,6 +42,8 @@ struct Tuning {
   };
   std::optional<Preferences> preferences = {};
   Json::Object args = {};  // additional members of a checkpoint's args.json
+  /// The paths of an earlier run's results. A run with --overwrite-output-dir removes them.
+  std::vector<std::string> results = {};
 };
 
 struct PretrainResult {

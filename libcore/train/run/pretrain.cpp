@@ -173,8 +173,18 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
+/// The datasets of a run.
+struct OpenData {
+  std::vector<IndexedDataset> files = {};  // all that the options name, in their order
+  TrainingDatasets splits = {};
+
+  void add_files(const OpenBlend& blend) {
+    files.insert(files.end(), blend.datasets.begin(), blend.datasets.end());
+  }
+};
+
 /// Opens the datasets of all splits. `tokenizers` checks their tokenizers against each other.
-TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
+OpenData open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
                                .seq_length = config.model.seq_length,
@@ -186,24 +196,28 @@ TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, co
     with_samples.samples = {samples[0], samples[1], samples[2]};
     return with_samples;
   };
-  TrainingDatasets data;
+  OpenData data;
   if (config.data.has_own_paths()) {
     const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
     std::array<std::optional<OpenBlend>, 3> blends;
     for (size_t part = 0; part < paths.size(); ++part)
-      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, tokenizers, rules);
+      if (!paths[part]->empty()) {
+        blends[part] = open_checked(*paths[part], config, tokenizers, rules);
+        data.add_files(*blends[part]);
+      }
     if (config.train.epochs && blends[0])
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
     const DatasetRequest whole = asked();
     for (size_t part = 0; part < paths.size(); ++part)
-      if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
+      if (blends[part]) data.splits[part] = build_whole(*blends[part], whole, part);
   } else {
     const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
+    data.add_files(blend);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);
-    data = build_datasets(blend, asked());
+    data.splits = build_datasets(blend, asked());
   }
   log("> finished creating GPT datasets ...");
   return data;
@@ -237,7 +251,7 @@ class Opened {
 
   PretrainConfig config;  // complete once open() has set the vocabulary's size
   std::unique_ptr<Tokenizer> tokenizer;
-  TrainingDatasets data;  // datasets of --data-path, --train-data-path, …
+  OpenData data;  // datasets of --data-path, --train-data-path, …
   DataSets sets;
 
  private:
@@ -249,29 +263,17 @@ class Opened {
     }
     const int64_t vocab = config.model.vocab_size;
     data = open_data(config, tokenizers, rules);
-    sets = {.train = data_set_of(data[0], vocab),
-            .valid = data_set_of(data[1], vocab),
-            .test = data_set_of(data[2], vocab)};
+    sets = {.train = data_set_of(data.splits[0], vocab),
+            .valid = data_set_of(data.splits[1], vocab),
+            .test = data_set_of(data.splits[2], vocab)};
   }
 
   std::unique_ptr<RunTexts> texts_;
 };
 
-/// The datasets from which the splits take their samples. All splits use the same ones.
-std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
-  std::vector<const GptDataset*> all;
-  for (const auto& split : data) {
-    if (!split) continue;
-    if (const auto* one = std::get_if<GptDataset>(&split->source())) return {one};
-    for (const GptDataset& one : std::get<BlendedDataset>(split->source()).datasets()) all.push_back(&one);
-    return all;
-  }
-  return all;
-}
-
 RunData data_of(const Opened& run) {
   RunData data{.datasets = {}, .samples = {run.sets.train.size, run.sets.valid.size, run.sets.test.size}};
-  for (const GptDataset* one : datasets_of(run.data)) data.datasets.push_back(&one->data());
+  for (const IndexedDataset& one : run.data.files) data.datasets.push_back(&one);
   data.texts = run.texts();
   if (run.tokenizer) data.tokenizer = run.tokenizer->hash();
   return data;

@@ -19,7 +19,8 @@ RunProgress::Next RunProgress::next() const {
   return {.first = state_.consumed_train,
           .samples = config_.train.batch_at(state_.consumed_train),
           .rate = schedule_.at(state_.schedule_samples),
-          .warming_up = static_cast<double>(state_.schedule_samples) < schedule_.warmup};
+          // As in LrSchedule::at() and in the DDP tutorial, which clips where global_step > warmup_steps.
+          .warming_up = static_cast<double>(state_.schedule_samples) <= schedule_.warmup};
 }
 
 StepFigures RunProgress::advance(const Next& step, const Trainer::StepResult& result) {

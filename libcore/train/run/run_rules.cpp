@@ -61,9 +61,6 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"},
                  " need a whole sample on one rank; leave ", Opt{"context-parallel-size"}, " at 1");
-  if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
-    problems.add(Opt{"reset-position-ids"}, " and ", Opt{"reset-attention-mask"}, " are for the CPU; give ",
-                 Opt{"device"}, " cpu");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add(Opt{"sample-prompt"}, " needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)
@@ -89,6 +86,9 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
   keeps_checkpoints(files, "--save", save);
+  files.fills_folder("--save", save);
+  files.fills_folder("--tensorboard-dir", config.train.tensorboard);
+  files.fills_folder("--data-cache-path", config.data.cache);
   // The folder of --load must not hold outputs of the run, unless --save names the same folder: if the same
   // command runs again, it appends to its log there.
   if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
@@ -101,7 +101,8 @@ void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   files.writes("--log-file", config.train.log_file, OutputKind::kStream);
 }
 
-void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {
+void require_same_model(const ModelConfig& model, const Json& args, const std::string& from,
+                        const std::string& ways_out) {
   ModelConfig theirs = model;
   from_json(theirs, args, from);
   theirs.attention_dropout = model.attention_dropout;
@@ -114,8 +115,8 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
   for (const Difference& d : differences(theirs, model))
     list += concat("\n  --", d.name, ": checkpoint ", d.theirs, ", command line ", d.ours);
   if (!list.empty())
-    fail(ErrorKind::kUsage, from,
-         ": the checkpoint belongs to another model; give its options, or another --load:", list);
+    fail(ErrorKind::kUsage, from, ": the checkpoint belongs to another model; give its options, or ",
+         ways_out, ':', list);
 }
 
 std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,

@@ -25,9 +25,11 @@ void add_run_outputs(RunFiles& files, const PretrainConfig&);
 void check_ranks(const ParallelConfig&, Problems&);
 
 /// Throws kUsage, with a list of all differences, when the checkpoint's model has other parameters than
-/// `model`. `args`: the checkpoint's options; `from`: its name in messages. Dropout, initial values, sequence
-/// length (without a position table) and vocabulary padding may differ.
-void require_same_model(const ModelConfig& model, const Json& args, const std::string& from);
+/// `model`. `args`: the checkpoint's options; `from`: its name in messages; `ways_out`: what the user can do
+/// besides giving the checkpoint's options. Dropout, initial values, sequence length (without a position
+/// table) and vocabulary padding may differ.
+void require_same_model(const ModelConfig& model, const Json& args, const std::string& from,
+                        const std::string& ways_out);
 
 /// The differences between the run's and a checkpoint's options that determine the order of samples. `args`:
 /// the checkpoint's options; `from`: its name in messages.

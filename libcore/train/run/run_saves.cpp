@@ -9,7 +9,6 @@
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/log/metrics.h"
 #include "libcore/train/saves/checkpoint_store.h"
-#include "libcore/train/saves/earlier_run.h"
 
 namespace megalith {
 
@@ -29,6 +28,7 @@ void RunSaves::take_folder(const StartPoint* start) {
   make_shared_folder(in_.world, config.save);
   if (in_.world.rank() == 0) lock_.emplace(config.save);
   require_own_folder(start);
+  replaced_ = replaced_by(config, start);
   if (in_.world.rank() > 0) return;
   for (const auto& [format, store] : checkpoint_stores()) store->clear_leftovers(config.save, *lock_);
   store_of(config.format).enter(config);
@@ -48,8 +48,30 @@ void RunSaves::remove_old(int64_t iteration) const {
                          base_.empty() ? std::vector<std::string>() : std::vector{base_});
 }
 
+// Called when nothing is left that could refuse the run.
+void RunSaves::remove_replaced() const {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (!config.overwrite || in_.world.rank() > 0) return;
+  for (const auto& [format, store] : checkpoint_stores())
+    store->remove(config.save, [this](int64_t iteration) {
+      return iteration > replaced_.after && iteration != replaced_.start;
+    });
+  if (!in_.tuning) return;
+  for (const std::string& path : in_.tuning->results) std::filesystem::remove_all(path);
+}
+
+// A start that the command line names itself stays: the same command, run again, looks for it.
+void RunSaves::remove_replaced_start(int64_t saved) {
+  const CheckpointConfig& config = config_.checkpoint;
+  const int64_t start = std::exchange(replaced_.start, -1);
+  if (!config.overwrite || in_.world.rank() > 0 || start < 0 || start == saved || !base_.empty()) return;
+  for (const auto& [format, store] : checkpoint_stores())
+    store->remove(config.save, [start](int64_t iteration) { return iteration == start; });
+}
+
 void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
   if (!wanted()) return;
+  remove_replaced();
   const CheckpointConfig& config = config_.checkpoint;
   SaverOptions options{.root = config.save,
                        .store = store_of(config.format),
@@ -59,6 +81,7 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
   options.complete = [this, &observer](int64_t iteration, const std::string& path) {
     observer.saved(iteration, path);
     saved_ = iteration;
+    remove_replaced_start(iteration);
     if (iteration == best_) protect_best(iteration);
   };
   saver_ = std::make_unique<Saver>(trainer, std::move(options));

@@ -11,6 +11,7 @@
 #include "libcore/train/log/run_observer.h"
 #include "libcore/train/run/loop.h"
 #include "libcore/train/run/run_progress.h"
+#include "libcore/train/saves/earlier_run.h"
 #include "libcore/train/saves/saver.h"
 
 namespace megalith {
@@ -33,7 +34,8 @@ class RunSaves {
   /// Applies --keep-last when a run resumes at `iteration`: removes older checkpoints that it does not keep.
   /// They are there if the last save of the earlier run failed.
   void remove_old(int64_t iteration) const;
-  /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint.
+  /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint. With
+  /// --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results.
   void begin(Trainer&, RunObserver&);
 
   /// Starts to save a checkpoint, unless a save of this iteration was already started.
@@ -53,6 +55,8 @@ class RunSaves {
 
  private:
   void require_own_folder(const StartPoint* start) const;
+  void remove_replaced() const;
+  void remove_replaced_start(int64_t saved);
 
   const RankInput& in_;
   const PretrainConfig& config_;
@@ -60,6 +64,7 @@ class RunSaves {
   std::string base_;              // path given to protect_base(); empty: none
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
+  Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
   std::unique_ptr<Saver> saver_;  // null: nothing is saved
 };
 

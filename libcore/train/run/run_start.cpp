@@ -2,15 +2,19 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/ops/backend/cuda_plugin.h"
+#include "libcore/io/run/stop_signal.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
+#include "libcore/train/saves/same_start.h"
 #include "libcore/train/step/memory_limits.h"
 #include "libcore/train/step/rank_state.h"
 
@@ -30,9 +34,46 @@ CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& w
   return config;
 }
 
-void take_args(const StartPoint& start, PretrainConfig& config) {
-  require_same_model(config.model, start.args, start.path);
+/// Whether the run resumes from its own folder, although no option asks for a checkpoint.
+bool resumes_by_itself(const CheckpointConfig& config) {
+  return config.load_named_by == "--output-dir";
+}
+
+/// What the user can give in place of a checkpoint that does not fit the run.
+std::string ways_out(const CheckpointConfig& config) {
+  if (resumes_by_itself(config)) return "another --output-dir, or --overwrite-output-dir to replace that run";
+  return concat("another ", config.load_named_by.empty() ? "--load" : config.load_named_by);
+}
+
+/// Throws kUsage if another run than this one saved `start`. If the user chose the checkpoint, other data are
+/// only warned of.
+void require_same_run(const Tuning& tuning, const StartPoint& start, const CheckpointConfig& config) {
+  constexpr std::pair<const char*, const char*> kParts[] = {
+      {"model", "another model (--model)"},
+      {"adapter", "another adapter to begin with (--adapter)"},
+      {"method", "another method, or other settings of it"},
+      {"data", "other records to train on (--data)"}};
+  const Json ours = Json(tuning.args);
+  const Json *run = ours.find(kTuningRun), *theirs = start.args.find(kTuningRun);
+  if (!run || !theirs) return;  // checkpoints of earlier versions do not say
+  std::vector<std::string> others;
+  for (const auto& [name, what] : kParts) {
+    const Json *mine = run->find(name), *saved = theirs->find(name);
+    if (!mine || !saved || *mine == *saved) continue;
+    if (name == std::string_view("data") && !resumes_by_itself(config))
+      warn(start.path, ": the run that saved it has ", what);
+    else
+      others.emplace_back(what);
+  }
+  if (!others.empty())
+    fail(ErrorKind::kUsage, start.path, ": another run saved it, with ", join(others, " and "), "; give ",
+         ways_out(config));
+}
+
+void take_args(const RankInput& in, const StartPoint& start, PretrainConfig& config) {
+  require_same_model(config.model, start.args, start.path, ways_out(config.checkpoint));
   if (!resumes(config.checkpoint, start)) return;
+  if (in.tuning) require_same_run(*in.tuning, start, config.checkpoint);
   for (const Difference& d : sample_order_differences(config, start.args, start.path))
     warn("--", d.name, " is ", d.ours, ", but was ", d.theirs,
          " when the checkpoint was saved: samples now come in another order");
@@ -43,13 +84,22 @@ void take_args(const StartPoint& start, PretrainConfig& config) {
   config.train.seed = seed->as_int();
 }
 
+std::vector<Origin> origins_of(const RankInput& in, const StartPoint* start) {
+  const TensorFile* const loaded = start ? start->tensors.get() : nullptr;
+  if (!in.tuning) return {{"--load", loaded, start}};
+  return {{"--resume-from-checkpoint or --output-dir", loaded, start},
+          {"--model", in.tuning->base},
+          {"--adapter", in.tuning->adapters}};
+}
+
 }  // namespace
 
 std::optional<StartPoint> find_run_start(const RankInput& in, PretrainConfig& config) {
   std::optional<StartPoint> start = find_start(with_agreed_checkpoint(config.checkpoint, in.world),
                                                config.model, in.tuning ? Trained::kTuned : Trained::kModel);
+  require_same_start(in.world, config.parallel.peer_timeout(), origins_of(in, start ? &*start : nullptr));
   if (start) count_in_steps(*start, config.train, in.data.train.epoch);
-  if (start && !start->args.is_null()) take_args(*start, config);
+  if (start && !start->args.is_null()) take_args(in, *start, config);
   return start;
 }
 
@@ -67,8 +117,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     shape.tuning = in.tuning->plan;
   }
   if (in.world.rank() == 0) {
-    MemoryLeft left{.machine = available_memory(), .ranks_here = in.ranks_on_machine()};
-    if (on_gpu(shape)) left.device = cuda_memory_left(0);
+    const MemoryLeft left = ask_memory(shape, in.ranks_on_machine());
     const SaveCopyChoice chosen =
         chosen_save_copy(config.train.eval_only ? CheckpointConfig{} : config.checkpoint, shape, left);
     shape.save_copy = chosen.copy;
@@ -76,6 +125,7 @@ RunShape agreed_shape(const RankInput& in, const PretrainConfig& config, const B
     log_parameters(chosen.ranks);
   }
   shape.save_copy = rank0_value(in.world, shape.save_copy);
+  shape.vocabulary = rank0_value(in.world, shape.vocabulary);
   return shape;
 }
 
@@ -90,6 +140,7 @@ void take_base_values(const RankInput& in, Trainer& trainer, bool has_start) {
 // Called before the adapters are read. Until then they add nothing, because their matrix B is zero.
 void learn_preferences(const Tuning::Preferences& preferences, Trainer& trainer) {
   const Preference::LossesOf losses_of = [&trainer](const SampleSource& all, int64_t first) {
+    stop_if_asked();
     return trainer.sample_losses(all, first);
   };
   trainer.set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));

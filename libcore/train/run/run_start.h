@@ -14,7 +14,7 @@
 namespace megalith {
 
 /// Finds the checkpoint that --load names, the same one on all ranks, and checks that it fits this run's
-/// model. A resumed run gets its seed from the checkpoint.
+/// model and that all ranks begin with the same values. A resumed run gets its seed from the checkpoint.
 std::optional<StartPoint> find_run_start(const RankInput&, PretrainConfig& config);
 /// Whether the run continues the run that saved `start`. If not, it uses only the weights.
 bool resumes(const CheckpointConfig&, const StartPoint& start);

@@ -54,8 +54,8 @@ void require_same_facts(Communicator& world, const RunData& data) {
   const std::vector<DataFacts> all = exchange_values(world, facts_of(data));
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
-      fail(ErrorKind::kData, "--data-path and the tokenizer's files give rank 0 ", text_of(all.front()),
-           " and rank ", rank, " ", text_of(all[rank]), "; give every machine the same files");
+      fail(ErrorKind::kData, "the data and the tokenizer's files of rank 0 are ", text_of(all.front()),
+           ", those of rank ", rank, " ", text_of(all[rank]), "; give every machine the same files");
 }
 
 /// The hashes of a dataset's contents.

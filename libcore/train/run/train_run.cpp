@@ -16,6 +16,18 @@
 #include "libcore/train/run/step_tracer.h"
 
 namespace megalith {
+namespace {
+
+/// The schedulers of all sources let the rate rise to the end of such a run.
+void warn_of_long_warmup(const TrainConfig& train) {
+  const auto run = static_cast<double>(train.samples_of_steps(*train.iters, 0));
+  if (run == 0 || train.warmup_in_samples() < run) return;
+  const double batch = train.global_batch;
+  warn("the warm-up of ", train.warmup_in_samples() / batch, " steps outlasts the run's ", run / batch,
+       ": the learning rate does not reach ", train.lr);
+}
+
+}  // namespace
 
 TrainRun::TrainRun(const RankInput& in)
     : in_(in),
@@ -90,6 +102,7 @@ void TrainRun::observe(std::unique_ptr<RunOutputs> outputs) {
 
 PretrainResult TrainRun::go() {
   if (!in_.tuning) warn_of_missing_evaluations(config_, in_.data);  // fine-tuning has no splits to warn of
+  if (!config_.train.eval_only) warn_of_long_warmup(config_.train);
   if (!config_.train.eval_only) run_steps();
   if (!end_.ended_early()) final_evaluations();
   saves_.finish();

@@ -25,7 +25,7 @@ const TrainedThere kTrained[] = {
     {"cuda",
      {RunRanks::kOne},
      {RunDType::kFloat32, RunDType::kBfloat16},
-     {RunMethod::kPretrain, RunMethod::kFull}},
+     {RunMethod::kPretrain, RunMethod::kFull, RunMethod::kPrefix, RunMethod::kPacked}},
 };
 
 bool among(const auto& list, auto value) {

@@ -75,8 +75,12 @@ class CheckpointStore {
   virtual void enter(const CheckpointConfig&) const {}
   /// The iteration of a checkpoint in --save from which the run resumes although no tracker names it yet.
   virtual std::optional<int64_t> untracked(const CheckpointConfig&) const { return std::nullopt; }
-  /// The iteration of the newest checkpoint in --save that no tracker names because the format has none.
-  virtual std::optional<int64_t> newest(const std::string& /*save*/) const { return std::nullopt; }
+  /// The iterations of the checkpoints in `folder` that no tracker names because the format has none, in
+  /// ascending order.
+  virtual std::vector<int64_t> without_tracker(const std::string& /*folder*/) const { return {}; }
+  /// Removes the checkpoints of this format in --save whose iterations `gone` selects.
+  virtual void remove(const std::string& /*save*/,
+                      const std::function<bool(int64_t iteration)>& /*gone*/) const {}
   /// The options that resume a run from the checkpoint of this iteration; nothing if --load with its folder
   /// is enough.
   virtual std::optional<std::vector<std::string>> options_to_resume(const CheckpointConfig&, int64_t) const {

@@ -37,8 +37,9 @@ std::optional<Held> newest_in(const std::string& save) {
   else if (!names.empty())
     held = held_folder(names.back());
   for (const auto& [format, store] : checkpoint_stores())
-    if (const auto iteration = store->newest(save); iteration && (!held || *iteration > held->iteration))
-      held = Held{concat("the checkpoint of step ", *iteration - 1), *iteration, false};
+    for (const int64_t iteration : store->without_tracker(save))
+      if (!held || iteration > held->iteration)
+        held = Held{concat("the checkpoint of step ", iteration - 1), iteration, false};
   if (!held && (file_exists(save + "/config.json") || holds_foreign_model(save)))
     held = Held{"another program's model"};
   return held;
@@ -84,6 +85,13 @@ std::string refusal_to_replace(const CheckpointConfig& config, const StartPoint*
                         : std::string("which this run would replace"),
                 "; ", resume.empty() ? "" : concat("resume from it with ", resume, ", "),
                 "give another folder, or --overwrite-output-dir to replace it");
+}
+
+Replaced replaced_by(const CheckpointConfig& config, const StartPoint* start) {
+  if (!start || !lies_in(start->path, config.save)) return {};
+  const int64_t iteration =
+      start->state ? start->state->iteration : held_folder(fs::path(start->path).filename()).iteration;
+  return start->state && !config.finetune ? Replaced{.after = iteration} : Replaced{.start = iteration};
 }
 
 }  // namespace megalith

@@ -26,4 +26,14 @@ std::optional<NewestCheckpoint> newest_checkpoint(const std::string& save);
 /// run begins; null: from scratch.
 std::string refusal_to_replace(const CheckpointConfig&, const StartPoint* start, Trained);
 
+/// What a run with --overwrite-output-dir replaces in --save.
+struct Replaced {
+  int64_t after = -1;  // the checkpoints of later iterations; -1: all
+  /// The iteration of the checkpoint whose weights the run begins with, which must stay until the run has
+  /// saved: run again before that, the same command needs it. -1: it begins elsewhere, or continues the run.
+  int64_t start = -1;
+};
+/// `start`: where the run begins; null: from scratch.
+Replaced replaced_by(const CheckpointConfig&, const StartPoint* start);
+
 }  // namespace megalith

@@ -4,6 +4,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/retention.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/files/file.h"
@@ -57,6 +58,10 @@ class NativeStore final : public CheckpointStore {
   void clear_leftovers(const std::string& save, const LockFile& lock) const override {
     end_killed_save(save);
     for (const char* const begin : {"iter_", kTrackerFile}) lock.remove_leftovers_in(save, begin);
+  }
+  /// Removes Megatron-LM's checkpoints, too: they have the same tracker and the same names.
+  void remove(const std::string& save, const std::function<bool(int64_t iteration)>& gone) const override {
+    remove_checkpoints(save, gone);
   }
 };
 

@@ -79,15 +79,38 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
   if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
 
-[[noreturn]] void refuse_missing(const CheckpointConfig& config) {
+/// Says which checkpoints there are in place of that of --ckpt-step.
+[[noreturn]] void refuse_step(const CheckpointConfig& config) {
+  std::vector<std::string> steps, numbers;
+  for (const std::string& name : iteration_folders_in(config.load))
+    if (const auto step = parse_int(name.substr(std::string_view(kIteration).size())))
+      steps.push_back(std::to_string(*step));
+  for (const auto& [format, store] : checkpoint_stores())
+    for (const int64_t iteration : store->without_tracker(config.load))
+      numbers.push_back(std::to_string(iteration - 1));
+  std::string ways;
+  if (!steps.empty()) ways += concat("; there are those of ", join(steps, ", "), ": give one of them");
+  if (!numbers.empty())
+    ways += concat("; give --save ", config.load, " --checkpoint N, with N ", join(numbers, " or "));
+  fail(ErrorKind::kUsage, "--ckpt-step ", *config.step, ": --load ", config.load,
+       " holds no checkpoint of this step (", iteration_folder(*config.step), ')', ways,
+       ", or leave it out to load the newest");
+}
+
+const char* fresh_values(Trained trained) {
+  return trained == Trained::kTuned ? "the model that is tuned" : "random values";
+}
+
+[[noreturn]] void refuse_missing(const CheckpointConfig& config, Trained trained) {
   const std::string& by = config.load_named_by;
   if (by.empty())
     fail(ErrorKind::kNoInput, config.load,
          ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
   fail(ErrorKind::kNoInput, by, ": ", config.load,
        fs::exists(config.load) ? " holds" : " is not there: it names",
-       " no checkpoint; give the folder of one on this machine (ours, Megatron-LM's or Hugging Face's), or "
-       "leave it out to begin with random values");
+       " no checkpoint; give the folder of one on this machine",
+       trained == Trained::kModel ? " (ours, Megatron-LM's or Hugging Face's)" : "",
+       ", or leave it out to begin with ", fresh_values(trained));
 }
 
 }  // namespace
@@ -110,6 +133,13 @@ bool loads_where_it_saves(const CheckpointConfig& config) {
   return !config.save.empty() && normal(config.save) == normal(config.load);
 }
 
+void take_step(CheckpointConfig& config) {
+  if (!config.step || config.load.empty()) return;
+  const std::string path = concat(config.load, "/", iteration_folder(*config.step));
+  if (!file_exists(path)) refuse_step(config);
+  config.load = path;
+}
+
 void take_state(StartPoint& start, const Json& state, const std::string& where) {
   start.state = read_fields<TrainState>(state);
   start.schedule = LrSchedule::from_json(state["scheduler"], where);
@@ -128,13 +158,13 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (const auto found = find_checkpoint(config)) return found->start(config, model, trained);
   if (config.load.empty()) return std::nullopt;
   const std::string path = load_path(config);
-  if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
+  if (config.exit_on_missing && !config.load_named_by.empty() && trained == Trained::kModel)
+    refuse_missing(config, trained);
   refuse_what_is_no_checkpoint(config, path, trained);
-  if (config.exit_on_missing) refuse_missing(config);
+  if (config.exit_on_missing) refuse_missing(config, trained);
   if (!loads_where_it_saves(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
-  log("no checkpoint in ", printable(config.load), ": starting from ",
-      trained == Trained::kTuned ? "the model that is tuned" : "random values");
+  log("no checkpoint in ", printable(config.load), ": starting from ", fresh_values(trained));
   return std::nullopt;
 }
 
@@ -145,6 +175,7 @@ std::string OptionsToResume::text() const {
 OptionsToResume options_to_resume(const CheckpointConfig& config, int64_t iteration) {
   const std::string resume = "--resume-from-checkpoint";
   OptionsToResume options;
+  if (config.step) return {{"--load", config.save}, concat("--ckpt-step ", *config.step)};
   if (const auto own = store_of(config.format).options_to_resume(config, iteration))
     options.words = *own;
   else if (config.number)

@@ -50,6 +50,10 @@ bool loads_where_it_saves(const CheckpointConfig&);
 /// The names of the iteration folders in `root` ("iter_0000100"), sorted.
 std::vector<std::string> iteration_folders_in(const std::string& root);
 
+/// With --ckpt-step, replaces --load by the checkpoint of that step below it. kUsage, with the steps that
+/// exist, if there is none.
+void take_step(CheckpointConfig&);
+
 /// The path to load from: the untracked checkpoint (CheckpointStore::untracked()) if --load is the folder of
 /// --save and holds one; the local copy of the model if --load is a model's id on the Hugging Face hub;
 /// otherwise --load itself.

@@ -71,6 +71,8 @@ ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
   if (theirs.activation() == ours.activation()) {
     theirs.openai_gelu = ours.openai_gelu;
     theirs.bias_gelu_fusion = ours.bias_gelu_fusion;
+    theirs.squared_relu = ours.squared_relu;
+    theirs.hidden_act = ours.hidden_act;
   }
   if (theirs.kv_heads() == ours.kv_heads()) {
     theirs.group_query = ours.group_query;

@@ -19,6 +19,13 @@ bool on_gpu(const RunShape& run) {
   return run.train.device == "cuda";
 }
 
+VocabularyForm gpu_vocabulary(size_t device_bytes) {
+  constexpr size_t kLogitsShare = 128;
+  return {.padded = true,
+          .logits_bytes =
+              std::max(VocabularyForm::kLeastLogits, static_cast<int64_t>(device_bytes / kLogitsShare))};
+}
+
 RecomputePlan recompute_plan(const TrainConfig& train) {
   return {.granularity = train.recompute,
           .block = train.recompute_method == "block",
@@ -45,7 +52,10 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {
-  return {.rank = at.tensor, .size = run.parallel.tensor, .sequence = run.parallel.sequence};
+  return {.rank = at.tensor,
+          .size = run.parallel.tensor,
+          .sequence = run.parallel.sequence,
+          .vocabulary = run.vocabulary};
 }
 
 int copy_number(const RunShape& run, const Coord& at) {

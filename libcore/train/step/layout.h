@@ -32,6 +32,7 @@ struct RunShape {
   enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
   SampleForm samples = {};
   TuningPlan tuning = {};
+  VocabularyForm vocabulary = {};  // gpu_vocabulary() if the run is on a GPU
 };
 
 /// The shape of a run that trains a whole model from scratch.
@@ -39,6 +40,9 @@ RunShape run_shape(const PretrainConfig&);
 
 /// Whether the run's tensors are in the memory of a GPU. TrainConfig::device must not be "gpu" any more.
 bool on_gpu(const RunShape&);
+/// The form of the vocabulary on a GPU that has this much memory in all. The logits get 1/128 of it, but at
+/// least 128 MiB: 1.1 GiB on an H200. The more rows a product has, the less its start and end cost.
+VocabularyForm gpu_vocabulary(size_t device_bytes);
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});

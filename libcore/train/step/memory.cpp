@@ -86,6 +86,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);
   memory.batch = Batch::bytes(batch_shape(run));
   memory.host = Batch::host_bytes(batch_shape(run));
+  if (on_gpu(run)) memory.staging = cuda::kStagingBytes;  // of the compute stream, the only one that uploads
   memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
   return memory;
 }
@@ -118,6 +119,7 @@ std::string RunMemory::text() const {
                 links > 0 ? concat(", pipeline links ", bytes(links)) : std::string(), ", scratch ",
                 bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host),
                 workspace > 0 ? concat(", kernels' scratch ", bytes(workspace)) : std::string(),
+                staging > 0 ? concat(", page-locked ", bytes(staging)) : std::string(),
                 save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(), ": ",
                 bytes(total()));
 }

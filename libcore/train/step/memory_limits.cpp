@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/ops/backend/cuda_plugin.h"
 
 namespace megalith {
 namespace {
@@ -46,6 +47,15 @@ std::optional<size_t> available_memory() {
                                          "/sys/fs/cgroup/memory/memory.usage_in_bytes")})
     if (left) min_available = min_available ? std::min(*min_available, *left) : *left;
   return min_available;
+}
+
+MemoryLeft ask_memory(RunShape& run, int ranks_here) {
+  MemoryLeft left{.machine = available_memory(), .ranks_here = ranks_here};
+  if (!on_gpu(run)) return left;
+  const cuda::DeviceMemory memory = cuda_memory(0);
+  run.vocabulary = gpu_vocabulary(memory.all);
+  left.device = memory.left;
+  return left;
 }
 
 namespace {

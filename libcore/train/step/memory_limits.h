@@ -23,6 +23,9 @@ struct MemoryLeft {
   int ranks_here = 1;                 // ranks of the run on this machine
   std::optional<size_t> device = {};  // of its GPU; nothing on the CPU
 };
+/// Asks what is left for a run that has this many ranks on this machine. Gives a run on a GPU its
+/// gpu_vocabulary(). Throws kDevice.
+MemoryLeft ask_memory(RunShape&, int ranks_here);
 
 /// Logs what the run needs. Throws kUsage if that is more than what is left on the machine or on a rank's
 /// GPU, or than the run's own limit (require_device_memory). The message names the least change that fits.

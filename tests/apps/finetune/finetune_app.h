@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -37,6 +39,16 @@ class FinetuneApp : public testing::Test {
   CommandResult tune(const std::string& options, const std::string& output = "out") const {
     return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
                " " + options);
+  }
+  /// Changes every weight of a model a little.
+  void change_weights(const std::string& model) const {
+    const std::string path = dir_ / model + "/model.safetensors";
+    std::string bytes = read_file(path);
+    uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    for (size_t at = sizeof header + header; at < bytes.size(); at += sizeof(float))
+      bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    write_file(path, bytes);
   }
   /// Replaces the records with as many questions, each with a preferred and a rejected answer.
   void write_pairs() const {

@@ -141,6 +141,67 @@ TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
     expect_said(result, step);
 }
 
+// A run resumes from its output folder if it is the same run. Any other is refused, and the folder stays as
+// it is; another path to the same files makes no other run.
+TEST_F(FinetuneBegin, ResumesOnlyTheSameRun) {
+  const std::string own = "--lora --r 2 --lora_alpha 4 --lr 0.01 ";
+  ASSERT_EQ(tune(own + "--max-steps 2 --lr_decay_iters 2").code, 0);
+  ASSERT_EQ(tune(own + "--max-steps 2 --seed 5", "adapter").code, 0);
+  fs::copy(dir_ / "model", dir_ / "model2");
+  fs::copy(dir_ / "data", dir_ / "data2");
+  change_weights("model2");
+  std::string records = read_file(dir_ / "data2/train.json");
+  records.replace(records.find(" 1\""), 3, " 3\"");
+  write_file(dir_ / "data2/train.json", records);
+  const auto given = [&](const std::string& model, const std::string& data, const std::string& options) {
+    return run("--model_name_or_path " + model + " --dataset_name_or_path " + data +
+               " --threads 1 --output_dir out --lr 0.01 --lr_decay_iters 2 --max-steps 3 " + options);
+  };
+  const std::string before = read_file(dir_ / "out/latest_checkpointed_iteration.txt");
+  const std::string lora = "--lora --r 2 --lora_alpha 4 ", method = "another method, or other settings of it";
+  struct Case {
+    const char *model, *data;
+    std::string options, part;
+  };
+  for (const auto& [model, data, options, part] :
+       {Case{"model2", "data", lora, "with another model (--model); "},
+        {"model", "data2", lora, "with other records to train on (--data); "},
+        {"model", "data", lora + "--max-samples 9", "with other records to train on (--data); "},
+        {"model", "data", lora + "--packing", "with other records to train on (--data); "},
+        {"model2", "data2", lora, "with another model (--model) and other records to train on (--data); "},
+        {"model", "data", "--adapter adapter", "with another adapter to begin with (--adapter)"},
+        {"model", "data", "--lora --r 2 --lora_alpha 5", "with " + method + "; "},
+        {"model", "data", "--lora --r 4 --lora_alpha 4", "with " + method + "; "},
+        {"model", "data", lora + "--rslora", "with " + method + "; "},
+        {"model", "data", lora + "--qlora", "with " + method + "; "},
+        {"model", "data", lora + "--target-modules c_attn", "with " + method + "; "},
+        {"model", "data", "--prefix-tuning --num-prefix-tokens 4", "with " + method + "; "},
+        {"model", "data", "", "with " + method + "; "}}) {
+    const CommandResult refused = given(model, data, options);
+    EXPECT_EQ(refused.code, 64) << options << ": " << refused.all();
+    for (const std::string& said :
+         {std::string("out/iter_0000002: another run saved it, "), part,
+          std::string("give another --output-dir, or --overwrite-output-dir to replace that run")})
+      EXPECT_NE(refused.all().find(said), std::string::npos) << options << ": " << refused.all();
+    EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), before) << options;
+  }
+  // The user may continue on other data by naming the checkpoint.
+  const CommandResult named = given("model", "data2", lora + "--resume_from_checkpoint out/iter_0000002");
+  EXPECT_EQ(named.code, 0) << named.all();
+  EXPECT_NE(named.all().find("the run that saved it has other records to train on"), std::string::npos)
+      << named.all();
+  fs::rename(dir_ / "model", dir_ / "moved");
+  fs::rename(dir_ / "data", dir_ / "records");
+  ASSERT_EQ(given("moved", "records", lora + "--overwrite_output_dir").code, 0);
+  const CommandResult more = given("moved", "records", lora + "--max-steps 4 --log-json more.jsonl");
+  EXPECT_EQ(more.code, 0) << more.all();
+  EXPECT_EQ(losses("more.jsonl").size(), 1U);
+  const CommandResult other = given("model2", "data2", "--overwrite_output_dir");
+  EXPECT_EQ(other.code, 0) << other.all();
+  EXPECT_FALSE(file_exists(dir_ / "out/iter_0000004"));
+  EXPECT_FALSE(file_exists(dir_ / "out/adapter_model.safetensors"));  // of the run that was replaced
+}
+
 // A stopped run says how to resume. By default the same command resumes from the output folder; with
 // --overwrite_output_dir it would start over.
 TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {

@@ -394,6 +394,34 @@ TEST_F(FinetuneApp, RefusesRanksWithOtherRecords) {
   EXPECT_FALSE(fs::exists(dir_ / "out/adapter_config.json"));
 }
 
+// The ranks begin with other weights of the same shapes: another model, another adapter, another checkpoint.
+TEST_F(FinetuneApp, RefusesRanksThatBeginWithOtherWeights) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  fs::copy(dir_ / "model", dir_ / "model0");
+  fs::copy(dir_ / "model", dir_ / "model1");
+  change_weights("model1");
+  for (const char* seed : {"0", "1"})
+    ASSERT_EQ(tune(concat("--lora --max-steps 2 --lr 0.01 --seed ", seed), concat("adapter", seed)).code, 0);
+  for (const auto& [options, option] :
+       {std::pair<std::string, std::string>{"--model_name_or_path model$r --lora", "--model \"model"},
+        {"--model_name_or_path model --adapter adapter$r", "--adapter \"adapter"},
+        {"--model_name_or_path model --lora --resume_from_checkpoint adapter$r",
+         "--resume-from-checkpoint"}}) {
+    const CommandResult result = run_command(
+        "cd " + dir_.path().string() +
+        "; export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()) +
+        "; for r in 0 1; do export RANK=$r; " + app("finetune") + " " + options +
+        " --dataset_name_or_path data --threads 1 --output_dir out --max-steps 4 > log.$r 2>&1 & done; wait; "
+        "cat log.0 log.1");
+    EXPECT_NE(result.out.find(option), std::string::npos) << result.out;
+    EXPECT_NE(
+        result.out.find(" has other contents on rank 1 than on rank 0; give every machine the same files"),
+        std::string::npos)
+        << options << ": " << result.out;
+    EXPECT_FALSE(fs::exists(dir_ / "out/adapter_config.json"));
+  }
+}
+
 // The output folder may not be the folder of the model that is tuned, or one with another finished run.
 TEST_F(FinetuneApp, ReplacesNoModelAndNoOtherRun) {
   const auto expect_refused = [&](const CommandResult& result, const std::string& part) {

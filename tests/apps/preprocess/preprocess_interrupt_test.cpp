@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,6 +79,22 @@ TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
   EXPECT_NE(stopped.all().find("nothing was written"), std::string::npos) << stopped.all();
   for (const auto& entry : fs::directory_iterator(dir_.path()))
     EXPECT_FALSE(entry.path().filename().string().starts_with("out")) << entry.path();
+}
+
+// The long line has no end: the file is a hole of 1 TiB. Reading it would take many minutes.
+TEST_F(PreprocessInterrupted, StopsWithinALineThatItSkips) {
+  for (const char* begin : {"", "{\\\"text\\\": \\\"", "[\\\"", "[{\\\"text\\\": \\\"a\\\"}, ["})
+    for (const char* workers : {"1", "2"})
+      for (const auto& [signal, code] : {std::pair("TERM", 128 + 15), {"INT", 128 + 2}}) {
+        const CommandResult stopped = run(
+            concat("printf '%b' \"", begin, "\" > in.jsonl; truncate -s 1T in.jsonl\n",
+                   "(preprocess --output-prefix out --max-document-bytes 1000 --on-error skip --workers ",
+                   workers, ") & pid=$!\nuntil ls -A | grep -q out || ! kill -0 $pid; do sleep 0.005; done\n",
+                   "(sleep 20; kill -KILL $pid) >/dev/null 2>&1 & late=$!\nsleep 0.2; kill -", signal,
+                   " $pid; wait $pid; code=$?; kill $late; exit $code"));
+        EXPECT_EQ(stopped.code, code) << begin << workers << stopped.all();
+        EXPECT_NE(stopped.all().find("nothing was written"), std::string::npos) << stopped.all();
+      }
 }
 
 // A limit on the file size makes writes fail as on a full disk.

@@ -236,6 +236,9 @@ TEST(RankTableApp, MergesServersWithRisingRanks) {
   refused("merge a.json a.json", 64, "a.json: server_list: server \"a\" is already in a.json");
   refused("merge a.json none.json", 66, "none.json");
   refused("merge", 64, "merge needs files");
+  for (const char* twice : {"0,0", "4,5,4", "1,01"})
+    refused(std::string("--visible_devices ") + twice + " --server_ip a", 64,
+            " appears twice; give each device once");
   refused("join a.json b.json", 64, "\"join\"; wanted merge");
   refused("--device_num '[3,2)'", 64, "wanted \"[0,8)\"");
   refused("", 64, "--device-num is missing");

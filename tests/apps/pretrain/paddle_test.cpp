@@ -136,6 +136,30 @@ TEST_F(PaddleApp, ResumesFromItsOutputFolderUnlessToldToOverwriteIt) {
   EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
 }
 
+// A run that resumes by itself compares its options with the checkpoint's as one with --load does.
+TEST_F(PaddleApp, ComparesWhatItResumesFromByItself) {
+  ASSERT_EQ(pretrain("--output_dir out --exit-interval 3").code, 0);
+  for (const std::string from : {"--output_dir out", "--load out --save out"}) {
+    const CommandResult model = pretrain(from + " --num-layers 1");
+    EXPECT_EQ(model.code, 64) << from << model.all();
+    EXPECT_NE(model.all().find(
+                  "out/iter_0000003: the checkpoint belongs to another model; give its options, or " +
+                  std::string(from.starts_with("--load") ? "another --load:"
+                                                         : "another --output-dir, or "
+                                                           "--overwrite-output-dir to replace that run:")),
+              std::string::npos)
+        << from << model.all();
+    EXPECT_NE(model.all().find("--num-layers: checkpoint 2, command line 1"), std::string::npos)
+        << model.all();
+    const CommandResult rate = pretrain(from + " --learning_rate 0.002");
+    EXPECT_EQ(rate.code, 64) << from << rate.all();
+    EXPECT_NE(rate.all().find("another learning rate schedule"), std::string::npos) << from << rate.all();
+  }
+  const CommandResult order = pretrain("--output_dir out --seed 9");
+  EXPECT_EQ(order.code, 0) << order.all();
+  EXPECT_NE(order.all().find("--seed is 9, but was "), std::string::npos) << order.all();
+}
+
 // The folder's checkpoints have PaddleNLP's names. A run resumes from checkpoints that we wrote; for any
 // others, the user must decide.
 TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {

@@ -167,10 +167,70 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   const int code = run_with("");
   EXPECT_TRUE(code == 65 || code == 75) << code;
   const std::string logs = file("log.0") + file("log.1");
-  EXPECT_NE(logs.find("--data-path and the tokenizer's files give rank 0 2780 tokens in 40 sequences"),
+  EXPECT_NE(logs.find("the data and the tokenizer's files of rank 0 are 2780 tokens in 40 sequences"),
             std::string::npos)
       << logs;
-  EXPECT_NE(logs.find("rank 1 3000 tokens in 30 sequences"), std::string::npos) << logs;
+  EXPECT_NE(logs.find("those of rank 1 3000 tokens in 30 sequences"), std::string::npos) << logs;
+}
+
+// One dataset of rank 1 holds other ids of the same size; whichever option names it, the run is refused.
+TEST_F(PretrainRanks, CompareTheDataOfEveryOption) {
+  for (const char* name : {"r0", "r1"})
+    for (const char* ending : {".bin", ".idx"})
+      std::filesystem::copy(dir_ / concat("c", ending), dir_ / concat(name, ending));
+  std::string ids = read_file(dir_ / "r1.bin");
+  std::swap_ranges(ids.begin(), ids.begin() + 8, ids.end() - 8);
+  write_file(dir_ / "r1.bin", ids);
+  for (const std::string data :
+       {"--data-path c r%r", "--data-path 1 c 1 r%r", "--train-data-path r%r --valid-data-path c",
+        "--train-data-path c r%r", "--train-data-path c --valid-data-path r%r",
+        "--train-data-path c --valid-data-path 1 c 2 r%r",
+        "--train-data-path c --valid-data-path c --test-data-path r%r",
+        "--train-data-path c --test-data-path c r%r"}) {
+    const std::string model = std::regex_replace(kModel, std::regex("--data-path c "), data + " ");
+    const int code = start_model(
+        model, "RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()), "");
+    EXPECT_TRUE(code == 65 || code == 75) << data << ": " << code;
+    const std::string logs = file("log.0") + file("log.1");
+    EXPECT_NE(logs.find(".bin has other contents in the 4096 bytes from byte 0 on rank 1"), std::string::npos)
+        << data << ": " << logs;
+    EXPECT_EQ(logs.find("training ..."), std::string::npos) << data;
+  }
+}
+
+// The folders of --load hold checkpoints of the same step and of the same shapes, but of two runs.
+TEST_F(PretrainRanks, CompareTheCheckpointsOfEveryFormat) {
+  for (const std::string format : {"megalith", "torch", "pth", "hf"}) {
+    for (const std::string rank : {"0", "1"}) {
+      const std::string folder = format == "hf" ? "megalith" + rank : format + rank;
+      if (format == "hf")
+        ASSERT_EQ(run_command("cd " + dir_.path().string() + " && " + app("convert") + " megalith" + rank +
+                              " --to hf --output hf" + rank)
+                      .code,
+                  0);
+      else
+        ASSERT_EQ(
+            train("--train-iters 5 --save " + folder + " --ckpt-format " + format + " --seed " + rank).code,
+            0);
+    }
+    const int code =
+        start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+              "--load " + format + "%r");
+    EXPECT_TRUE(code == 65 || code == 75) << format << ": " << code;
+    const std::string logs = file("log.0") + file("log.1");
+    EXPECT_NE(logs.find("--load \"" + format), std::string::npos) << format << ": " << logs;
+    EXPECT_NE(logs.find(" has other contents on rank 1 than on rank 0; give every machine the same files"),
+              std::string::npos)
+        << format << ": " << logs;
+    EXPECT_EQ(logs.find("training ..."), std::string::npos) << format;
+    std::filesystem::copy(dir_ / format + "0", dir_ / "copy0", std::filesystem::copy_options::recursive);
+    std::filesystem::copy(dir_ / format + "0", dir_ / "copy1", std::filesystem::copy_options::recursive);
+    EXPECT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+                    "--load copy%r --override-opt_param-scheduler"),
+              0)
+        << format << file("log.0") << file("log.1");
+    for (const char* copy : {"copy0", "copy1"}) std::filesystem::remove_all(dir_ / copy);
+  }
 }
 
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
@@ -190,16 +250,19 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
 }
 
 // Ctrl-C sends SIGINT to the command and to its ranks, and the command also passes it on. A rank must not
-// count that as a second Ctrl-C.
+// count that as a second Ctrl-C. A program may send it to the command alone.
 TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
-  const CommandResult result =
-      run_command("cd " + dir_.path().string() + "\nsetsid " + app("pretrain") + " " + kModel +
-                  "--gpus 0,1 --train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl >err "
-                  "2>&1 & a=$!; " +
-                  "until grep -q train " + (dir_ / "s.jsonl") +
-                  " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT -$a; wait $a; echo $?");
-  EXPECT_EQ(result.out, "75\n") << file("err");
-  EXPECT_NE(file("err").find("; saved; run the same command to resume"), std::string::npos) << file("err");
+  for (const char* to : {"-$a", "$a"}) {
+    const CommandResult result = run_command(
+        "cd " + dir_.path().string() + " && rm -f s.jsonl\nsetsid " + app("pretrain") + " " + kModel +
+        "--gpus 0,1 --train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl >err "
+        "2>&1 & a=$!; " +
+        "until grep -q train " + (dir_ / "s.jsonl") +
+        " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT " + to + "; wait $a; echo $?");
+    EXPECT_EQ(result.out, "75\n") << file("err");
+    EXPECT_NE(file("err").find("stopped by SIGINT; saved; run the same command to resume"), std::string::npos)
+        << file("err");
+  }
 }
 
 // A rank that fails must end all ranks at once, with a message that names it.
@@ -211,7 +274,8 @@ TEST_F(PretrainRanks, EndWithTheOneThatFails) {
       start("-C %r RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
             ""),
       75);
-  EXPECT_NE(file("log.1").find("error: rank 1: c: there is neither c.idx nor c.bin"), std::string::npos) << file("log.1");
+  EXPECT_NE(file("log.1").find("error: rank 1: c: there is neither c.idx nor c.bin"), std::string::npos)
+      << file("log.1");
   EXPECT_NE(file("log.0").find("error: rank 0: "), std::string::npos) << file("log.0");
   EXPECT_NE(file("log.0").find("c.idx"), std::string::npos) << file("log.0");
 }

@@ -373,5 +373,35 @@ TEST(Declared, NumbersThatAreNotFiniteAreNamed) {
       2);
 }
 
+// Python writes these values into a config.json, and reads them, although JSON does not have them.
+TEST(Declared, NumbersThatJsonDoesNotHaveAreNamed) {
+  int tried = 0;
+  for (const char* name : {"gpt2", "llama"}) {
+    const TempDir dir;
+    fs::copy(convert_golden(name), dir / "model");
+    const std::string file = dir / "model/config.json", sound = read_file(file);
+    const std::regex number("\"([a-z_]+)\": *(-?[0-9][-0-9.e]*)");
+    for (auto at = std::sregex_iterator(sound.begin(), sound.end(), number); at != std::sregex_iterator();
+         ++at)
+      for (const std::string bad : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+        std::string text = sound;
+        text.replace(static_cast<size_t>(at->position(2)), static_cast<size_t>(at->length(2)), bad);
+        std::ofstream(file) << text;
+        ++tried;
+        try {
+          ModelSource{dir / "model"};
+          ADD_FAILURE() << (*at)[1] << " " << bad << " was taken";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+          const std::string what = error.what(),
+                            found = (*at)[1].str() + " is " + bad + ", wanted a finite number";
+          EXPECT_TRUE(what.starts_with(file + ": ")) << what;
+          EXPECT_NE(what.find(found), std::string::npos) << what;
+        }
+      }
+  }
+  EXPECT_GT(tried, 50);
+}
+
 }  // namespace
 }  // namespace megalith

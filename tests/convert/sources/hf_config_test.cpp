@@ -35,7 +35,7 @@ TEST(HfConfig, ReadsGpt2) {
   EXPECT_EQ(c.max_positions, 20);
   EXPECT_EQ(c.vocab_size, 300);
   EXPECT_EQ(c.norm_epsilon, 1e-6);
-  EXPECT_EQ(c.activation(), Activation::kGeluTanh);
+  EXPECT_EQ(c.activation(), ActivationFunction::kGeluTanh);
   EXPECT_TRUE(c.linear_bias && c.has_qkv_bias() && !c.untied_head);
   EXPECT_EQ(c.position, PositionEmbedding::kLearned);
 }
@@ -48,7 +48,7 @@ TEST(HfConfig, ReadsLlama) {
   EXPECT_EQ(c.kv_channels, 8);
   EXPECT_EQ(c.heads, 6);
   EXPECT_EQ(c.rotary_base, 500);
-  EXPECT_EQ(c.activation(), Activation::kSwiglu);
+  EXPECT_TRUE(c.swiglu);
   EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && c.untied_head);
 }
 
@@ -90,7 +90,6 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
   const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
            Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2, llama, qwen2 and mistral"},
-           Case{"gpt2", "activation_function", "relu", "\"relu\" is not supported"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
            Case{"gpt2", "add_cross_attention", true, "true is not supported"},
@@ -110,6 +109,7 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
                 "has no \"low_freq_factor\""},
            Case{"llama", "rope_parameters", 5, "wanted an object"},
            Case{"llama", "hidden_act", "gelu", "\"gelu\" is not supported"},
+           Case{"gpt2", "activation_function", "mish", "\"mish\" is not supported; these are: gelu_new, "},
            Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
            Case{"llama", "mlp_bias", true, "differ"},
            Case{"llama", "num_key_value_heads", 4, "not a multiple"},
@@ -117,6 +117,26 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
     Json json = golden(family);
     json.set(key, value);
     EXPECT_NE(refusal(json).find(message), std::string::npos) << key << ": " << refusal(json);
+  }
+}
+
+// The names and what they mean: transformers/activations.py, ACT2FN.
+TEST(HfConfig, ReadsAndWritesEachActivation) {
+  using F = ActivationFunction;
+  for (const auto& [name, function, written] :
+       {std::tuple{"gelu", F::kGelu, "gelu"}, std::tuple{"gelu_python", F::kGelu, "gelu"},
+        std::tuple{"gelu_new", F::kGeluTanh, "gelu_new"},
+        std::tuple{"gelu_pytorch_tanh", F::kGeluTanh, "gelu_new"},
+        std::tuple{"gelu_fast", F::kGeluTanh, "gelu_new"},
+        std::tuple{"gelu_accurate", F::kGeluTanh, "gelu_new"},
+        std::tuple{"quick_gelu", F::kQuickGelu, "quick_gelu"}, std::tuple{"silu", F::kSilu, "silu"},
+        std::tuple{"swish", F::kSilu, "silu"}, std::tuple{"relu", F::kRelu, "relu"},
+        std::tuple{"relu2", F::kSquaredRelu, "relu2"}}) {
+    Json json = golden("gpt2");
+    json.set("activation_function", name);
+    const ModelConfig config = parse_hf_config(json, "x").config;
+    EXPECT_EQ(config.activation(), function) << name;
+    EXPECT_EQ(hf_config(config, DType::kF32, {})["activation_function"].as_string(), written);
   }
 }
 

@@ -92,7 +92,7 @@ TEST(Megatron, ReadsTheConfigurationFromTheArgs) {
   EXPECT_EQ(gpt2.layers, 4);
   EXPECT_EQ(gpt2.ffn_hidden, 12);
   EXPECT_EQ(gpt2.max_positions, 4);
-  EXPECT_EQ(gpt2.activation(), Activation::kGeluTanh);
+  EXPECT_EQ(gpt2.activation(), ActivationFunction::kGeluTanh);
   const ModelConfig llama = ModelSource(golden("mcore_te"), kOptions).config();
   EXPECT_EQ(llama.kv_heads(), 2);
   EXPECT_EQ(llama.rotary_base, 5000);
@@ -262,8 +262,7 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
     const char* message;
   };
   for (const auto& [key, value, message] :
-       {Case{"squared_relu", true, "--squared-relu true"}, Case{"num_experts", 8, "--num-experts 8"},
-        Case{"qk_layernorm", true, "--qk-layernorm"},
+       {Case{"num_experts", 8, "--num-experts 8"}, Case{"qk_layernorm", true, "--qk-layernorm"},
         Case{"multi_latent_attention", true, "--multi-latent-attention"},
         Case{"position_embedding_type", "yarn", "--position-embedding-type yarn"},
         Case{"normalization", "GroupNorm", "\"GroupNorm\" is not supported"},
@@ -280,6 +279,9 @@ TEST(Megatron, RefusesSettingsThatCannotBeHad) {
       EXPECT_TRUE(says(error.what(), message)) << error.what();
     }
   }
+  Json squared = plain;
+  squared.set("squared_relu", true);
+  EXPECT_EQ(megatron_config(squared, "x").activation(), ActivationFunction::kSquaredRelu);
   Json windows = plain;
   windows.set("window_size", Json::Array{-1, 0});
   EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);

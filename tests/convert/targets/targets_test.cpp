@@ -147,6 +147,38 @@ TEST(MegatronTarget, RefusesALayoutThatDoesNotDivideTheModel) {
   }
 }
 
+TEST(Targets, HaveTheModelsActivationOrRefuseIt) {
+  const TempDir dir;
+  fs::copy(convert_golden("gpt2"), dir / "gpt2");
+  const auto with = [&](const char* activation) {
+    Json config = Json::load(dir / "gpt2/config.json");
+    config.set("activation_function", activation);
+    write_file(dir / "gpt2/config.json", config.dump());
+    return ModelSource(dir / "gpt2");
+  };
+  const ModelSource quick = with("quick_gelu");
+  const auto refusal = [](const auto& make) {
+    try {
+      make();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(
+      refusal([&] {
+        export_gguf({.source = quick}, dir / "model.gguf", {});
+      }).find("llama.cpp computes GELU in the feed-forward block of GPT-2, but the model has quick_gelu"),
+      std::string::npos);
+  EXPECT_NE(refusal([&] {
+              export_megatron({.source = quick}, dir / "megatron", {});
+            }).find("Megatron-LM has no option for the activation quick_gelu"),
+            std::string::npos);
+  const ModelSource squared = with("relu2");
+  export_megatron({.source = squared}, dir / "squared", {});
+  EXPECT_EQ(ModelSource(dir / "squared").config().activation(), ActivationFunction::kSquaredRelu);
+}
+
 // Checks for each type of GGUF file which tensors it holds, and that their values are the model's.
 TEST(GgufTarget, HoldsTheModelInEveryType) {
   const TempDir dir;

@@ -246,6 +246,7 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
   EXPECT_EQ(c.model.hidden, 5120);
   EXPECT_EQ(c.model.heads, 40);
   EXPECT_EQ(c.model.ffn_hidden, 4 * 5120);
+  EXPECT_EQ(c.model.activation(), ActivationFunction::kQuickGelu);
   EXPECT_EQ(c.model.seq_length, 2048);
   EXPECT_EQ(c.model.vocab_size, 50257);
   EXPECT_EQ(c.model.hidden_dropout, 0.05);
@@ -326,6 +327,33 @@ TEST(MindFormers, RefusesWhatIsNoValueOfAKey) {
             std::string::npos);
   EXPECT_NE(llama("    ffn_dim_multiplier: wide\n").find("ffn_dim_multiplier is \"wide\", wanted a number"),
             std::string::npos);
+}
+
+// The names and what they mean: mindformers/modules/activation.py, whose GELU is approximate by default.
+TEST(MindFormers, HasTheActivationsOfItsName) {
+  using F = ActivationFunction;
+  const auto with = [](const std::string& type, const std::string& name) {
+    std::string text = small("");
+    text.replace(text.find("GPT2Config"), 10, type);
+    return train_on(text.replace(text.find("    num_layers"), 0, "    hidden_act: " + name + "\n"));
+  };
+  for (const auto& [name, function] : {std::pair{"gelu", F::kGeluTanh},
+                                       {"fast_gelu", F::kQuickGelu},
+                                       {"silu", F::kSilu},
+                                       {"relu", F::kRelu}}) {
+    const Training run = with("GPT2Config", name);
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(run.config.model.activation(), function) << name;
+    EXPECT_FALSE(run.config.model.swiglu) << name;
+    EXPECT_EQ(run.log.find("hidden_act"), std::string::npos) << run.log;
+  }
+  EXPECT_EQ(train_on(small("")).config.model.activation(), F::kGeluTanh);
+  EXPECT_TRUE(with("LlamaConfig", "silu").config.model.swiglu);
+  EXPECT_NE(with("GPT2Config", "mish")
+                .error.find("run.yaml:4: model.model_config.hidden_act is \"mish\", "
+                            "wanted gelu, fast_gelu, silu or relu"),
+            std::string::npos);
+  EXPECT_NE(with("LlamaConfig", "gelu").error.find("hidden_act is \"gelu\", wanted silu"), std::string::npos);
 }
 
 // MindSpore has a type int8, but training does not support it.

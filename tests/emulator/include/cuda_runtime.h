@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "tests/emulator/block.h"
+#include "tests/emulator/matrices.h"
 
 /// The part of the CUDA runtime that libcore/ops/cuda uses, on the host, for tests on machines without a
 /// device. Memory is closed to the host (../memory.h), streams run late (../streams.h), and the blocks of a
@@ -25,6 +26,9 @@ extern megalith::emulator::KernelIndex threadIdx, blockIdx, blockDim, gridDim;
 
 inline void __syncthreads() {
   megalith::emulator::EmulatedBlock::running().wait();
+}
+inline void __syncwarp() {
+  megalith::emulator::EmulatedBlock::running().wait_for_warp();
 }
 inline int __syncthreads_or(bool value) {
   return megalith::emulator::EmulatedBlock::running().any(value);

@@ -1,5 +1,9 @@
 #include "libcore/io/files/temporary_folder.h"
 
+#include <filesystem>
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -32,6 +36,24 @@ TEST(TemporaryFolder, IsNamedWhenItIsNone) {
       EXPECT_EQ(std::string(error.what()), "TMPDIR=\"" + c.path + "\" in the environment: " + c.reason +
                                                "; wanted a folder for temporary files");
     }
+}
+
+// In these not even root may make a file.
+TEST(TemporaryFolder, IsNamedWhereNothingCanBeMade) {
+  for (const char* path : {"/proc", "/proc/self"}) try {
+      const Variable where("TMPDIR", path);
+      ADD_FAILURE() << temporary_folder();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(
+          std::string_view(error.what()).find("TMPDIR=\"" + std::string(path) + "\" in the environment: "),
+          0U)
+          << error.what();
+    }
+  const TempDir dir;
+  const Variable where("TMPDIR", dir.path().string());
+  (void)temporary_folder();
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
 }  // namespace

@@ -157,5 +157,48 @@ TEST_F(RunFilesTest, TellsFilesFromWhatIsNone) {
   }
 }
 
+TEST_F(RunFilesTest, RefusesEveryOutputInACheckpoint) {
+  fs::create_directories(dir_ / "run/iter_0000004/deep");
+  fs::create_directories(dir_ / "run/iter_2/deep");
+  fs::create_directory_symlink("run/iter_0000004", dir_ / "short");
+  for (const auto& [output, bad] : {std::pair{"run/iter_0000004", true},
+                                    {"run/iter_0000004/new", true},
+                                    {"run/iter_0000004/deep/", true},
+                                    {"run/iter_0000004/no/such/folder", true},
+                                    {"short/new", true},
+                                    {"run/iter_0000005/new", false},  // there is no such checkpoint
+                                    {"run/iter_2/new", false},
+                                    {"run/iter_0000004.txt", false},
+                                    {"run/log", false},
+                                    {"run", false}})
+    for (const auto add : {&RunFiles::fills_folder, &RunFiles::replaces_folder}) {
+      RunFiles files;
+      (files.*add)("--output", dir_ / output);
+      EXPECT_EQ(complaint(files).find("lies in the checkpoint") != std::string::npos, bad) << output;
+      EXPECT_EQ(!complaint(files).empty(), bad) << output;
+    }
+  RunFiles file;
+  file.writes("--output", dir_ / "run/iter_0000004/deep/log");
+  EXPECT_NE(complaint(file).find("lies in the checkpoint"), std::string::npos);
+}
+
+TEST_F(RunFilesTest, LetsAFolderBeFilledThatHoldsNothingProtected) {
+  fs::create_directories(dir_ / "model/tokenizer");
+  constexpr std::string_view kNames[] = {"tokenizer", "iter_*"};
+  for (const auto& [output, bad] : {std::pair{"model", false},
+                                    {"model/", false},
+                                    {".", false},
+                                    {"model/tuned", false},
+                                    {"model/tokenizer", true},
+                                    {"model/tokenizer/new", true},
+                                    {"model/iter_2", true}}) {
+    RunFiles files;
+    files.reads("--model", dir_ / "model");
+    files.keeps("--model", dir_ / "model", kNames);
+    files.fills_folder("--save", dir_ / output);
+    EXPECT_EQ(!complaint(files).empty(), bad) << output << ": " << complaint(files);
+  }
+}
+
 }  // namespace
 }  // namespace megalith

@@ -1,8 +1,10 @@
 #include "libcore/io/run/stop_signal.h"
 
 #include <csignal>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace megalith {
 namespace {
@@ -16,6 +18,22 @@ TEST(StopSignal, RemembersTheSignalInsteadOfDying) {
     std::raise(number);
     EXPECT_TRUE(stop.asked());
     EXPECT_EQ(stop.name(), name);
+  }
+}
+
+TEST(StopSignal, KeepsTheFirst) {
+  const StopSignal stop;
+  for (const int number : {SIGUSR1, SIGTERM, SIGINT}) std::raise(number);
+  EXPECT_EQ(stop.name(), "SIGUSR1");
+}
+
+// The process that starts ranks passes SIGINT on as a SIGTERM, since a second SIGINT would end a rank.
+TEST(StopSignal, KnowsAnInterruptThatWasPassedOn) {
+  for (const auto& [value, name] : {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {0, "SIGTERM"}}) {
+    const StopSignal stop;
+    ASSERT_EQ(::sigqueue(::getpid(), SIGTERM, sigval{.sival_int = value}), 0);
+    EXPECT_EQ(stop.name(), name);
+    std::raise(SIGINT);  // the terminal's own one, which is the first
   }
 }
 

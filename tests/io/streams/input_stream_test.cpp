@@ -1,5 +1,6 @@
 #include "libcore/io/streams/input_stream.h"
 
+#include <csignal>
 #include <random>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/run/stop_signal.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -71,6 +73,21 @@ TEST_F(InputStreamTest, ReadsEveryFormat) {
       EXPECT_EQ(drain(path, 4096), sample(bytes));
       EXPECT_EQ(drain(path, 8'000'000), sample(bytes));
     }
+  }
+}
+
+// A line without end, a long skip and endless padding must all end with a signal.
+TEST_F(InputStreamTest, StopsAtASignal) {
+  for (const char* command : {"cat", "gzip", "zstd -q", "bzip2", "xz"}) {
+    SCOPED_TRACE(command);
+    const std::string path = compress(sample(800'000), command);
+    const StopSignal stop;
+    InputStream read(path), skipped(path);
+    std::string out(1000, '\0');
+    EXPECT_GT(read.read(out.data(), out.size()), 0U);
+    std::raise(SIGTERM);
+    EXPECT_THROW((void)read.read(out.data(), out.size()), Stopped);
+    if (command != std::string("cat")) EXPECT_THROW(skipped.skip(700'000), Stopped);  // "cat" seeks
   }
 }
 

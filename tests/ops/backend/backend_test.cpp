@@ -93,8 +93,8 @@ TEST(DryBackend, CountsCausalPairsOnly) {
 
 TEST(DryBackend, CountsWhatPassesThroughMemory) {
   Account account;
-  account.run(Gelu{.y = account.tensor({3, 5}, kBf16), .x = account.tensor({3, 5}, kBf16)});
-  EXPECT_EQ(account.of("gelu").cost.bytes, 2 * 15 * 2);
+  account.run(Activate{.y = account.tensor({3, 5}, kBf16), .x = account.tensor({3, 5}, kBf16)});
+  EXPECT_EQ(account.of("activate").cost.bytes, 2 * 15 * 2);
   account.run(AdamW{.master = account.tensor({7}),
                     .m = account.tensor({7}),
                     .v = account.tensor({7}),
@@ -119,7 +119,7 @@ TEST(DryBackend, CountsWhatPassesThroughMemory) {
 
 TEST(DryBackend, StillChecks) {
   Account account;
-  EXPECT_THROW(account.run(Gelu{.y = account.tensor({3, 5}), .x = account.tensor({5, 3})}), Error);
+  EXPECT_THROW(account.run(Activate{.y = account.tensor({3, 5}), .x = account.tensor({5, 3})}), Error);
 }
 
 // ---- memory and conversion on the CPU
@@ -236,9 +236,9 @@ TEST_F(CpuStream, KeepsAnAccountWithATrace) {
   Stream traced(*backend_, nullptr, &trace);
   test::Bed bed(traced);
   const View x = bed.put(kF32, {2, 2}, {1, 2, 3, 4});
-  run(traced, Gelu{.y = x, .x = x});
-  EXPECT_EQ(trace.entries().at("gelu").calls, 1);
-  EXPECT_GE(trace.entries().at("gelu").seconds, 0.0);
+  run(traced, Activate{.y = x, .x = x});
+  EXPECT_EQ(trace.entries().at("activate").calls, 1);
+  EXPECT_GE(trace.entries().at("activate").seconds, 0.0);
 }
 
 // oneDNN multiplies bf16 only on processors with AVX-512; elsewhere Gemm computes in fp32. oneDNN reads its

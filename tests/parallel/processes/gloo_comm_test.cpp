@@ -458,6 +458,23 @@ TEST_P(GlooComm, AStoppedRankIsNamedAfterTheTimeout) {
   }
 }
 
+// The healthy ranks are asked after the silent one, and must still be heard.
+TEST_F(GlooRanks, OnlyStoppedRanksAreNamed) {
+  Processes processes(5, 1500ms);
+  const auto ends = processes.run([&](Communicator& world) { all_reduce_without_end(world, processes); },
+                                  [&] {
+                                    for (const int rank : {0, 2}) processes.signal(rank, SIGSTOP);
+                                    for (const int rank : {1, 3, 4}) processes.await_end(rank);
+                                    for (const int rank : {0, 2}) processes.signal(rank, SIGKILL);
+                                  });
+  for (const size_t rank : {size_t{1}, size_t{3}, size_t{4}}) {
+    const std::string& error = ends[rank].error;
+    EXPECT_TRUE(ends[rank].is_exit(75)) << ends[rank].status << error;
+    EXPECT_LT(ends[rank].seconds, 1.5 + 5);
+    EXPECT_TRUE(contains(error, "rank 0 on host h0, rank 2 on host h2, which does not answer")) << error;
+  }
+}
+
 /// Rank 0 waits for rank 1, which waits for rank 2. Rank 2 does something else, but its process answers.
 TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
   Processes processes(3, 1500ms);

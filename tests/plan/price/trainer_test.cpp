@@ -121,17 +121,32 @@ TEST(Trainer, FindsTheFullestOfAllStages) {
     SCOPED_TRACE(concat(c.pipeline, " stages in ", c.chunks, " chunks, first ", c.first_layers));
     const TrainerAnswer answer = ask_trainer(p, c);
     ASSERT_TRUE(answer.rank) << answer.refusal;
-    const RunShape run = run_shape(trainer_configuration(p, c));
+    RunShape run = run_shape(trainer_configuration(p, c));
+    run.train.device = "cuda";
+    run.vocabulary = gpu_vocabulary(static_cast<size_t>(p.machine.device.memory));
     int fullest = -1;
     size_t most = 0;
     for (int stage = 0; stage < c.pipeline; ++stage)
-      if (const size_t total = run_memory(run, {.pipeline = stage}).total(); total > most) {
+      if (const size_t total = run_memory(run, {.pipeline = stage}).on_device(); total > most) {
         most = total;
         fullest = stage;
       }
     EXPECT_EQ(answer.rank->stage, fullest);
     EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(most));
   }
+}
+
+// On a GPU our tables have the closed forms' rows, 50304 for 50257 ids. On a processor they have no padding,
+// which closed forms count.
+TEST(Trainer, CountsThePaddingOfTheVocabularyAsClosedFormsDo) {
+  PlanProblem p = on_this_processor(50257, 8);
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  const auto parameters = [&] { return ask_trainer(p, c).rank->estimate.parameters; };
+  const double closed = worst_stage(p, c).estimate.parameters, rows = 50304 - 50257;
+  EXPECT_NEAR(parameters(), closed - rows * 256 * 4, 4096);
+  p.machine.device = find_accelerator("H200");
+  EXPECT_NEAR(parameters(), closed, 4096);
 }
 
 TEST(Trainer, NamesWhatOnlyMegatronRuns) {

@@ -41,6 +41,9 @@ TEST(ModelOptions, SayAGptAgain) {
   m.kv_channels = 96;
   m.max_positions = 1024;
   expect_said_again(m);
+  m.openai_gelu = false;
+  m.hidden_act = "quick_gelu";
+  expect_said_again(m);
   m.position = PositionEmbedding::kNone;
   m.linear_bias = false;
   m.qkv_bias = true;

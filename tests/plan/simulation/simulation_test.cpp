@@ -194,11 +194,11 @@ TEST(SimulatedWorlds, AreNumbersOfDevices) {
 
 TEST(TimedBackend, MovesTheClockOfTheStreamThatWorks) {
   const auto backend =
-      make_timed_backend([](std::string_view op, const Cost&) { return op == "gelu" ? 3.0 : 0.5; });
+      make_timed_backend([](std::string_view op, const Cost&) { return op == "activate" ? 3.0 : 0.5; });
   Stream compute = backend->make_stream(), queue = backend->make_queue_stream();
   Arena arena = Arena::counting("test");
   const View x = arena.make(DType::kF32, {8}, "x");
-  run(compute, Gelu{.y = x, .x = x});
+  run(compute, Activate{.y = x, .x = x});
   queue.fill(x, 0);
   EXPECT_EQ(stream_clock(compute), 3.0);
   EXPECT_EQ(stream_clock(queue), 0.5);

@@ -28,10 +28,13 @@ std::array<int32_t, 256> identity() {
 /// MergeRanks::kToken, all pairs that make one token have the same rank.
 class Naive {
  public:
-  Naive(const std::vector<Merge>& merges, MergeRanks ranks) {
+  Naive(const std::vector<Merge>& merges, MergeRanks ranks, const std::vector<uint32_t>& given = {}) {
     for (size_t i = 0; i < merges.size(); ++i)
-      pairs_[{merges[i].left, merges[i].right}] = {
-          ranks == MergeRanks::kToken ? static_cast<size_t>(merges[i].merged) : i, merges[i].merged};
+      pairs_[{merges[i].left, merges[i].right}] = {ranks == MergeRanks::kGiven ? given[i]
+                                                   : ranks == MergeRanks::kToken
+                                                       ? static_cast<size_t>(merges[i].merged)
+                                                       : i,
+                                                   merges[i].merged};
   }
   std::vector<int32_t> operator()(std::vector<int32_t> ids) const {
     while (true) {
@@ -85,6 +88,7 @@ struct Vocabulary {
   std::vector<Merge> merges;
   std::string alphabet;
   MergeRanks ranks = MergeRanks::kOrder;
+  std::vector<uint32_t> given = {};  // with MergeRanks::kGiven
 };
 
 /// Random merges of existing tokens, with ranks in any order. Several merges may give the same text, with one
@@ -92,7 +96,8 @@ struct Vocabulary {
 Vocabulary random_vocabulary(std::mt19937& random) {
   Vocabulary out;
   out.alphabet = std::string("abcd").substr(0, 1 + random() % 4);
-  out.ranks = random() % 3 == 0 ? MergeRanks::kToken : MergeRanks::kOrder;
+  const std::array kRanks = {MergeRanks::kOrder, MergeRanks::kToken, MergeRanks::kGiven};
+  out.ranks = kRanks[random() % kRanks.size()];
   std::vector<std::pair<std::string, int32_t>> tokens;
   std::map<std::string, int32_t> ids;
   for (const char c : out.alphabet) {
@@ -112,6 +117,12 @@ Vocabulary random_vocabulary(std::mt19937& random) {
     if (known->second == next) tokens.emplace_back(left + right, next++);
   }
   if (random() % 2 == 0) std::shuffle(out.merges.begin(), out.merges.end(), random);
+  if (out.ranks == MergeRanks::kGiven) {  // each pair once: a pair has one rank
+    std::set<std::pair<int32_t, int32_t>> pairs;
+    std::erase_if(out.merges, [&](const Merge& m) { return !pairs.emplace(m.left, m.right).second; });
+    for (size_t levels = 1 + random() % 5, i = 0; i < out.merges.size(); ++i)
+      out.given.push_back(static_cast<uint32_t>(random() % levels));
+  }
   return out;
 }
 
@@ -141,8 +152,9 @@ TEST(LongMerge, EqualsTheDefinitionForAnyMergesAndWindows) {
   size_t in_parts = 0, strings = 0;
   for (int round = 0; round < 5000; ++round) {
     const Vocabulary vocabulary = random_vocabulary(random);
-    const BytePairEncoder encoder(identity(), vocabulary.merges, vocabulary.ranks);
-    const Naive naive(vocabulary.merges, vocabulary.ranks);
+    const BytePairEncoder encoder(identity(), vocabulary.merges, vocabulary.ranks, std::nullopt,
+                                  vocabulary.given);
+    const Naive naive(vocabulary.merges, vocabulary.ranks, vocabulary.given);
     for (int i = 0; i < 4; ++i) {
       const std::string text = random_text(vocabulary.alphabet, random);
       const std::vector<int32_t> wanted = naive(bytes_of(text));
@@ -152,6 +164,15 @@ TEST(LongMerge, EqualsTheDefinitionForAnyMergesAndWindows) {
         ASSERT_EQ(found.ids, wanted) << text << " in windows of " << window;
         in_parts += found.longest < wanted.size();
       }
+      if (vocabulary.ranks != MergeRanks::kGiven) continue;
+      std::vector<int32_t> at_once;
+      encoder.encode(text, at_once);
+      ASSERT_EQ(at_once, wanted) << text;
+      const std::string word = text.substr(0, PieceKey::kLongest);
+      MergedPiece merged;
+      encoder.encode_short(std::vector{PieceKey::of(word)}, &merged);
+      const auto ids = std::span(merged.ids).first(merged.count);
+      ASSERT_EQ(std::vector(ids.begin(), ids.end()), naive(bytes_of(word))) << word;
     }
   }
   EXPECT_EQ(strings, 100'000U);

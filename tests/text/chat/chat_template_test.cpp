@@ -66,14 +66,14 @@ TEST(ChatTemplate, EvaluatesAsJinja2) {
 }
 
 TEST(ChatTemplate, RefusesByNameAndLineWhatItDoesNotKnow) {
-  EXPECT_EQ(complaint("a\n\n{% macro f() %}x{% endmacro %}"),
-            "t.json: chat template, line 3: {% macro %} is not supported");
+  EXPECT_EQ(complaint("a\n\n{% include 'x' %}"),
+            "t.json: chat template, line 3: {% include %} is not supported");
   EXPECT_EQ(complaint("{{ 'a'\n | shuffle }}"),
             "t.json: chat template, line 2: the filter \"shuffle\" is not supported");
   EXPECT_EQ(complaint("{{ x is callable }}"),
             "t.json: chat template, line 1: the test \"callable\" is not supported");
-  EXPECT_EQ(complaint("{{ x.format(1) }}"),
-            "t.json: chat template, line 1: the method \"format\" is not supported");
+  EXPECT_EQ(complaint("{{ x.encode(1) }}"),
+            "t.json: chat template, line 1: the method \"encode\" is not supported");
   EXPECT_EQ(complaint("{{ dict(a=1) }}"),
             "t.json: chat template, line 1: the function \"dict\" is not supported");
 }
@@ -143,15 +143,16 @@ TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
 
 TEST(ChatTemplate, RefusesOperationsThatAValueDoesNotHave) {
   for (const char* source :
-       {"{{ x.y.z }}", "{{ 1 + 'a' }}", "{{ 1 < 'a' }}", "{{ [1] }}", "{{ 'a'[x] }}", "{{ 1[0] }}",
-        "{{ [1]|upper }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ -'a' }}", "{% set x.y = 1 %}",
-        "{{ 9223372036854775807 + 1 }}", "{% for a, b in [1] %}{% endfor %}", "{{ [1][::0] }}",
-        "{{ range(1000000) }}", "{{ range(1, 2, 0) }}", "{{ x is even }}", "{{ '\u00e9'|upper }}",
-        "{{ (0 - 9223372036854775807 - 1) // -1 }}"})
+       {"{{ x.y.z }}", "{{ 1 + 'a' }}", "{{ 1 < 'a' }}", "{{ 'a'[x] }}", "{{ 1[0] }}", "{{ 1 // 0 }}",
+        "{{ 1 % 0 }}", "{{ -'a' }}", "{% set x.y = 1 %}", "{{ 9223372036854775807 + 1 }}",
+        "{% for a, b in [1] %}{% endfor %}", "{{ [1][::0] }}", "{{ range(1000000) }}", "{{ range(1, 2, 0) }}",
+        "{{ x is even }}", "{{ '\u00e9'|upper }}", "{{ (0 - 9223372036854775807 - 1) // -1 }}"})
     EXPECT_NE(complaint(source), "") << source;
 }
 
 TEST(ChatTemplate, EndsHoweverTheTemplateIsMade) {
+  EXPECT_EQ(complaint("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+            "t.json: chat template, line 1: macros nested too deeply");
   EXPECT_NE(complaint("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"), "");
   std::string deep = "{{ ";
   for (int i = 0; i < 100000; ++i) deep += '(';
@@ -212,6 +213,33 @@ TEST(ChatTemplate, CountsWhatVariablesHoldNow) {
                 "{% set ns.x = x %}{% endfor %}{% for c in [x] %}{% for i in range(300) %}{% set z = c %}",
                 "{% endfor %}{% endfor %}{{ x|length == ns.x|length }}")),
             "True");
+}
+
+// The bytes of a variable that the caller gave count too, so that replacing it frees no more than it held.
+TEST(ChatTemplate, CountsTheCallersVariables) {
+  Json::Array messages(40, Json(std::string(1 << 20, 'a')));
+  EXPECT_EQ(render("{% for i in range(20) %}{% set messages = messages[1:] %}{% endfor %}"
+                   "{% set messages = messages[1:] %}{{ messages|length }}",
+                   {{"messages", Json(std::move(messages))}}),
+            "39");
+}
+
+TEST(ChatTemplate, TellsWhereAnswersAre) {
+  const ChatTemplate chat("a{% for i in [1, 2] %}{% generation %}<{{ i }}>{% endgeneration %}{% endfor %}b",
+                          "t");
+  EXPECT_TRUE(chat.marks_answers());
+  const ChatTemplate::Marked marked = chat.render_marked({});
+  EXPECT_EQ(marked.text, "a<1><2>b");
+  EXPECT_EQ(marked.answers, (std::vector<std::pair<size_t, size_t>>{{1, 4}, {4, 7}}));
+  EXPECT_FALSE(ChatTemplate("{{ generation }}", "t").marks_answers());
+  EXPECT_NE(complaint("{% set x %}{% generation %}a{% endgeneration %}{% endset %}"), "");
+}
+
+TEST(ChatTemplate, KnowsTheNamesThatItReads) {
+  const ChatTemplate chat("{{ tools_here }}{{ m['tool_calls'] }}{{ m.thinking }}", "t");
+  EXPECT_FALSE(chat.reads("tools"));
+  EXPECT_TRUE(chat.reads("tool_calls"));
+  EXPECT_TRUE(chat.reads("thinking"));
 }
 
 TEST(ChatTemplate, RefusesValuesNestedTooDeeply) {

@@ -103,6 +103,22 @@ class Loop : public testing::Test {
   LogSink before_;
 };
 
+TEST_F(Loop, SaysThatTheWarmUpOutlastsTheRun) {
+  PretrainConfig c = tiny_config();
+  c.train.iters = 3;
+  c.train.decay_iters = 3;
+  c.train.warmup_iters = 3;
+  c.train.eval_iters = 0;
+  const char* const message =
+      "the warm-up of 3 steps outlasts the run's 3: the learning rate does not reach 0.01";
+  train(c, tiny_data(), nullptr);
+  EXPECT_TRUE(logged(message));
+  log_.clear();
+  c.train.warmup_iters = 2;
+  train(c, tiny_data(), nullptr);
+  EXPECT_FALSE(logged("outlasts"));
+}
+
 TEST_F(Loop, RunsToTheEndAndSaysSo) {
   const PretrainResult result = train(config("run"), tiny_data(), nullptr);
   EXPECT_EQ(result.iteration, 20);

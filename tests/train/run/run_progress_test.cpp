@@ -23,6 +23,17 @@ TEST_F(RunProgressTest, CountsTheSamplesOfAnEvaluation) {
   EXPECT_EQ(progress_.losses().valid().at(0), 4.25);
 }
 
+// The DDP tutorial clips where global_step > warmup_steps; steps count from 0. The warm-up has 2 steps of 4
+// samples.
+TEST_F(RunProgressTest, WarmsUpToTheStepOfItsLength) {
+  for (const int64_t step : {0, 1, 2, 3}) {
+    StartPoint start{};
+    start.state = TrainState{.iteration = step, .schedule_samples = 4 * step};
+    progress_.resume(start);
+    EXPECT_EQ(progress_.next().warming_up, step <= 2) << step;
+  }
+}
+
 // A loss is the new best only if it is lower than the old one by more than the threshold.
 TEST_F(RunProgressTest, NotesTheBestLoss) {
   EXPECT_TRUE(progress_.note_loss(4.0, 0.5));

@@ -149,7 +149,7 @@ TEST_F(SameData, SeesAnotherSidecarAndTextsAndSizes) {
   const int32_t length = 7;
   writer.add_document(ids, {&length, 1});
   writer.finish();
-  EXPECT_NE(refusal().find("rank 0 1000 tokens in 10 sequences and rank 2 7 tokens in 1 sequences"),
+  EXPECT_NE(refusal().find("rank 0 are 1000 tokens in 10 sequences, those of rank 2 7 tokens in 1 sequences"),
             std::string::npos)
       << refusal();
 }

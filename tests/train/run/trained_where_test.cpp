@@ -12,7 +12,7 @@ constexpr RunDType kDTypes[] = {RunDType::kFloat32, RunDType::kBfloat16, RunDTyp
 constexpr RunMethod kMethods[] = {RunMethod::kPretrain, RunMethod::kFull,   RunMethod::kLora,
                                   RunMethod::kPrefix,   RunMethod::kPacked, RunMethod::kPreferences};
 
-// docs/cuda.md: one rank, fp32 or bf16, all parameters.
+// docs/cuda.md: one rank, fp32 or bf16, all parameters or a prefix.
 TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
   for (const RunRanks ranks : kRanks)
     for (const RunDType dtype : kDTypes)
@@ -20,8 +20,8 @@ TEST(TrainedWhere, NamesWhatEveryCombinationLacks) {
         EXPECT_EQ(lacking_there({"cpu", ranks, dtype, method}), "");
         EXPECT_EQ(lacking_there({"a toaster", ranks, dtype, method}), "devices such as a toaster");
         const std::string cuda = lacking_there({"cuda", ranks, dtype, method});
-        const bool full = method == RunMethod::kPretrain || method == RunMethod::kFull;
-        EXPECT_EQ(cuda.empty(), ranks == RunRanks::kOne && dtype != RunDType::kHalf && full) << cuda;
+        const bool trained = method != RunMethod::kLora && method != RunMethod::kPreferences;
+        EXPECT_EQ(cuda.empty(), ranks == RunRanks::kOne && dtype != RunDType::kHalf && trained) << cuda;
         if (ranks != RunRanks::kOne) {
           EXPECT_EQ(cuda, "several GPUs");
         } else if (dtype == RunDType::kHalf) {

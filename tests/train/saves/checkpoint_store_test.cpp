@@ -1,5 +1,7 @@
 #include "libcore/train/saves/checkpoint_store.h"
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -37,23 +39,25 @@ TEST(CheckpointStores, AreThereForEveryFormatThatIsWritten) {
 TEST(CheckpointStores, AreAskedInTheirOrder) {
   const test::TempDir dir;
   PretrainConfig config = test::tiny_config();
-  config.checkpoint.save = dir / "s";
-  config.checkpoint.overwrite = true;
   config.train.eval_iters = 0;
-  config.train.exit_interval = 2;
-  config.checkpoint.format = checkpoint_format("pth");
-  train(config, test::tiny_data(), nullptr);
+  const auto add = [&](const char* format, int64_t steps) {
+    config.checkpoint.save = dir / format;
+    config.checkpoint.format = checkpoint_format(format);
+    config.train.exit_interval = steps;
+    train(config, test::tiny_data(), nullptr);
+    std::filesystem::copy(
+        dir / format, dir / "s",
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  };
+  add("pth", 2);
   CheckpointConfig from;
   from.load = dir / "s";
   const auto path = [&] { return find_checkpoint(from)->start(from, config.model, Trained::kModel).path; };
   EXPECT_EQ(path(), dir / "s/model_000001.pth");
-  config.checkpoint.format = checkpoint_format("torch");
-  train(config, test::tiny_data(), nullptr);
+  add("torch", 2);
   EXPECT_EQ(path(), dir / "s/iter_0000002");
   EXPECT_EQ(find_checkpoint(from)->start(from, config.model, Trained::kModel).args.find("lr"), nullptr);
-  config.train.exit_interval = 3;
-  config.checkpoint.format = checkpoint_format("megalith");
-  train(config, test::tiny_data(), nullptr);
+  add("megalith", 3);
   EXPECT_EQ(path(), dir / "s/iter_0000003");
   from = {};
   from.save = dir / "s";

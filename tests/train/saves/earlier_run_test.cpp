@@ -1,7 +1,9 @@
 #include "libcore/train/saves/earlier_run.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -33,6 +35,35 @@ class EarlierRun : public testing::TestWithParam<const char*> {
     return c;
   }
   bool pairs() const { return GetParam() == std::string("pth"); }
+
+  /// The iterations of all checkpoints in --save, in any format, that could be loaded.
+  std::set<int64_t> loadable() const {
+    std::set<int64_t> iterations;
+    for (const auto& entry : fs::directory_iterator(dir_ / "save")) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("iter_")) iterations.insert(std::stoll(name.substr(5)));
+      if (name.starts_with("model_")) iterations.insert(std::stoll(name.substr(6)) + 1);
+    }
+    return iterations;
+  }
+  /// Runs `c` and returns what could be loaded while it read its last sample, before it saved.
+  std::set<int64_t> loadable_during(const PretrainConfig& c) const {
+    std::set<int64_t> found;
+    DataSets data = tiny_data();
+    data.train.read = [&](int64_t index, const SampleView& out) {
+      found = loadable();
+      tiny_sample(index, out);
+    };
+    train(c, data, nullptr);
+    return found;
+  }
+  /// Resumes from whatever a --load of the folder takes. Returns the iteration at which the run began.
+  int64_t resumed_at() const {
+    PretrainConfig c = config(20);
+    c.checkpoint.load = c.checkpoint.save;
+    const auto start = find_start(c.checkpoint, c.model);
+    return start && start->state ? start->state->iteration : -1;
+  }
 
   /// Every file below --save, and when it was written.
   std::string state() const {
@@ -115,6 +146,60 @@ TEST_P(EarlierRun, IsResumedOrReplacedByThoseThatSaySo) {
   PretrainConfig anew = config(2);
   anew.checkpoint.overwrite = true;
   EXPECT_EQ(train(anew, tiny_data(), nullptr).iteration, 2);
+}
+
+// Nothing of a run that is overwritten may be loaded later, whichever format replaces which.
+TEST_P(EarlierRun, LeavesNothingToLoadWhereItIsOverwritten) {
+  for (const char* format : {"megalith", "torch", "torch_dist", "pth"}) {
+    const TempDir copy;
+    fs::copy(dir_ / "save", copy / "save", fs::copy_options::recursive);
+    PretrainConfig anew = config(3);
+    anew.checkpoint.format = checkpoint_format(format);
+    anew.checkpoint.overwrite = true;
+    EXPECT_EQ(loadable_during(anew), std::set<int64_t>()) << format;
+    EXPECT_EQ(loadable(), std::set<int64_t>{3}) << format;
+    EXPECT_EQ(resumed_at(), 3) << format;
+    EXPECT_EQ(fs::exists(dir_ / "save/optimizer_000005.pth"), false) << format;
+    fs::remove_all(dir_ / "save");
+    fs::copy(copy / "save", dir_ / "save", fs::copy_options::recursive);
+  }
+}
+
+TEST_P(EarlierRun, LeavesNothingThatFollowsWhereItIsRewound) {
+  PretrainConfig back = config(5);
+  back.checkpoint.overwrite = true;
+  if (pairs())
+    back.checkpoint.number = 2;
+  else
+    back.checkpoint.load = dir_ / "save/iter_0000004";
+  // Pairs are saved after the steps 0, 2 and 4, counted from 0.
+  const std::set<int64_t> kept = pairs() ? std::set<int64_t>{1, 3} : std::set<int64_t>{2, 4};
+  EXPECT_EQ(loadable_during(back), kept);
+  std::set<int64_t> after = kept;
+  after.insert(5);
+  EXPECT_EQ(loadable(), after);
+  EXPECT_EQ(resumed_at(), 5);
+}
+
+// A run that begins with the weights of the run that it overwrites needs them until it has saved.
+TEST_P(EarlierRun, IsKeptUntilTheRunWithItsWeightsHasSaved) {
+  PretrainConfig c = config(3);
+  c.checkpoint.load = c.checkpoint.save;
+  c.checkpoint.finetune = c.checkpoint.overwrite = true;
+  EXPECT_EQ(loadable_during(c), std::set<int64_t>{6});
+  EXPECT_EQ(loadable(), std::set<int64_t>{3});
+  EXPECT_EQ(resumed_at(), 3);
+}
+
+// What can be refused is refused before anything of the earlier run is removed.
+TEST_P(EarlierRun, StaysWhereTheRunThatOverwritesItIsRefused) {
+  PretrainConfig c = config(4);
+  c.checkpoint.overwrite = true;
+  DataSets few = tiny_data();
+  few.train.size = 3;
+  const std::string before = state();
+  EXPECT_THROW(train(c, few, nullptr), Error);
+  EXPECT_EQ(state(), before);
 }
 
 TEST_P(EarlierRun, IsNoneWhereOnlyItsLogsAreLeft) {

@@ -160,6 +160,65 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
   EXPECT_THROW(find_start(config, tiny_config().model), Error);
 }
 
+TEST_F(Start, TakesTheCheckpointOfAStep) {
+  fs::copy(dir_ / "s/iter_0000010", dir_ / "s/iter_0000005", fs::copy_options::recursive);
+  CheckpointConfig config;
+  config.load = dir_ / "s";
+  config.step = 5;
+  take_step(config);
+  EXPECT_EQ(config.load, dir_ / "s/iter_0000005");
+  config.save = dir_ / "s";
+  EXPECT_EQ(options_to_resume(config, 7).text(), "--load " + config.save + " in place of --ckpt-step 5");
+}
+
+// The refusal names the steps that there are, and how pairs of another tool's form are chosen.
+TEST_F(Start, NamesTheStepsThatThereAre) {
+  const auto refusal = [](const std::string& folder) -> std::string {
+    CheckpointConfig config;
+    config.load = folder;
+    config.step = 7;
+    try {
+      take_step(config);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  fs::copy(dir_ / "s/iter_0000010", dir_ / "s/iter_0000005", fs::copy_options::recursive);
+  EXPECT_EQ(refusal(dir_ / "s"),
+            "--ckpt-step 7: --load " + (dir_ / "s") +
+                " holds no checkpoint of this step (iter_0000007); there are those of 5, "
+                "10: give one of them, or leave it out to load the newest");
+  fs::create_directory(dir_ / "pairs");
+  for (const char* name : {"model_000003.pth", "model_000005.pth"}) write_file(dir_ / "pairs/" + name, "");
+  EXPECT_NE(
+      refusal(dir_ / "pairs").find("; give --save " + (dir_ / "pairs") + " --checkpoint N, with N 3 or 5"),
+      std::string::npos);
+  EXPECT_NE(refusal(dir_ / "none").find("holds no checkpoint of this step"), std::string::npos);
+}
+
+// The run begins at a step before the newest one and would replace what follows.
+TEST_F(Start, IsRefusedBeforeTheNewestStepOfSave) {
+  fs::copy(dir_ / "s/iter_0000010", dir_ / "s/iter_0000020", fs::copy_options::recursive);
+  write_file(dir_ / "s/latest_checkpointed_iteration.txt", "20");
+  PretrainConfig config = tiny_config();
+  config.checkpoint.load = config.checkpoint.save = dir_ / "s";
+  config.checkpoint.step = 10;
+  take_step(config.checkpoint);
+  config.train.exit_interval = 12;
+  try {
+    train(config, tiny_data(), nullptr);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    const std::string text = error.what();
+    for (const char* part : {"begins at iteration 10 and would replace what follows",
+                             "in place of --ckpt-step 10", "give another folder, or --overwrite-output-dir"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
 // Without the refusal, a run would start from random values in the folder of the run with the damaged
 // checkpoint.
 TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {

@@ -86,6 +86,16 @@ TEST(LrSchedule, GoesFromAWarmUpAsLongAsTheDecayToTheMinimum) {
   EXPECT_EQ(schedule.at(11), 0.25);
 }
 
+// Steps 0 to 4 of a run of 5 steps with the options of transformers' get_linear_schedule_with_warmup(20, 5):
+// lr * step / 20.
+TEST(MakeLrSchedule, RisesToTheEndOfARunThatIsShorterThanTheWarmUp) {
+  TrainConfig c = config(5, 2);
+  c.warmup_iters = 20;
+  c.decay = LrDecay::kLinear;
+  const LrSchedule schedule = make_lr_schedule(c);
+  for (int step = 0; step < 5; ++step) EXPECT_DOUBLE_EQ(schedule.at(2 * step), 1e-3 * step / 20);
+}
+
 // The warm-up of the DDP tutorial: initial_lr + step * (peak_lr - initial_lr) / warmup_steps.
 TEST(LrSchedule, WarmsUpFromItsFirstRate) {
   const LrSchedule schedule{

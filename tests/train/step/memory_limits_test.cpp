@@ -14,6 +14,8 @@ namespace {
 
 using test::tiny_config;
 
+constexpr size_t kPageLocked = size_t{8} << 20;  // through which copies to a GPU pass
+
 RunShape shape(const PretrainConfig& config) {
   return {config.model, config.parallel, config.train};
 }
@@ -50,14 +52,13 @@ TEST(DeviceMemory, IsALimit) {
   // Memory of the host does not count towards the memory of a separate device.
   config.train.device = "cuda";
   const RunMemory gpu = run_memory(shape(config));
-  EXPECT_EQ(of_limit(static_cast<double>(gpu.total() - gpu.host)), "");
-  EXPECT_NE(
-      of_limit(static_cast<double>(gpu.total() - gpu.host) - 1).find("(tensor, pipeline) rank (0, 0) needs"),
-      std::string::npos);
+  const auto on_device = static_cast<double>(gpu.total() - gpu.host - kPageLocked);
+  EXPECT_EQ(of_limit(on_device), "");
+  EXPECT_NE(of_limit(on_device - 1).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
 }
 
-// The choice comes with the memory of a run with that choice. On a GPU only the copy itself and the samples
-// are in the machine's memory.
+// The choice comes with the memory of a run with that choice. On a GPU only the copy itself, the samples
+// and page-locked memory are in the machine's memory.
 TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
   PretrainConfig config = tiny_config();
   config.checkpoint.save = "checkpoints";
@@ -74,7 +75,7 @@ TEST(SaveCopy, IsLeftOutWhereItsMemoryIsMissing) {
     // The copy holds the value and both moments of each element.
     const size_t copy = wanted.ranks[0].memory.save_copy;
     EXPECT_GE(copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
-    const size_t all = copy + (device == std::string("cpu") ? without.total() : without.host);
+    const size_t all = copy + (device == std::string("cpu") ? without.total() : without.host + kPageLocked);
     EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
     const SaveCopyChoice left_out = choice(all - 1);
     EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
@@ -92,7 +93,7 @@ TEST(SaveCopy, OfAGpuMustFitTheMachine) {
   RunShape run = shape(config);
   run.save_copy = RunShape::SaveCopy::kAll;
   const std::vector<ModelRank> ranks = memory_of_model(run);
-  const size_t needed = ranks[0].memory.host + ranks[0].memory.save_copy;
+  const size_t needed = ranks[0].memory.host + kPageLocked + ranks[0].memory.save_copy;
   require_memory(run, ranks, {.machine = needed});
   const std::string message = complaint([&] { require_memory(run, ranks, {.machine = needed - 1}); });
   EXPECT_NE(message.find("beside that of the GPU"), std::string::npos) << message;

@@ -122,13 +122,58 @@ TEST(RunMemory, OfAGpuCountsTheScratchOfItsKernels) {
   config.train.device = "cuda";
   const RunMemory gpu = run_memory(shape(config));
   EXPECT_EQ(gpu.workspace, size_t{32} << 20);
-  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace);
-  EXPECT_EQ(gpu.on_device() + gpu.host, gpu.total());
+  EXPECT_EQ(gpu.staging, size_t{8} << 20);
+  EXPECT_EQ(gpu.total(), cpu.total() + gpu.workspace + gpu.staging);
+  EXPECT_EQ(gpu.on_device() + gpu.host + gpu.staging, gpu.total());
+  EXPECT_EQ(gpu.beside_device(), gpu.host + gpu.staging);
   config.model.hidden = 128;
   config.model.heads = 64;
   config.model.seq_length = config.model.max_positions = 4096;
   config.train.micro_batch = config.train.global_batch = 64;
   EXPECT_EQ(run_memory(shape(config)).workspace, size_t{4} * 64 * 64 * 4096);
+}
+
+// 2001 ids in 2048 rows of 16: weights in fp32, gradients and two moments. The logits of 9 x 2 rows are
+// wider, too.
+TEST(RunMemory, OfAGpuCountsThePaddingOfTheVocabulary) {
+  RunShape run = shape(tiny_config());
+  run.train.device = "cuda";
+  run.model.vocab_size = 2001;
+  const RunMemory plain = run_memory(run);
+  run.vocabulary = gpu_vocabulary(0);
+  const RunMemory padded = run_memory(run);
+  EXPECT_EQ(padded.parameters - plain.parameters, (2048 - 2001) * 16);
+  // Each parameter begins at a multiple of 64 elements, so 2001 rows take 32064.
+  EXPECT_EQ(padded.weights - plain.weights, (2048U * 16 - 32064) * 4);
+  EXPECT_EQ(padded.grads - plain.grads, padded.weights - plain.weights);
+  EXPECT_EQ(padded.optimizer - plain.optimizer, 2 * (padded.weights - plain.weights));
+  // Each tensor takes a multiple of 256 bytes: 147,456 for 18 x 2048 logits, 144,128 for 18 x 2001.
+  EXPECT_EQ(padded.scratch - plain.scratch, 147'456U - 144'128);
+}
+
+// A save holds no padding, and so does its copy.
+TEST(RunMemory, OfASavesCopyHasNoPadding) {
+  RunShape run = shape(tiny_config());
+  run.save_copy = RunShape::SaveCopy::kAll;
+  const size_t plain = run_memory(run).save_copy;
+  run.vocabulary.padded = true;
+  EXPECT_EQ(run_memory(run).save_copy, plain);
+}
+
+// An H200 has 143,771 MiB, as its driver says, an H100 81,559, and an A10 22,731.
+TEST(GpuVocabulary, HasLogitsByTheDevicesMemory) {
+  const auto logits = [](size_t mebibytes) {
+    const VocabularyForm form = gpu_vocabulary(mebibytes << 20);
+    EXPECT_TRUE(form.padded);
+    return form.logits_bytes;
+  };
+  EXPECT_GE(logits(143'771), int64_t{1} << 30);
+  EXPECT_EQ(logits(143'771), (int64_t{143'771} << 20) / 128);
+  EXPECT_EQ(logits(81'559), (int64_t{81'559} << 20) / 128);
+  EXPECT_EQ(logits(22'731), (int64_t{22'731} << 20) / 128);
+  EXPECT_EQ(logits(8'192), int64_t{128} << 20);
+  EXPECT_FALSE(RunShape{}.vocabulary.padded);
+  EXPECT_EQ(RunShape{}.vocabulary.logits_bytes, int64_t{128} << 20);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcore/ops/activation_function.h"
 #include "libcore/ops/random/mask_key.h"
 #include "libcore/ops/step_scalars.h"
 
@@ -173,9 +174,9 @@ struct Kernels {
   /// sums [columns] is overwritten with the sums over the block's rows.
   void (*column_sums[kStorages])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
 
-  void (*gelu[kStorages])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
-  void (*gelu_grad[kStorages])(void* dx, const void* dy, const void* x, bool tanh_form, int64_t begin,
-                               int64_t end);
+  void (*activate[kStorages])(void* y, const void* x, ActivationFunction, int64_t begin, int64_t end);
+  void (*activate_grad[kStorages])(void* dx, const void* dy, const void* x, ActivationFunction, int64_t begin,
+                                   int64_t end);
   void (*swiglu[kStorages])(void* y, const void* x, int64_t columns, int64_t begin, int64_t end);
   void (*swiglu_grad[kStorages])(void* dx, const void* dy, const void* x, int64_t columns, int64_t begin,
                                  int64_t end);

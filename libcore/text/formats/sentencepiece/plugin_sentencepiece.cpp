@@ -1,4 +1,4 @@
-// libmegalith_sentencepiece.so: see sentencepiece_tokenizer.h.
+// libmegalith_sentencepiece.so: see sentencepiece_library.h.
 
 #include <memory>
 #include <string>
@@ -7,7 +7,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/utf8.h"
-#include "libcore/io/files/file.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/tokenizer.h"
 
@@ -20,8 +19,9 @@ void check(const sentencepiece::util::Status& status, const std::string& where) 
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::string type, const std::string& path) : type_(std::move(type)), path_(path) {
-    const auto status = processor_.LoadFromSerializedProto(read_file(path));
+  SentencePieceTokenizer(std::string type, const std::string& path, std::string_view bytes)
+      : type_(std::move(type)), path_(path) {
+    const auto status = processor_.LoadFromSerializedProto(bytes);
     if (!status.ok()) fail(ErrorKind::kData, path, ": not a SentencePiece model: ", status.error_message());
   }
 
@@ -67,9 +67,9 @@ class SentencePieceTokenizer : public Tokenizer {
 
 extern "C" {
 
-/// The caller owns the result. Throws kNoInput, kData.
+/// The caller owns the result. Throws kData.
 __attribute__((visibility("default"))) megalith::Tokenizer* megalith_sentencepiece_tokenizer(
-    const std::string& type, const std::string& path) {
-  return std::make_unique<megalith::SentencePieceTokenizer>(type, path).release();
+    const std::string& type, const std::string& path, std::string_view bytes) {
+  return std::make_unique<megalith::SentencePieceTokenizer>(type, path, bytes).release();
 }
 }

@@ -70,6 +70,11 @@ class Fields {
   const std::string& where_;
 };
 
+/// Whether the value is one of an enumeration's, from 1 to `last`. Others are ignored, as by protobuf.
+bool is_one_of(uint64_t value, int32_t last) {
+  return value >= 1 && value <= static_cast<uint64_t>(last);
+}
+
 SentencePieceTable::Token token_of(std::string_view bytes, const std::string& where) {
   SentencePieceTable::Token token;
   Fields fields(bytes, where);
@@ -79,11 +84,32 @@ SentencePieceTable::Token token_of(std::string_view bytes, const std::string& wh
       const auto bits = static_cast<uint32_t>(field.value);
       std::memcpy(&token.score, &bits, sizeof bits);
     }
-    if (field.number == 3) token.type = static_cast<int32_t>(field.value);
+    if (field.number == 3 && is_one_of(field.value, SentencePieceTable::kByte))
+      token.type = static_cast<int32_t>(field.value);
   }
-  if (valid_utf8_prefix(token.text) != token.text.size())
-    fail(ErrorKind::kData, where, ": piece ", quote(token.text), " is not valid UTF-8");
   return token;
+}
+
+void read_trainer(std::string_view bytes, const std::string& where, SentencePieceTable::Trainer& out) {
+  Fields fields(bytes, where);
+  for (Fields::Field field; fields.next(field);) {
+    if (field.number == 3 && is_one_of(field.value, SentencePieceTable::kChar))
+      out.kind = static_cast<int32_t>(field.value);
+    if (field.number == 24) out.space_after = field.value != 0;
+    if (field.number == 35) out.byte_fallback = field.value != 0;
+    if (field.number == 44) out.unknown_text = field.bytes;
+    if (field.number == 47) out.end_token = field.bytes;
+  }
+}
+
+void read_rules(std::string_view bytes, const std::string& where, SentencePieceTable::Rules& out) {
+  Fields fields(bytes, where);
+  for (Fields::Field field; fields.next(field);) {
+    if (field.number == 2) out.charsmap = field.bytes;
+    if (field.number == 3) out.add_space = field.value != 0;
+    if (field.number == 4) out.remove_extra_spaces = field.value != 0;
+    if (field.number == 5) out.escape_spaces = field.value != 0;
+  }
 }
 
 }  // namespace
@@ -91,10 +117,24 @@ SentencePieceTable::Token token_of(std::string_view bytes, const std::string& wh
 SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::string& where) {
   SentencePieceTable table;
   Fields fields(bytes, where);
-  for (Fields::Field field; fields.next(field);)
+  for (Fields::Field field; fields.next(field);) {
     if (field.number == 1) table.tokens.push_back(token_of(field.bytes, where));
+    if (field.number == 2) read_trainer(field.bytes, where, table.trainer);
+    if (field.number == 3) read_rules(field.bytes, where, table.rules);
+    if (field.number == 5) {
+      SentencePieceTable::Rules back;
+      read_rules(field.bytes, where, back);
+      table.denormalizes = !back.charsmap.empty();
+    }
+  }
   if (table.tokens.empty()) fail(ErrorKind::kData, where, ": the SentencePiece model has no pieces");
   return table;
+}
+
+void check_token_texts(const SentencePieceTable& table, const std::string& where) {
+  for (const SentencePieceTable::Token& token : table.tokens)
+    if (valid_utf8_prefix(token.text) != token.text.size())
+      fail(ErrorKind::kData, where, ": piece ", quote(token.text), " is not valid UTF-8");
 }
 
 }  // namespace megalith

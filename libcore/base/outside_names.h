@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+// Messages hold names from outside: of files and folders, and values of options. They also hold line ends and
+// tabs of our own. So the names with line ends or tabs are noted where they enter the program, and escaped
+// wherever they stand in a message. (Other control characters need no list: no message has its own.)
+
+/// Notes the parts of a path or of a word of the command line that hold line ends or tabs. Any thread.
+void note_outside_name(std::string_view path);
+
+/// `text` with the line ends and tabs of the noted names escaped, as printable() does.
+std::string escape_outside_names(std::string text);
+
+}  // namespace megalith

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libcore/checkpoint/tensor_file.h"
+
+namespace megalith {
+
+/// The most values of a tensor that a digest covers.
+inline constexpr int64_t kDigestValues = 4096;
+
+/// A hash of what a container holds, in 16 hexadecimal digits: names, types and shapes of all tensors, and
+/// their values; of a tensor with more than kDigestValues, about so many in one block, at a place that `seed`
+/// determines. Containers that hold checksums of all their bytes (TensorFile::checksums()) are not read, but
+/// their checksums are hashed. Throws what TensorFile::read() throws.
+std::string tensor_digest(const TensorFile&, uint64_t seed = 0);
+
+}  // namespace megalith

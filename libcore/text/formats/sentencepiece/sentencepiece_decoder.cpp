@@ -1,0 +1,89 @@
+#include "libcore/text/formats/sentencepiece/sentencepiece_decoder.h"
+
+#include <unordered_map>
+
+#include "libcore/base/error.h"
+#include "libcore/base/utf8.h"
+
+namespace megalith {
+namespace {
+
+using Table = SentencePieceTable;
+constexpr std::string_view kMark = "\xE2\x96\x81";         // U+2581
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+/// The byte of a piece like "<0x41>", which check_sentencepiece() has seen.
+char byte_of(std::string_view text) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'A' + 10; };
+  return static_cast<char>(digit(text[3]) * 16 + digit(text[4]));
+}
+
+void append_with_blanks(std::string_view piece, std::string& out) {
+  for (size_t at = piece.find(kMark); at != std::string_view::npos; at = piece.find(kMark)) {
+    out.append(piece.substr(0, at)).append(" ");
+    piece.remove_prefix(at + kMark.size());
+  }
+  out += piece;
+}
+
+void append_bytes(std::string_view bytes, std::string& out) {
+  while (!bytes.empty()) {
+    const size_t size = utf8_sequence(bytes);
+    out += size > 0 ? bytes.substr(0, size) : kReplacement;
+    bytes.remove_prefix(size > 0 ? size : 1);
+  }
+}
+
+}  // namespace
+
+SentencePieceDecoder::SentencePieceDecoder(const Table& table) {
+  std::vector<std::string> texts;
+  // If a control piece and another one have the same text, the library takes both for the control piece.
+  std::unordered_map<std::string_view, uint8_t> reserved;
+  for (const Table::Token& token : table.tokens) {
+    texts.push_back(token.text);
+    if (!token.is_normal()) reserved.emplace(token.text, static_cast<uint8_t>(token.type));
+  }
+  for (const Table::Token& token : table.tokens) {
+    const auto found = reserved.find(token.text);
+    parts_.types.push_back(found == reserved.end() ? static_cast<uint8_t>(token.type) : found->second);
+  }
+  parts_.texts = TokenTexts(texts);
+  parts_.unknown_text = table.trainer.unknown_text;
+  parts_.drops_first_blank = table.rules.add_space || table.rules.remove_extra_spaces;
+  parts_.drops_every_first = table.rules.remove_extra_spaces;
+}
+
+std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
+  std::string out, bytes;
+  bool at_start = true, dropped = false;
+  for (const int32_t id : ids) {
+    const auto at = static_cast<size_t>(id);
+    if (at >= parts_.texts.size())
+      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ",
+           parts_.texts.size() - 1);
+    std::string_view piece = parts_.texts[at];
+    if (parts_.types[at] == Table::kByte) {
+      bytes += byte_of(piece);
+      continue;
+    }
+    append_bytes(bytes, out);
+    bytes.clear();
+    at_start = at_start && !dropped && out.empty();
+    dropped = false;
+    if (parts_.types[at] == Table::kControl) continue;
+    if (parts_.types[at] == Table::kUnknown) {
+      out += parts_.unknown_text;
+      continue;
+    }
+    if (at_start && parts_.drops_first_blank && piece.starts_with(kMark)) {
+      piece.remove_prefix(kMark.size());
+      dropped = !parts_.drops_every_first;
+    }
+    append_with_blanks(piece, out);
+  }
+  append_bytes(bytes, out);
+  return replace_invalid_utf8(out);
+}
+
+}  // namespace megalith

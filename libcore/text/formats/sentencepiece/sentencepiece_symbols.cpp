@@ -1,0 +1,208 @@
+#include "libcore/text/formats/sentencepiece/sentencepiece_symbols.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+using Table = SentencePieceTable;
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
+
+/// The byte of a piece like "<0x41>"; -1: it is none.
+int byte_of(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
+  const size_t high = kDigits.find(text[3]), low = kDigits.find(text[4]);
+  return high == std::string_view::npos || low == std::string_view::npos ? -1
+                                                                         : static_cast<int>(high * 16 + low);
+}
+
+/// The ids of the 256 bytes; -1: there is no piece for the byte.
+CharacterIds::ByteIds byte_ids(const Table& table) {
+  CharacterIds::ByteIds ids = CharacterIds::Unknown::none();
+  for (size_t id = 0; id < table.tokens.size(); ++id)
+    if (const int byte = byte_of(table.tokens[id].text); table.tokens[id].type == Table::kByte && byte >= 0)
+      ids[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
+  return ids;
+}
+
+/// Calls take(end) with the end of each character of `text`.
+template <class Take>
+void each_end(std::string_view text, const Take& take) {
+  for (size_t end = 0; end < text.size();) take(end += code_point_at(text.substr(end)).bytes);
+}
+
+bool is_character(std::string_view text) {
+  return code_point_at(text).bytes == text.size();
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Whether the mark is a token, so that it never becomes bytes.
+bool has_mark(const Table& table) {
+  return std::any_of(table.tokens.begin(), table.tokens.end(), [](const Table::Token& token) {
+    return token.text == kMark && (token.type == Table::kNormal || token.type == Table::kUserDefined);
+  });
+}
+
+void check_bytes(const Table& table, const std::string& where) {
+  for (const Table::Token& token : table.tokens) {
+    if (token.type != Table::kByte) continue;
+    if (!table.trainer.byte_fallback)
+      fail(ErrorKind::kData, where, ": ", quote(token.text),
+           " is a byte's piece, but the model says byte_fallback: false");
+    if (byte_of(token.text) < 0)
+      fail(ErrorKind::kData, where, ": ", quote(token.text),
+           " is marked as a byte's piece; wanted \"<0x00>\" to \"<0xFF>\"");
+  }
+  if (!table.trainer.byte_fallback) return;
+  const CharacterIds::ByteIds ids = byte_ids(table);
+  const auto missing = std::find(ids.begin(), ids.end(), -1);
+  if (missing != ids.end())
+    fail(ErrorKind::kData, where, ": no piece for byte ", missing - ids.begin(),
+         "; a model with byte_fallback has one for each of the 256 bytes");
+}
+
+}  // namespace
+
+void check_sentencepiece(const Table& table, const std::string& where) {
+  std::unordered_set<std::string_view> normal, reserved;
+  std::string_view unknown;
+  for (size_t id = 0; id < table.tokens.size(); ++id) {
+    const Table::Token& token = table.tokens[id];
+    if (token.text.empty()) fail(ErrorKind::kData, where, ": piece ", id, " has no text");
+    if (!(token.is_normal() ? normal : reserved).insert(token.text).second)
+      fail(ErrorKind::kData, where, ": piece ", quote(token.text), " appears twice");
+    if (std::isnan(token.score))
+      fail(ErrorKind::kData, where, ": the score of piece ", quote(token.text), " is not a number");
+    if (token.type != Table::kUnknown) continue;
+    if (!unknown.empty())
+      fail(ErrorKind::kData, where, ": two unknown pieces, ", quote(unknown), " and ", quote(token.text));
+    unknown = token.text;
+  }
+  if (unknown.empty()) fail(ErrorKind::kData, where, ": no piece has the type UNKNOWN; wanted one");
+  check_bytes(table, where);
+}
+
+SentencePieceSymbols::SentencePieceSymbols(const Table& table) {
+  const bool short_blanks = table.rules.escape_spaces && (!table.trainer.byte_fallback || has_mark(table));
+  blank = short_blanks || !table.rules.escape_spaces ? " " : kMark;
+  unknown.fuse = !table.trainer.byte_fallback;
+  if (table.trainer.byte_fallback) unknown.bytes = byte_ids(table);
+  for (size_t id = 0; id < table.tokens.size(); ++id)
+    if (table.tokens[id].type == Table::kUnknown) unknown.id = static_cast<int32_t>(id);
+  add_texts(table);
+  add_symbols(table);
+  add_merges(table);
+  find_ends(table);
+}
+
+/// A piece with a blank matches no normalized text, since that has marks.
+void SentencePieceSymbols::add_texts(const Table& table) {
+  for (size_t id = 0; id < table.tokens.size(); ++id) {
+    const Table::Token& token = table.tokens[id];
+    const bool escapes = table.rules.escape_spaces;
+    const bool has_text = token.is_normal() && !(escapes && token.text.find(' ') != std::string::npos);
+    texts.push_back(!has_text ? "" : escapes ? replaced(token.text, kMark, blank) : token.text);
+    if (has_text && token.type == Table::kUserDefined)
+      whole.push_back({.text = texts.back(), .id = static_cast<int32_t>(id)});
+  }
+}
+
+/// Adds the characters of pieces that are no pieces.
+void SentencePieceSymbols::add_symbols(const Table& table) {
+  std::unordered_set<std::string> characters;
+  for (size_t id = 0; id < table.tokens.size(); ++id)
+    if (table.tokens[id].type != Table::kUserDefined && !texts[id].empty() && is_character(texts[id]))
+      characters.insert(texts[id]);
+  for (size_t id = 0; id < table.tokens.size(); ++id) {
+    if (table.tokens[id].type == Table::kUserDefined) continue;
+    size_t begin = 0;
+    const std::string text = texts[id];  // texts grows
+    each_end(text, [&](size_t end) {
+      std::string character = text.substr(begin, end - begin);
+      if (characters.insert(character).second) texts.push_back(std::move(character));
+      begin = end;
+    });
+  }
+}
+
+void SentencePieceSymbols::add_merges(const Table& table) {
+  std::unordered_map<std::string_view, int32_t> ids;
+  const auto is_user_defined = [&](size_t id) {
+    return id < table.tokens.size() && table.tokens[id].type == Table::kUserDefined;
+  };
+  for (size_t id = 0; id < texts.size(); ++id)
+    if (!texts[id].empty() && !is_user_defined(id)) ids.emplace(texts[id], static_cast<int32_t>(id));
+  std::vector<float> scores;
+  for (size_t id = 0; id < table.tokens.size(); ++id) {
+    if (texts[id].empty() || is_user_defined(id)) continue;
+    const std::string_view text = texts[id];
+    each_end(text, [&](size_t end) {
+      if (end == text.size()) return;
+      const auto left = ids.find(text.substr(0, end));
+      if (left == ids.end()) return;
+      const auto right = ids.find(text.substr(end));
+      if (right == ids.end()) return;
+      merges.push_back({left->second, right->second, static_cast<int32_t>(id)});
+      scores.push_back(table.tokens[id].score);
+    });
+  }
+  std::vector<float> sorted = scores;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  for (const float score : scores)
+    ranks.push_back(static_cast<uint32_t>(
+        std::lower_bound(sorted.begin(), sorted.end(), score, std::greater<>()) - sorted.begin()));
+}
+
+/// Shorter symbols come first: they are parts of longer ones.
+void SentencePieceSymbols::find_ends(const Table& table) {
+  const auto is_unused = [&](size_t id) {
+    return id < table.tokens.size() && table.tokens[id].type == Table::kUnused;
+  };
+  const bool all_tokens = texts.size() == table.tokens.size() &&
+                          std::none_of(table.tokens.begin(), table.tokens.end(),
+                                       [](const Table::Token& t) { return t.type == Table::kUnused; });
+  if (all_tokens) return;
+  std::vector<const TokenMerge*> made_by(texts.size());
+  for (const TokenMerge& merge : merges) {
+    const TokenMerge*& maker = made_by[static_cast<size_t>(merge.merged)];
+    if (maker != nullptr && is_unused(static_cast<size_t>(merge.merged))) has_ambiguous_unused = true;
+    maker = &merge;
+  }
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return texts[a].size() < texts[b].size(); });
+  ends.resize(texts.size());
+  for (const size_t id : order) {
+    const bool is_token = id < table.tokens.size() && !is_unused(id);
+    if (is_token) {
+      ends[id] = {static_cast<int32_t>(id)};
+    } else if (made_by[id] != nullptr) {
+      for (const int32_t part : {made_by[id]->left, made_by[id]->right})
+        ends[id].insert(ends[id].end(), ends[static_cast<size_t>(part)].begin(),
+                        ends[static_cast<size_t>(part)].end());
+    } else if (unknown.fuse) {
+      ends[id] = {*unknown.id};
+    } else {
+      for (const char byte : texts[id]) ends[id].push_back(unknown.bytes[static_cast<uint8_t>(byte)]);
+    }
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,128 @@
+// The machine code that nvcc makes of attention's kernels on the tensor cores, where it is installed.
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+/// A program of CUDA's toolkit; empty if it is not there.
+std::string toolkit_program(const std::string& name) {
+  for (const std::string& command : {name, "/usr/local/cuda/bin/" + name})
+    if (run_command("command -v " + command).code == 0) return command;
+  return "";
+}
+
+/// What ptxas says of a kernel, and its instructions.
+struct Kernel {
+  int registers = 0, spilled = 0;
+  std::set<std::string> instructions;
+};
+
+/// The threads of a block are four warps, and the last of the sizes in a kernel's name is the number of
+/// blocks that a multiprocessor holds, which has 65536 registers. It gives them out 8 at a time, up to 255 to
+/// a thread.
+int designed_registers(const std::string& name) {
+  const size_t end = name.rfind("EEE"), begin = name.rfind("ELi", end - 1);
+  const int blocks = std::stoi(name.substr(begin + 3, end - begin - 3));
+  return std::min(255, 65536 / 128 / blocks / 8 * 8);
+}
+
+class CudaMachineCode : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (nvcc_.empty()) GTEST_SKIP() << "no nvcc here";
+  }
+  std::map<std::string, Kernel> compile(const std::string& source) {
+    const std::string cubin = dir_ / "kernels.cubin";
+    const CommandResult built = run_command(nvcc_ + " -std=c++20 -O3 -Xptxas=-v -cubin -arch=" + GetParam() +
+                                            " -I " MEGALITH_SOURCE_DIR " -o " + cubin + " " + source);
+    EXPECT_EQ(built.code, 0) << built.all();
+    std::map<std::string, Kernel> kernels;
+    read_sizes(built.err, kernels);
+    if (has_code()) {
+      const CommandResult code = run_command(cuobjdump_ + " -sass " + cubin);
+      EXPECT_EQ(code.code, 0) << code.err;
+      read_instructions(code.out, kernels);
+    }
+    return kernels;
+  }
+
+  /// Whether the instructions of kernels can be read.
+  bool has_code() const { return !cuobjdump_.empty(); }
+
+ private:
+  static void read_sizes(const std::string& text, std::map<std::string, Kernel>& kernels) {
+    static const std::regex kName("Function properties for (\\S+)"), kSpilled("(\\d+) bytes spill stores"),
+        kRegisters("Used (\\d+) registers");
+    std::istringstream lines(text);
+    std::string name;
+    std::smatch found;
+    for (std::string line; std::getline(lines, line);) {
+      if (std::regex_search(line, found, kName)) name = found[1];
+      if (std::regex_search(line, found, kSpilled)) kernels[name].spilled = std::stoi(found[1]);
+      if (std::regex_search(line, found, kRegisters)) kernels[name].registers = std::stoi(found[1]);
+    }
+  }
+  static void read_instructions(const std::string& text, std::map<std::string, Kernel>& kernels) {
+    static const std::string kFunction = "Function : ";
+    std::istringstream lines(text);
+    std::string name;
+    for (std::string line; std::getline(lines, line);) {
+      if (const size_t at = line.find(kFunction); at != std::string::npos)
+        name = line.substr(at + kFunction.size());
+      const size_t begin = line.find("*/"), end = line.find(';');  // /*0010*/ @P0 NAME.KIND operands ;
+      if (name.empty() || begin == std::string::npos || end == std::string::npos || end < begin) continue;
+      std::istringstream words(line.substr(begin + 2, end - begin - 2));
+      std::string word;
+      words >> word;
+      if (word.starts_with("@")) words >> word;
+      kernels[name].instructions.insert(word);
+    }
+  }
+
+  const std::string nvcc_ = toolkit_program("nvcc"), cuobjdump_ = toolkit_program("cuobjdump");
+  TempDir dir_;
+};
+INSTANTIATE_TEST_SUITE_P(Architectures, CudaMachineCode, testing::Values("sm_80", "sm_90a", "sm_100"),
+                         [](const auto& architecture) { return std::string(architecture.param); });
+
+bool has(const Kernel& kernel, const std::string& prefix) {
+  return std::any_of(kernel.instructions.begin(), kernel.instructions.end(),
+                     [&](const std::string& name) { return name.starts_with(prefix); });
+}
+
+void expect_tensor_cores(const Kernel& kernel) {
+  EXPECT_TRUE(has(kernel, "HMMA.16816.F32.BF16"));
+  EXPECT_TRUE(has(kernel, "LDSM.16.M88.4"));
+  EXPECT_TRUE(has(kernel, "LDSM.16.MT88.4"));
+  EXPECT_TRUE(has(kernel, "LDGSTS.E.BYPASS.128"));  // cp.async of 16 bytes
+  EXPECT_TRUE(has(kernel, "STG.E.128"));
+  for (const char* local_or_atomic : {"LDL", "STL", "ATOM", "RED"})
+    EXPECT_FALSE(has(kernel, local_or_atomic)) << local_or_atomic;
+}
+
+TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
+  int kernels = 0;
+  for (const auto& [name, kernel] : compile(MEGALITH_SOURCE_DIR "/libcore/ops/cuda/flash.cu")) {
+    if (name.find("flash_delta") != std::string::npos) continue;
+    SCOPED_TRACE(name);
+    ++kernels;
+    EXPECT_EQ(kernel.spilled, 0);
+    EXPECT_GT(kernel.registers, 0);
+    EXPECT_LE(kernel.registers, designed_registers(name));
+    if (has_code()) expect_tensor_cores(kernel);
+  }
+  EXPECT_EQ(kernels, 12);  // three for heads of up to 64, 80, 96 and 128 columns
+  if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
+}
+
+}  // namespace
+}  // namespace megalith::test
