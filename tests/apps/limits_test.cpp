@@ -32,9 +32,10 @@ class Limits : public ProgramFolder {
         << limit << ": " << command << ": " << result.code << " " << result.err;
     if (result.code == 71) {
       EXPECT_EQ(lines(result.err), 1) << limit << ": " << command << ": " << result.err;
-      if (limit.starts_with("-v"))
+      if (limit.starts_with("-v")) {
         EXPECT_NE(result.err.find("ulimit " + limit.substr(0, 2) + " is "), std::string::npos)
             << limit << ": " << command << ": " << result.err;
+      }
     }
     return result.code == 71;
   }

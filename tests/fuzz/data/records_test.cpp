@@ -6,8 +6,8 @@
 MEGALITH_FUZZ_TARGET(records) {
   using namespace megalith;
   const char* const path = fuzz::file_of(bytes, "records.jsonl");
-  const auto render = [](const Json::Array& messages, const std::string&) {
-    return std::vector<Segment>(messages.size());
+  const auto render = [](const Conversation& conversation, const std::string&) {
+    return std::vector<Segment>(conversation.messages.size());
   };
   fuzz::accept({ErrorKind::kData}, [&] { read_records(path, {.render = render}, [](Record&&) {}); });
   fuzz::accept({ErrorKind::kData}, [&] { read_pairs(path, {.render = render}, [](RecordPair&&) {}); });

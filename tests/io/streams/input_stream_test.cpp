@@ -87,7 +87,8 @@ TEST_F(InputStreamTest, StopsAtASignal) {
     EXPECT_GT(read.read(out.data(), out.size()), 0U);
     std::raise(SIGTERM);
     EXPECT_THROW((void)read.read(out.data(), out.size()), Stopped);
-    if (command != std::string("cat")) EXPECT_THROW(skipped.skip(700'000), Stopped);  // "cat" seeks
+    if (command == std::string("cat")) continue;  // seeks
+    EXPECT_THROW(skipped.skip(700'000), Stopped);
   }
 }
 

@@ -121,7 +121,8 @@ TEST(AcceleratorList, ReadsWhatADeviceCanDo) {
 
 // flash-attention's README: Ampere and later. A GeForce has no peer to peer since the RTX 30.
 TEST(AcceleratorList, KnowsWhatTheListedDevicesCanDo) {
-  for (const Accelerator& device : AcceleratorList::installed().devices()) {
+  const AcceleratorList list = AcceleratorList::installed();
+  for (const Accelerator& device : list.devices()) {
     const bool geforce = device.name.starts_with("RTX"), volta = device.name.starts_with("V100");
     const bool nvidia = !device.name.starts_with("MI") && !device.name.starts_with("Ascend");
     EXPECT_EQ(device.flash, !volta) << device.name;
