@@ -248,7 +248,6 @@ struct FinetuneConfig {
  private:
   void check_folders(Problems&) const;
   void check_replaced(Problems&) const;
-  void check_method(Problems&) const;
   void check_combinations(Problems&) const;
   void check_preferences(Problems&) const;
 };

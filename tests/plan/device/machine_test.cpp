@@ -102,46 +102,6 @@ TEST(AcceleratorList, ReadsManyDevicesAndTakesTheLastFirst) {
   EXPECT_EQ(list.find("gpu7").name, list.find("H100-SXM-80GB").name);
 }
 
-// A device of a user's file need not say what it can do.
-TEST(AcceleratorList, ReadsWhatADeviceCanDo) {
-  const test::TempDir folder;
-  write_file(folder / "mine.yaml",
-             "Plain: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n"
-             "Old: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, none]\n"
-             "New: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, sm120, tp-overlap, flash]\n");
-  AcceleratorList list;
-  list.add_file(folder / "mine.yaml");
-  const Accelerator &plain = list.find("Plain"), &old = list.find("Old"), &fresh = list.find("New");
-  EXPECT_TRUE(plain.flash && plain.tensor_overlap && plain.bfloat16);
-  EXPECT_FALSE(old.flash || old.tensor_overlap || old.bfloat16);
-  EXPECT_EQ(old.compute_capability, 0);
-  EXPECT_TRUE(fresh.flash && fresh.tensor_overlap);
-  EXPECT_EQ(fresh.compute_capability, 120);
-}
-
-// flash-attention's README: Ampere and later. A GeForce has no peer to peer since the RTX 30.
-TEST(AcceleratorList, KnowsWhatTheListedDevicesCanDo) {
-  const AcceleratorList list = AcceleratorList::installed();
-  for (const Accelerator& device : list.devices()) {
-    const bool geforce = device.name.starts_with("RTX"), volta = device.name.starts_with("V100");
-    const bool nvidia = !device.name.starts_with("MI") && !device.name.starts_with("Ascend");
-    EXPECT_EQ(device.flash, !volta) << device.name;
-    EXPECT_EQ(device.tensor_overlap, nvidia && !geforce) << device.name;
-    EXPECT_EQ(device.compute_capability > 0, nvidia) << device.name;
-  }
-}
-
-// The names that vendors' data sheets and tools print.
-TEST(AcceleratorList, KnowsTheNamesOfDataSheets) {
-  for (const auto& [name, device] :
-       {std::pair{"H200-SXM", "H200-141GB"}, std::pair{"H100-SXM", "H100-SXM-80GB"},
-        std::pair{"H100 80GB HBM3", "H100-SXM-80GB"}, std::pair{"A100-SXM4-80GB", "A100-SXM-80GB"},
-        std::pair{"B200-SXM", "B200-180GB"}, std::pair{"GB200-NVL72", "GB200-186GB"},
-        std::pair{"GeForce RTX 4090", "RTX4090-24GB"}, std::pair{"Ascend-910B", "Ascend910B-64GB"},
-        std::pair{"L40S", "L40S-48GB"}})
-    EXPECT_EQ(find_accelerator(name).name, device) << name;
-}
-
 TEST(AcceleratorList, RefusesLinesThatAreNoDevice) {
   const test::TempDir folder;
   const std::string path = folder / "mine.yaml";
