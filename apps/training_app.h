@@ -11,7 +11,7 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/options/cli.h"
 #include "libcore/train/run/pretrain.h"

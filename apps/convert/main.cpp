@@ -4,7 +4,7 @@
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/convert/convert.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/options/cli.h"
 
 int main(int argc, char** argv) {

@@ -155,7 +155,7 @@ namespace {
 /// Makes a line safe for a terminal, since names in it come from files and peers. Shortens warnings and
 /// errors, each of their lines and the whole, but not notes, which may contain commands for copying.
 std::string shown(const std::string& given, LogKind kind) {
-  constexpr size_t kMost = 2000, kMostOfAll = 16'000;
+  constexpr size_t kMost = 2000, kMostOfAll = 256 << 10;
   const std::string line = escape_outside_names(given);
   if (kind != LogKind::kUrgent) return printable_lines(line, line.size());
   return shortened(printable_lines(line, kMost), kMostOfAll);

@@ -27,7 +27,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/text/tokenizer_files.h"
 
 namespace megalith {

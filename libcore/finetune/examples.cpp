@@ -8,7 +8,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

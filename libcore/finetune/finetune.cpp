@@ -14,7 +14,7 @@
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/lock_file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/run/run_rules.h"

@@ -4,7 +4,7 @@
 #include "libcore/finetune/finetune_config.h"
 #include "libcore/finetune/text_scores.h"
 #include "libcore/finetune/tuning_method.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 

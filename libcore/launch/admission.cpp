@@ -16,7 +16,7 @@
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/hmac.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

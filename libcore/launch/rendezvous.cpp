@@ -13,7 +13,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/launch/admission.h"
 #include "libcore/launch/rank_channel.h"
 #include "libcore/launch/rank_hello.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 

@@ -22,7 +22,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -1,6 +1,6 @@
 #include "libcore/options/config_file.h"
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 namespace megalith {
 

@@ -16,7 +16,7 @@ std::string libraries_of(std::string_view name) {
 }
 
 // Loading any of these libraries, most of all oneDNN, would slow down every start. They must only be loaded
-// with plugins, which are opened when needed (base/plugin.h).
+// with plugins, which are opened when needed (base/plugins/plugin.h).
 TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
   for (const char* const name : {"preprocess", "generate", "pretrain"}) {
     const std::string loaded = libraries_of(name);

@@ -12,7 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "tests/launch/late_name.h"
 #include "tests/support/files.h"
 

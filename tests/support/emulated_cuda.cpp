@@ -1,6 +1,6 @@
 #include "tests/support/emulated_cuda.h"
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith::test {

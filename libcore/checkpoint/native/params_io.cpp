@@ -6,7 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/ops/backend/backend.h"
 
 namespace megalith {

@@ -1,6 +1,6 @@
 #include "libcore/checkpoint/torch/crc32.h"
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 namespace megalith {
 

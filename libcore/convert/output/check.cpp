@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/model/attention.h"
 #include "libcore/threads/beside.h"
 

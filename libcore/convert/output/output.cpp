@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 

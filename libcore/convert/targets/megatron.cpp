@@ -20,7 +20,7 @@
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/convert/targets/megatron_pickle.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/stage_table.h"
 

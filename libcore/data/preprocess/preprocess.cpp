@@ -23,7 +23,7 @@
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/run_files.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/threads/pipeline.h"
 

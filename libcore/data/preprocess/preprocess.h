@@ -131,7 +131,7 @@ struct PreprocessSummary {
 /// config.resume: after any interruption, even kill -9, PREFIX.resume.json and the .partial files next to the
 /// output say where to continue. The finished files have the same bytes as those of an uninterrupted run.
 /// kUsage if inputs or options differ from those of the interrupted run. Throws Stopped
-/// (io/run/stop_signal.h) if a StopSignal exists and receives a signal.
+/// (io/streams/stop_signal.h) if a StopSignal exists and receives a signal.
 ///
 /// Memory does not depend on the number of lines. It stays below the sum of: 128 MiB; 8 MiB for each worker
 /// after the second; 4 MiB for each key after the first; twice the longest line; the decompressor's memory;

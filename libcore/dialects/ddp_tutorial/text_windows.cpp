@@ -13,7 +13,7 @@
 #include "libcore/base/utf8.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 namespace megalith {
 namespace {

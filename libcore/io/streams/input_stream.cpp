@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith {

@@ -1,6 +1,6 @@
 #include "libcore/ops/cpu/products.h"
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 namespace megalith::cpu {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/parallel/processes/process_group.h"
 

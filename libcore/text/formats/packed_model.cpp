@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 namespace megalith {
 namespace {

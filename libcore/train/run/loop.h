@@ -9,7 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/pretrain_config.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/json/json.h"
 #include "libcore/model/params.h"
 #include "libcore/parallel/communicator.h"

@@ -5,7 +5,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/parallel/exchange.h"
 
 namespace megalith {

@@ -11,7 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/parallel/exchange.h"
 #include "libcore/train/run/run_rules.h"
 #include "libcore/train/saves/same_start.h"

@@ -9,7 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "tests/support/files.h"
 
 namespace megalith {

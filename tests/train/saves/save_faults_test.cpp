@@ -15,7 +15,7 @@
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "libcore/train/run/loop.h"

@@ -1,6 +1,6 @@
 #include "libcore/text/formats/sentencepiece/sentencepiece_library.h"
 
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/io/run/stop_signal.h"
+#include "libcore/io/streams/stop_signal.h"
 
 #include <cerrno>
 #include <iterator>

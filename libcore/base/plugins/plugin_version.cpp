@@ -1,4 +1,4 @@
-// Every plugin links this file, and no other library does: base/plugin.h compares the plugin's version with
+// Every plugin links this file, and no other library does: base/plugins/plugin.h compares the plugin's version with
 // the program's.
 
 extern "C" {

@@ -1,4 +1,4 @@
-#include "libcore/base/plugin.h"
+#include "libcore/base/plugins/plugin.h"
 
 #include <algorithm>
 #include <filesystem>
