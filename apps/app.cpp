@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/outside_names.h"
+#include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
 #include "libcore/io/files/mapped_ranges.h"
 #include "libcore/io/streams/standard_streams.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <system_error>
@@ -11,6 +10,8 @@
 
 #include <dlfcn.h>
 #include <unistd.h>
+
+#include "libcore/base/process.h"
 
 namespace megalith {
 namespace {
@@ -31,13 +32,6 @@ std::string own_program() {
 }
 
 }  // namespace
-
-std::vector<std::string> own_words() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
-}
 
 void let_openmp_sleep() {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv(kSpins) || !::dlsym(RTLD_DEFAULT, "omp_get_max_threads"))

@@ -1,12 +1,6 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 namespace megalith {
-
-/// The words of this process's command line, its program's name first.
-std::vector<std::string> own_words();
 
 /// Lets the threads of OpenMP's loops sleep after a few microseconds of waiting. By default GCC's runtime
 /// makes them spin for milliseconds, which slows down other programs and, if others compete for the cores,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -31,6 +32,13 @@ int usable_cpus() {
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
   return static_cast<int>(
       std::max(1U, std::thread::hardware_concurrency()));  // there are more CPUs than a mask can hold
+}
+
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
 }
 
 std::string environment(const char* name) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace megalith {
 
@@ -14,6 +15,9 @@ uint64_t peak_memory();
 
 /// CPUs that this process may use, at least 1.
 int usable_cpus();
+
+/// The words of this process's command line, the name of its program first.
+std::vector<std::string> own_words();
 
 /// The value of an environment variable; empty if it is not set.
 std::string environment(const char* name);

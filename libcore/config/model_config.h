@@ -104,8 +104,7 @@ struct ModelConfig {
     v("squared-relu", squared_relu, "Squared ReLU instead of GELU.");
     v("hidden-act", hidden_act,
       "Activation of the feed-forward block by Hugging Face's name: gelu_new (tanh), gelu (exact), "
-      "quick_gelu, "
-      "silu, relu or relu2.",
+      "quick_gelu, silu, relu or relu2.",
       default_text("as the options above say"));
     v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
     v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, independent of --add-bias-linear.",

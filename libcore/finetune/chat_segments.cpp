@@ -71,8 +71,7 @@ class Cutter {
       for (const char* name : {"tool_calls", "reasoning_content", "thinking"})
         if (const Json* value = message.find(name); value && !value->is_null() && !chat_.reads(name))
           refuse("the chat template reads no ", quote(name),
-                 " of a message; leave it out, or give another "
-                 "--chat-template");
+                 " of a message; leave it out, or give another --chat-template");
   }
 
   ChatTemplate::Marked render(Json::Array messages, bool prompt) const try {
@@ -97,18 +96,15 @@ class Cutter {
 
   std::vector<Segment> marked() const {
     const ChatTemplate::Marked whole = render(messages_, false);
-    const bool all = std::find(conversation_.learned.begin(), conversation_.learned.end(), false) ==
-                     conversation_.learned.end();
     std::vector<bool> learned;
     for (size_t i = 0; i < messages_.size(); ++i)
       if (is_answer(messages_[i])) learned.push_back(conversation_.learned[i]);
-    if (!all && learned.size() != whole.answers.size()) {
+    if (learned.size() != whole.answers.size()) {
       if (std::find(learned.begin(), learned.end(), false) != learned.end())
         refuse("the chat template marks ", whole.answers.size(), " answers of ", learned.size(),
                ", so that it is not known which has the weight 0; give another --chat-template");
       learned.assign(whole.answers.size(), true);
     }
-    learned.resize(whole.answers.size(), true);
     std::vector<Segment> out;
     size_t done = 0;
     for (size_t i = 0; i < whole.answers.size(); ++i) {

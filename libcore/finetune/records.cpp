@@ -15,8 +15,7 @@ namespace {
 
 constexpr const char* kWanted =
     "wanted \"src\" and \"tgt\", \"instruction\" and \"output\", \"prompt\" and \"completion\", "
-    "\"messages\", "
-    "\"conversations\" or \"text\"";
+    "\"messages\", \"conversations\" or \"text\"";
 
 constexpr const char* kWantedPair =
     "wanted \"chosen\" and \"rejected\" with \"prompt\", \"instruction\", \"messages\" or \"conversations\"";

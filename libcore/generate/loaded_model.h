@@ -17,7 +17,7 @@ namespace megalith {
 struct LoadOptions {
   std::string adapter = {};  // a peft folder; empty: the model alone
   std::string device = "cpu";
-  bool int8 = false;        // WeightOptions::int8; only on the CPU
+  bool int8 = false;  // WeightOptions::int8; only on the CPU
 };
 
 /// A whole model in memory, ready to generate. The source must outlive it.

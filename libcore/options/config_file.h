@@ -31,8 +31,8 @@ struct FileTranslation {
 };
 
 /// Reads YAML (and so JSON). A list of maps is read as one map after another, each under the list's name.
-/// Throws kNoInput; kDevice when the YAML library, which is opened at the first call (base/plugins/plugin.h), is
-/// missing; kData with file:line:column when the file is not YAML or not a map, when a list holds anything
+/// Throws kNoInput; kDevice when the YAML library, which is opened at the first call (base/plugins/plugin.h),
+/// is missing; kData with file:line:column when the file is not YAML or not a map, when a list holds anything
 /// except words or maps, and when the file is larger than 4 MiB or holds more than 262,144 keys and values.
 std::vector<FileOption> read_config_file(const std::string& path);
 

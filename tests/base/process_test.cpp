@@ -65,5 +65,11 @@ TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
   }
 }
 
+TEST(OwnWords, BeginWithTheProgram) {
+  const std::vector<std::string> words = own_words();
+  ASSERT_FALSE(words.empty());
+  EXPECT_TRUE(words[0].ends_with("base_test")) << words[0];
+}
+
 }  // namespace
 }  // namespace megalith

@@ -13,7 +13,7 @@ class AsyncCopies {
   void start(void* to, const void* from, size_t bytes);
   /// Ends a group: the copies since the last call.
   void commit() { ++groups_; }
-  /// Waits for all groups but the last `left`. Copies of a group that has not ended go on.
+  /// Waits for all groups but the last `left`. Copies of a group that has not ended continue.
   void wait(size_t left);
   bool any() const { return !copies_.empty(); }
 

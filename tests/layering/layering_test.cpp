@@ -172,8 +172,8 @@ TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
   }
 }
 
-// Headers of libraries that few programs need may be included only in plugins (base/plugins/plugin.h), those of
-// Boost.Program_options only in the option parser.
+// Headers of libraries that few programs need may be included only in plugins (base/plugins/plugin.h), those
+// of Boost.Program_options only in the option parser.
 TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
   const std::vector<std::pair<std::regex, std::string>> owners = {
       {std::regex("^(cuda|cublas|cudnn|nccl).*"), "libcore/ops/cuda/.*"},

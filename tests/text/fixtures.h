@@ -39,6 +39,19 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
+/// 2 MB of these texts in random order, a few times each; one of 400 is repeated until it is a giant of up to
+/// 1.5 MB.
+inline std::string text_with_giants(const std::vector<std::string>& kinds, std::mt19937& random) {
+  std::string text;
+  while (text.size() < 2'000'000) {
+    const bool giant = random() % 400 == 0;
+    const std::string& kind = kinds[random() % kinds.size()];
+    for (size_t n = giant ? 1 + random() % 1'500'000 / kind.size() : 1 + random() % 3; n > 0; --n)
+      text += kind;
+  }
+  return text;
+}
+
 /// The exit code and message of the Error that `call` throws: "65 FILE: …"; "nothing" if it throws none.
 template <class Call>
 std::string error_of(Call&& call) {

@@ -1,5 +1,5 @@
-// Every plugin links this file, and no other library does: base/plugins/plugin.h compares the plugin's version with
-// the program's.
+// Every plugin links this file, and no other library does: base/plugins/plugin.h compares the plugin's
+// version with the program's.
 
 extern "C" {
 

@@ -238,6 +238,8 @@ Matrix Forward::attention(Matrix qkv) const {
 
 float activation_at(float x, ActivationFunction function) {
   switch (function) {
+    case ActivationFunction::kGeluTanh:
+      return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
     case ActivationFunction::kGelu:
       return 0.5F * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2)));
     case ActivationFunction::kQuickGelu:
@@ -248,9 +250,8 @@ float activation_at(float x, ActivationFunction function) {
       return std::max(x, 0.0F);
     case ActivationFunction::kSquaredRelu:
       return std::max(x, 0.0F) * std::max(x, 0.0F);
-    default:
-      return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
   }
+  fail(ErrorKind::kInternal, "an activation without a formula");
 }
 
 Matrix Forward::activated(const Matrix& x) const {

@@ -178,7 +178,7 @@ void check_activation(const ModelConfig& config) {
   if (config.swiglu || function == ActivationFunction::kGeluTanh || function == ActivationFunction::kGelu)
     return;
   fail(ErrorKind::kData, "llama.cpp computes GELU in the feed-forward block of GPT-2, but the model has ",
-       hf_name(function), "; write another --target, such as hf");
+       hf_name(function), "; write another format, such as --to hf");
 }
 
 }  // namespace

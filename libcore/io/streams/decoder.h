@@ -30,8 +30,8 @@ class Decoder {
 enum class Compression : uint8_t { kGzip, kZstd, kBzip2, kXz };
 
 /// Returns a decoder for data that begins with `head`, or null if `head` begins with no known magic number.
-/// Opens the formats' libraries when they are first needed (base/plugins/plugin.h); throws kDevice if they are
-/// missing.
+/// Opens the formats' libraries when they are first needed (base/plugins/plugin.h); throws kDevice if they
+/// are missing.
 std::unique_ptr<Decoder> make_decoder(std::string_view head);
 
 /// The format, such as "gzip", that the extension of a file name implies (.gz, .zst, .bz2, .xz); empty for

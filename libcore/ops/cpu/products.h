@@ -6,9 +6,9 @@
 
 namespace megalith::cpu {
 
-/// Matrix products of any size with oneDNN, in libmegalith_onednn.so (base/plugins/plugin.h): it is a plugin because
-/// oneDNN's 40 MB and 31,000 relocations would slow the start of programs that never multiply. Several
-/// threads may call it.
+/// Matrix products of any size with oneDNN, in libmegalith_onednn.so (base/plugins/plugin.h): it is a plugin
+/// because oneDNN's 40 MB and 31,000 relocations would slow the start of programs that never multiply.
+/// Several threads may call it.
 class Products {
  public:
   virtual ~Products() = default;

@@ -151,7 +151,7 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
                        const HeadView& view, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
-    const KeyRange seen = view.keys_of(query);
+    const KeyRange seen = keys_of(view.shape, view.place, query);
     float new_max = rows.max[i], total = 0;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (seen.has(key + thread_x() + kSide * j)) new_max =
         fmaxf(new_max, scores[i][j]);
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
   const int64_t tiles = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (tiles - 1 - blockIdx.x / s.heads()) * T::kTile;
   const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
-  const KeyRange keys = view.keys_of(first, last);
+  const KeyRange keys = keys_of(s, place, first, last);
   SoftmaxRows<T> rows;
   HeadSums<T> out;
   out.clear();
@@ -258,7 +258,7 @@ __device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tile
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
     const bool there = query < a.shape.queries;
-    const KeyRange seen = view.keys_of(query);
+    const KeyRange seen = keys_of(view.shape, view.place, query);
     const float lse = there ? a.lse[view.place.row(a.shape) + query] : 0.0f,
                 delta = there ? a.delta[view.place.row(a.shape) + query] : 0.0f;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(kThreads, 1) attention_query_grad(AttentionGra
   const int64_t count = (s.queries + T::kTile - 1) / T::kTile;
   const int64_t first = (count - 1 - blockIdx.x / s.heads()) * T::kTile;
   const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
-  const KeyRange keys = view.keys_of(first, last);
+  const KeyRange keys = keys_of(s, place, first, last);
   HeadSums<T> dq;
   dq.clear();
   load_queries<T>(a, storage, tiles, place, first);

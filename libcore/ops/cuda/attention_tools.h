@@ -52,25 +52,27 @@ struct HeadMask {
 };
 
 struct KeyRange {
-  int64_t first, last;
-  __device__ bool has(int64_t key) const { return key >= first && key <= last; }
+  int first, last;
+  __device__ bool has(auto key) const { return key >= first && key <= last; }
 };
 
-/// A head with what its queries see.
+/// The keys that some query from `first` to `last` sees.
+__device__ inline KeyRange keys_of(const AttentionShape& s, const HeadPlace& place, int64_t first,
+                                   int64_t last) {
+  return {static_cast<int>(s.first_key(first, place.sequence)), static_cast<int>(s.last_key(last))};
+}
+/// Those that a query sees; none if there is no such query.
+__device__ inline KeyRange keys_of(const AttentionShape& s, const HeadPlace& place, int64_t query) {
+  return query < s.queries ? keys_of(s, place, query, query) : KeyRange{0, -1};
+}
+
+/// A head with its mask.
 struct HeadView {
   const AttentionShape& shape;
   HeadPlace place;
   HeadMask mask;
   __device__ HeadView(const AttentionShape& s, const AttentionMask& m, int64_t number)
       : shape(s), place(s, number), mask(m, place, s.keys) {}
-  /// The keys that some query from `first` to `last` sees.
-  __device__ KeyRange keys_of(int64_t first, int64_t last) const {
-    return {shape.first_key(first, place.sequence), shape.last_key(last)};
-  }
-  /// None if there is no such query.
-  __device__ KeyRange keys_of(int64_t query) const {
-    return query < shape.queries ? keys_of(query, query) : KeyRange{0, -1};
-  }
 };
 
 }  // namespace megalith::cuda

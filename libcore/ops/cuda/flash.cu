@@ -143,6 +143,12 @@ __device__ void clear(HeadSums<T>& sums) {
 }
 
 template <class T>
+__device__ void fill(RowNumbers<T>& numbers, float value) {
+  MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int half = 0; half < 2; ++half)
+      numbers[t][half] = value;
+}
+
+template <class T>
 __device__ void narrow_sums(Weights<T>& weights, const LineSums<T>& sums) {
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n)
@@ -174,17 +180,6 @@ __device__ void store_rows(const HeadSums<T>& sums, const RowNumbers<T>& factors
 
 // ---- which scores count
 
-struct Span {
-  int first, last;
-  __device__ bool has(int i) const { return i >= first && i <= last; }
-};
-
-/// The keys that a query sees; none if there is no such query.
-__device__ inline Span keys_of(const AttentionShape& s, const HeadPlace& place, int query) {
-  if (query >= s.queries) return {0, -1};
-  return {static_cast<int>(s.first_key(query, place.sequence)), static_cast<int>(s.last_key(query))};
-}
-
 /// Hides scores (minus infinity) of a product with queries as rows: those of the keys that a query does not
 /// see. `query` and `key`: of the thread's first score.
 template <class T>
@@ -192,7 +187,7 @@ __device__ void hide_keys(LineSums<T>& scores, const AttentionShape& s, const He
                           int key) {
   MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
       MEGALITH_UNROLL for (int half = 0; half < 2; ++half) {
-    const Span seen = keys_of(s, place, computed_here(query) + 16 * t + 8 * half);
+    const KeyRange seen = keys_of(s, place, computed_here(query) + 16 * t + 8 * half);
     MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n)
         MEGALITH_UNROLL for (int i = 0; i < 2; ++i) if (!seen.has(key + 8 * n + i))
             scores[t][n][2 * half + i] = -INFINITY;
@@ -203,7 +198,7 @@ template <class T>
 __device__ void hide_queries(LineSums<T>& scores, const AttentionShape& s, const HeadPlace& place, int query,
                              int key) {
   MEGALITH_UNROLL for (int n = 0; n < T::kLines / 8; ++n) MEGALITH_UNROLL for (int i = 0; i < 2; ++i) {
-    const Span seen = keys_of(s, place, computed_here(query) + 8 * n + i);
+    const KeyRange seen = keys_of(s, place, computed_here(query) + 8 * n + i);
     MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
         MEGALITH_UNROLL for (int half = 0; half < 2; ++half) if (!seen.has(key + 16 * t + 8 * half))
             scores[t][n][2 * half + i] = -INFINITY;
@@ -214,8 +209,8 @@ __device__ void hide_queries(LineSums<T>& scores, const AttentionShape& s, const
 /// that see the most keys come first, so that the last block to end is a short one.
 template <class T>
 struct QueryRows {
-  int first, last, mine;  // the block's, and the first one of the warp
-  Span keys, some, all;   // those that some query of the block, some of the warp and all of the warp see
+  int first, last, mine;     // the block's, and the first one of the warp
+  KeyRange keys, some, all;  // those that some query of the block, some of the warp and all of the warp see
 
   __device__ QueryRows(const AttentionShape& s, const HeadPlace& place) {
     const int count = static_cast<int>(s.queries), tiles = (count + T::kRows - 1) / T::kRows;
@@ -224,8 +219,9 @@ struct QueryRows {
     mine = first + warp() * T::kWarpRows;
     const int end = mine + T::kWarpRows - 1, my_last = end < last ? end : last;
     keys = {keys_of(s, place, first).first, keys_of(s, place, last).last};
-    some = mine > last ? Span{0, -1} : Span{keys_of(s, place, mine).first, keys_of(s, place, my_last).last};
-    all = end > last ? Span{0, -1} : Span{keys_of(s, place, end).first, keys_of(s, place, mine).last};
+    some = mine > last ? KeyRange{0, -1}
+                       : KeyRange{keys_of(s, place, mine).first, keys_of(s, place, my_last).last};
+    all = end > last ? KeyRange{0, -1} : KeyRange{keys_of(s, place, end).first, keys_of(s, place, mine).last};
   }
   /// Whether no query of the warp sees the tile of keys that begins with `key`, and whether all see all of
   /// it.
@@ -390,11 +386,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_forward(AttentionArg
   SoftmaxRows<T> softmax;
   HeadSums<T> out;
   clear<T>(out);
-  MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t)
-      MEGALITH_UNROLL for (int half = 0; half < 2; ++half) {
-    softmax.max[t][half] = -INFINITY;
-    softmax.sum[t][half] = 0;
-  }
+  fill<T>(softmax.max, -INFINITY);
+  fill<T>(softmax.sum, 0);
   copy_lines<T, T::kRows>(queries, lines_of(a.q, place.q(s), s.q.position, s.queries, s.head), rows.first);
   int key = rows.keys.first / T::kLines * T::kLines, stage = 0;
   copy_keys<T>(lines, a, place, key);
@@ -453,12 +446,6 @@ __global__ void __launch_bounds__(kBlock) flash_delta(AttentionGradArgs a) {
   }
   for (int apart = 8; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
   if (there && column == 0) a.delta[number] = sum;
-}
-
-template <class T>
-__device__ void fill(RowNumbers<T>& numbers, float value) {
-  MEGALITH_UNROLL for (int t = 0; t < T::kRowTiles; ++t) MEGALITH_UNROLL for (int half = 0; half < 2; ++half)
-      numbers[t][half] = value;
 }
 
 /// The tiles of queries that are the lines of the kernel for keys: for each head of a group in turn, those of
@@ -529,8 +516,8 @@ __global__ void __launch_bounds__(kBlock, T::kBlocks) flash_key_grad(AttentionGr
     if (const auto next = tiles.after(tile); next.head < tiles.heads)
       copy_queries<T>(lines + (stage ^ 1) * 2 * T::kLineElements, numbers + (stage ^ 1) * 2 * T::kLines, a,
                       first.plus(next.head), next.query);
-    const Span low = keys_of(s, place, query),
-               high = keys_of(s, place, last < s.queries ? last : static_cast<int>(s.queries) - 1);
+    const KeyRange low = keys_of(s, place, query),
+                   high = keys_of(s, place, last < s.queries ? last : static_cast<int>(s.queries) - 1);
     if (mine > high.last || mine + T::kWarpRows <= low.first)
       continue;  // no query sees any of the warp's keys
     const Bf16 *const line = lines + stage * 2 * T::kLineElements, *const dout = line + T::kLineElements;

@@ -5,8 +5,8 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
 /// Instructions of compute capability 8.0 and above: products of small matrices on the tensor cores, loads of
-/// their operands, and copies to shared memory that go on while a thread computes. The names of registers are
-/// those of the PTX ISA. In a warp's fragments, thread 4 g + c holds
+/// their operands, and copies to shared memory that continue while a thread computes. The names of registers
+/// are those of the PTX ISA. In a warp's fragments, thread 4 g + c holds
 /// - of sums [16, 8]: the columns 2 c and 2 c + 1 of row g (sums[0], [1]) and of row g + 8 (sums[2], [3]);
 /// - of a [16, 16]: in the same way the columns 2 c, 2 c + 1 (a[0] of row g, a[1] of row g + 8) and 2 c + 8,
 ///   2 c + 9 (a[2], a[3]);

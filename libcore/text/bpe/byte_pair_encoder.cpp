@@ -162,10 +162,6 @@ bool ties_fit(const BytePairEncoder::Arrays& arrays, size_t ids) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 /// See byte_ids_.
 std::array<int32_t, 256> ascii_ids(const CharacterIds& characters) {
   std::array<int32_t, 256> ids{};

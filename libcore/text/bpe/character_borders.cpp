@@ -116,7 +116,7 @@ struct CharacterBorders::Scan {
   size_t stop(size_t look_ahead) const { return std::min(text.size(), UINT32_MAX - look_ahead); }
 };
 
-/// Goes on up to the first character that is not ASCII, or with which a whole text may begin. Almost every
+/// Scans up to the first character that is not ASCII, or with which a whole text may begin. Almost every
 /// third character begins a pretoken, so a branch for that would be mispredicted all the time.
 void CharacterBorders::scan_ascii(Scan& scan) const {
   const char* const text = scan.text.data();

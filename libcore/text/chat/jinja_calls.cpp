@@ -36,6 +36,10 @@ std::optional<Value> Renderer::argument(const Expr& expr, size_t i) {
   return eval(expr.children[i]);
 }
 
+bool Renderer::flag_argument(const Expr& expr, size_t i) {
+  const auto given = argument(expr, i);
+  return given && truth(*given);
+}
 std::optional<std::string> Renderer::text_argument(const Expr& expr, size_t i) {
   const std::optional<Value> value = argument(expr, i);
   if (!value || is_none(*value)) return std::nullopt;
@@ -54,7 +58,7 @@ Value Renderer::filter(const Expr& expr) {
   constexpr Filter kLength = [](Renderer& r, const Expr& e, const Value& v) -> Value {
     return Json(r.length(v, e.line));
   };
-  constexpr Filter kOrdered = [](Renderer& r, const Expr& e, const Value& v) { return r.ordered(e, v); };
+  constexpr Filter kExtreme = [](Renderer& r, const Expr& e, const Value& v) { return r.extreme(e, v); };
   constexpr Filter kEnd = [](Renderer& r, const Expr& e, const Value& v) { return r.end_of(e, v); };
   static const std::map<std::string_view, Filter> kFilters = {
       {"count", kLength},
@@ -85,13 +89,13 @@ Value Renderer::filter(const Expr& expr) {
          return number ? Value(Json(number->as_double())) : r.argument(e, 1).value_or(Json(0.0));
        }},
       {"indent", [](Renderer& r, const Expr& e, const Value& v) { return r.indented(e, v); }},
-      {"max", kOrdered},
-      {"min", kOrdered},
-      {"reverse", kOrdered},
+      {"max", kExtreme},
+      {"min", kExtreme},
+      {"reverse", [](Renderer& r, const Expr& e, const Value& v) { return r.reversed(v, e.line); }},
       {"safe",
        [](Renderer& r, const Expr& e, const Value& v) -> Value { return Json(r.printed(v, e.line)); }},
-      {"sort", kOrdered},
-      {"unique", kOrdered},
+      {"sort", [](Renderer& r, const Expr& e, const Value& v) { return r.sort(e, v); }},
+      {"unique", [](Renderer& r, const Expr& e, const Value& v) { return r.unique(e, v); }},
   };
   const Value value = eval(expr.children[0]);
   if (is_selection(expr.text)) return selection(expr, value);
@@ -237,13 +241,9 @@ bool Renderer::passes(const std::string& test, const Value& value, const std::op
       {"string", [](const Json& x) { return x.is_string(); }},
       {"true", [](const Json& x) { return x.is_bool() && x.as_bool(); }},
   };
-  static const std::map<std::string_view, const char*> kSigns = {
-      {"equalto", "=="}, {"eq", "=="}, {"==", "=="},      {"sameas", "=="},     {"ne", "!="}, {"!=", "!="},
-      {"in", "in"},      {"gt", ">"},  {">", ">"},        {"greaterthan", ">"}, {"ge", ">="}, {">=", ">="},
-      {"lt", "<"},       {"<", "<"},   {"lessthan", "<"}, {"le", "<="},         {"<=", "<="}};
-  if (const auto sign = kSigns.find(test); sign != kSigns.end()) {
+  if (const char* const sign = sign_of_test(test)) {
     if (!argument) refuse(line, concat("the test ", quote(test), " is missing its argument"));
-    return holds(sign->second, value, *argument, line);
+    return holds(sign, value, *argument, line);
   }
   if (test == "odd" || test == "even")
     return (integer_of(value, line, concat("the test ", quote(test))) % 2 != 0) == (test == "odd");
@@ -261,142 +261,6 @@ bool Renderer::passes(const std::string& test, const Value& value, const std::op
   return json != nullptr && found->second(*json);
 }
 
-Value Renderer::attribute(const Json& entry, const std::string& path, int line) const {
-  Value value = entry;
-  for (const std::string& part : megalith::split(path, '.')) {
-    value = member(value, part, Access::kMember, line);
-  }
-  return value;
-}
-
-Value Renderer::selection(const Expr& expr, const Value& value) {
-  const Json::Array all = truth(value) ? entries(value, expr.line) : Json::Array();  // also nothing of none
-  if (expr.text == "map") return mapped(expr, all);
-  const auto reject = [&] {
-    refuse(expr.line, concat("the filter ", quote(expr.text), " with these arguments is not supported"));
-  };
-  const bool by_attribute = expr.text.ends_with("attr"), kept = expr.text.starts_with("select");
-  const size_t first = by_attribute ? 2 : 1;  // where the test is among the children
-  if (!expr.named.empty() || expr.children.size() < first || expr.children.size() > first + 2) reject();
-  const std::optional<std::string> path = by_attribute ? text_argument(expr, 1) : std::nullopt;
-  if (by_attribute && !path) reject();
-  const bool tested = expr.children.size() > first;
-  const std::string test =
-      tested ? text_of(eval(expr.children[first]), expr.line, concat(quote(expr.text), ": its test")) : "";
-  const std::optional<Value> operand =
-      expr.children.size() > first + 1 ? argument(expr, first + 1) : std::nullopt;
-  Json::Array out;
-  for (const Json& entry : all) {
-    const Value tried = path ? attribute(entry, *path, expr.line) : Value(entry);
-    const bool passed = tested ? passes(test, tried, operand, expr.line) : truth(tried);
-    if (passed == kept) out.push_back(entry);
-  }
-  return Json(std::move(out));
-}
-
-Value Renderer::mapped(const Expr& expr, const Json::Array& all) {
-  Json::Array out;
-  const Expr* path = nullptr;
-  const Expr* otherwise = nullptr;
-  for (const auto& [name, value] : expr.named) (name == "attribute" ? path : otherwise) = &value;
-  if (path == nullptr && expr.children.size() < 2)
-    refuse(expr.line, "the filter \"map\" with these arguments is not supported");
-  size_t bytes = 0;
-  for (const Json& entry : all) {
-    Value made = path ? attribute(entry, text_of(eval(*path), expr.line, "\"map\": its attribute"), expr.line)
-                      : filtered(expr, entry);
-    if (is_undefined(made) && otherwise != nullptr) made = eval(*otherwise);
-    const Json* json = json_of(made);
-    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\""));
-    out.push_back(add_to(bytes, *json, expr.line));
-  }
-  return Json(std::move(out));
-}
-
-Value Renderer::filtered(const Expr& expr, const Json& entry) {
-  const std::string name = text_of(eval(expr.children[1]), expr.line, "\"map\": its filter");
-  const Signature* const signature = find_filter(name);
-  if (signature == nullptr) refuse(expr.line, concat("the filter ", quote(name), " is not supported"));
-  Expr one{.kind = Expr::kFilter, .line = expr.line, .text = name};
-  one.children.push_back(Expr{.kind = Expr::kLiteral, .line = expr.line, .literal = entry});
-  one.children.insert(one.children.end(), expr.children.begin() + 2, expr.children.end());
-  if (const std::string wrong = arrange_arguments(one, 1, *signature); !wrong.empty())
-    refuse(expr.line, concat("the filter ", quote(name), " ", wrong));
-  return eval(one);
-}
-
-Json::Array Renderer::sorted(Json::Array all, const Expr& expr, bool sensitive, const std::string& path) {
-  std::vector<std::pair<Value, Json>> keyed;
-  for (Json& entry : all) {
-    Value key = path.empty() ? Value(entry) : attribute(entry, path, expr.line);
-    if (!sensitive && is_text(key)) key = Json(lower(json_of(key)->as_string()));
-    keyed.emplace_back(std::move(key), std::move(entry));
-  }
-  // Compared before sorting, since std::stable_sort must not be left by an error halfway.
-  for (size_t i = 1; i < keyed.size(); ++i) is_less("<", keyed[i - 1].first, keyed[i].first, expr.line);
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [&](const auto& a, const auto& b) { return is_less("<", a.first, b.first, expr.line); });
-  Json::Array out;
-  for (auto& [key, entry] : keyed) out.push_back(std::move(entry));
-  return out;
-}
-
-Value Renderer::ordered(const Expr& expr, const Value& value) {
-  const std::string& name = expr.text;
-  Json::Array all = entries(value, expr.line);
-  if (name == "reverse") {
-    std::reverse(all.begin(), all.end());
-    return is_text(value) ? join(all, {}, expr.line) : Value(Json(std::move(all)));
-  }
-  if (name == "min" || name == "max") {
-    if (all.empty()) return Undefined{};
-    all = sorted(std::move(all), expr, false, {});
-    return name == "min" ? all.front() : all.back();
-  }
-  const bool sort = name == "sort";
-  const auto flag = [&](size_t i) {
-    const auto given = argument(expr, i);
-    return given && truth(*given);
-  };
-  const bool sensitive = flag(sort ? 2 : 1);
-  const std::string path = text_argument(expr, sort ? 3 : 2).value_or("");
-  if (sort) {
-    const bool reversed = flag(1);
-    if (reversed) std::reverse(all.begin(), all.end());  // equal elements keep their order
-    all = sorted(std::move(all), expr, sensitive, path);
-    if (reversed) std::reverse(all.begin(), all.end());
-    return Json(std::move(all));
-  }
-  Json::Array out;
-  std::vector<Value> seen;
-  for (Json& entry : all) {
-    Value key = path.empty() ? Value(entry) : attribute(entry, path, expr.line);
-    if (!sensitive && is_text(key)) key = Json(lower(json_of(key)->as_string()));
-    count_step(expr.line, sizeof(Json) * seen.size());
-    if (std::any_of(seen.begin(), seen.end(), [&](const Value& one) { return equal(one, key); })) continue;
-    seen.push_back(std::move(key));
-    out.push_back(std::move(entry));
-  }
-  return Json(std::move(out));
-}
-
-Value Renderer::dictsort(const Expr& expr, const Value& value) {
-  const Json pairs = *json_of(items(value, expr.line));
-  const auto sensitive = argument(expr, 1), reversed = argument(expr, 3);
-  const std::string by = text_argument(expr, 2).value_or("key");
-  if (by != "key" && by != "value") refuse(expr.line, concat("\"dictsort\" by ", quote(by)));
-  Json::Array keyed;
-  for (const Json& pair : pairs.as_array())
-    keyed.push_back(Json(Json::Object{{"key", pair.as_array()[by == "key" ? 0 : 1]}, {"pair", pair}}));
-  const bool descending = reversed && truth(*reversed);
-  if (descending) std::reverse(keyed.begin(), keyed.end());
-  keyed = sorted(std::move(keyed), expr, sensitive && truth(*sensitive), "key");
-  if (descending) std::reverse(keyed.begin(), keyed.end());
-  Json out = Json::array();
-  for (const Json& one : keyed) out.push_back(one["pair"]);
-  return out;
-}
-
 Value Renderer::indented(const Expr& expr, const Value& value) {
   const std::string text = printed(value, expr.line);
   std::string indent(4, ' ');
@@ -410,11 +274,7 @@ Value Renderer::indented(const Expr& expr, const Value& value) {
       indent.assign(static_cast<size_t>(std::max<int64_t>(0, count)), ' ');
     }
   }
-  const auto flag = [&](size_t i) {
-    const auto given = argument(expr, i);
-    return given && truth(*given);
-  };
-  const bool first = flag(2), blank = flag(3);
+  const bool first = flag_argument(expr, 2), blank = flag_argument(expr, 3);
   std::string out;
   size_t line = 0;
   for (const std::string& part : megalith::split(text, '\n')) {

@@ -102,10 +102,11 @@ class Renderer {
 
   // Filters, tests, methods and functions (jinja_calls.cpp). argument(), text_argument() and
   // integer_argument() return child `i` of a call (see arrange_arguments), or nothing if that argument is not
-  // given; the last two treat None as not given.
+  // given; the last two treat None as not given. flag_argument(): whether it is given and true.
   std::optional<Value> argument(const Expr& expr, size_t i);
   std::optional<std::string> text_argument(const Expr& expr, size_t i);
   std::optional<int64_t> integer_argument(const Expr& expr, size_t i);
+  bool flag_argument(const Expr& expr, size_t i);
   Value filter(const Expr& expr);
   Value default_of(const Expr& expr, const Value& value);
   Value to_json(const Expr& expr, const Value& value);
@@ -121,16 +122,6 @@ class Renderer {
   bool test(const Expr& expr);
   /// A test without its operands: `argument` is its second one, if it has one.
   bool passes(const std::string& test, const Value& value, const std::optional<Value>& argument, int line);
-  /// map, select, reject, selectattr and rejectattr.
-  Value selection(const Expr& expr, const Value& value);
-  Value mapped(const Expr& expr, const Json::Array& all);
-  /// One element after the filter that `map` names.
-  Value filtered(const Expr& expr, const Json& entry);
-  Value attribute(const Json& entry, const std::string& path, int line) const;
-  /// The filters of whole lists: sort, dictsort, unique, reverse, min and max.
-  Value ordered(const Expr& expr, const Value& value);
-  Value dictsort(const Expr& expr, const Value& value);
-  Json::Array sorted(Json::Array all, const Expr& expr, bool sensitive, const std::string& path);
   Value indented(const Expr& expr, const Value& value);
   /// Python's str() of a list or mapping.
   std::string represented(const Json& value, int line) const;
@@ -143,6 +134,27 @@ class Renderer {
   Value call(const Expr& expr);
   Value now(const Expr& expr, const std::string& format) const;
   Value range(const Expr& expr);
+
+  // Filters of whole lists (jinja_lists.cpp).
+  /// map, select, reject, selectattr and rejectattr.
+  Value selection(const Expr& expr, const Value& value);
+  Value mapped(const Expr& expr, const Json::Array& all);
+  /// One element after the filter that `map` names.
+  Value filtered(const Expr& expr, const Json& entry);
+  Value attribute(const Json& entry, const std::string& path, int line) const;
+  struct SortRule {
+    std::string attribute = {};  // the member of each element that is compared; empty: the element
+    bool case_sensitive = false;
+    bool descending = false;
+  };
+  Value sort_key(const Json& entry, const SortRule& rule, int line) const;
+  Json::Array sorted(Json::Array all, const SortRule& rule, int line);
+  Value sort(const Expr& expr, const Value& value);
+  Value dictsort(const Expr& expr, const Value& value);
+  Value unique(const Expr& expr, const Value& value);
+  /// The filters min and max.
+  Value extreme(const Expr& expr, const Value& value);
+  Value reversed(const Value& value, int line);
 
   const std::string& name_;
   std::vector<Scope> scopes_;

@@ -71,9 +71,14 @@ constexpr std::array kFunctions = {
 constexpr std::array<std::string_view, 15> kTests = {"defined",  "undefined", "none",   "string",  "mapping",
                                                      "iterable", "sequence",  "number", "integer", "boolean",
                                                      "true",     "false",     "odd",    "even",    "float"};
-constexpr std::array<std::string_view, 18> kComparisons = {
-    "equalto", "eq", "==", "ne",       "!=", "in", "gt", "greaterthan", ">",
-    "ge",      ">=", "lt", "lessthan", "<",  "le", "<=", "divisibleby", "sameas"};
+struct Comparison {
+  std::string_view test;
+  const char* sign;
+};
+constexpr Comparison kComparisons[] = {
+    {"equalto", "=="}, {"eq", "=="}, {"==", "=="},      {"sameas", "=="},     {"ne", "!="}, {"!=", "!="},
+    {"in", "in"},      {"gt", ">"},  {">", ">"},        {"greaterthan", ">"}, {"ge", ">="}, {">=", ">="},
+    {"lt", "<"},       {"<", "<"},   {"lessthan", "<"}, {"le", "<="},         {"<=", "<="}};
 constexpr std::array<std::string_view, 11> kMappingAttributes = {
     "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"};
 constexpr std::array<std::string_view, 11> kListAttributes = {
@@ -116,8 +121,13 @@ const Signature* find_function(std::string_view name) {
 bool is_test(std::string_view name) {
   return std::find(kTests.begin(), kTests.end(), name) != kTests.end();
 }
+const char* sign_of_test(std::string_view name) {
+  for (const auto& [test, sign] : kComparisons)
+    if (test == name) return sign;
+  return nullptr;
+}
 bool test_takes_argument(std::string_view name) {
-  return std::find(kComparisons.begin(), kComparisons.end(), name) != kComparisons.end();
+  return name == "divisibleby" || sign_of_test(name) != nullptr;
 }
 bool is_selection(std::string_view filter) {
   constexpr std::array<std::string_view, 5> kSelections = {"map", "select", "reject", "selectattr",

@@ -20,7 +20,9 @@ const Signature* find_filter(std::string_view name);
 const Signature* find_method(std::string_view name);
 const Signature* find_function(std::string_view name);
 bool is_test(std::string_view name);
-/// Whether a test compares with an argument, such as "equalto".
+/// The operator that a test such as "equalto" stands for; null: it stands for none.
+const char* sign_of_test(std::string_view name);
+/// Whether a test has an argument: those that compare, and "divisibleby".
 bool test_takes_argument(std::string_view name);
 /// Whether a filter applies another filter or a test to each element: map, select, reject, selectattr,
 /// rejectattr. Its arguments are in any number, so they are not arranged.

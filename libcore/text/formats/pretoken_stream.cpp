@@ -8,7 +8,7 @@ namespace megalith {
 
 void PretokenStream::add(std::string_view part) {
   held_ += part;
-  if (giant_) go_on_with_giant(look_ahead_);
+  if (giant_) continue_giant(look_ahead_);
   if (giant_ || held_.size() < kBit) return;
   if (const size_t end = last_end(); end > 0) {
     take_.text(std::string_view(held_).substr(0, end));
@@ -18,7 +18,7 @@ void PretokenStream::add(std::string_view part) {
 }
 
 void PretokenStream::finish() {
-  if (giant_) go_on_with_giant(0);
+  if (giant_) continue_giant(0);
   if (giant_) {
     giant_->finish();
     giant_.reset();
@@ -32,7 +32,7 @@ void PretokenStream::begin_giant() {
   add_to_giant(character_begin(held_, held_.size() - look_ahead_));
 }
 
-void PretokenStream::go_on_with_giant(size_t look_ahead) {
+void PretokenStream::continue_giant(size_t look_ahead) {
   const size_t end = giant_end(look_ahead);
   if (end < held_.size() || look_ahead == 0)
     add_to_giant(end);

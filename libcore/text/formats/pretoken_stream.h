@@ -32,7 +32,7 @@ class PretokenStream {
   void finish();
 
  private:
-  void go_on_with_giant(size_t look_ahead);
+  void continue_giant(size_t look_ahead);
   void begin_giant();
   void add_to_giant(size_t bytes);
   size_t giant_end(size_t look_ahead) const;

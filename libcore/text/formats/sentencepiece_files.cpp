@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
-#include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
 #include "libcore/text/formats/packed_model.h"
@@ -133,15 +132,9 @@ int32_t end_id(const SentencePieceTable& table) {
   return found == table.tokens.end() ? -1 : static_cast<int32_t>(found - table.tokens.begin());
 }
 
-bool has_valid_texts(const SentencePieceTable& table) {
-  return std::all_of(table.tokens.begin(), table.tokens.end(), [](const SentencePieceTable::Token& token) {
-    return valid_utf8_prefix(token.text) == token.text.size();
-  });
-}
-
 /// Whether read_parts() can be called for this model. Other models go to the library.
 bool is_encoded_here(const SentencePieceTable& table) {
-  return table.trainer.kind == SentencePieceTable::kBpe && !table.denormalizes && has_valid_texts(table);
+  return table.trainer.kind == SentencePieceTable::kBpe && !table.denormalizes && !find_invalid_text(table);
 }
 
 ByteLevelModel model_of(const std::string& type, SentencePieceSymbols symbols) {

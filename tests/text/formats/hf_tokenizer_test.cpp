@@ -107,14 +107,7 @@ std::string long_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {
       "a",          "he",   " ",  "  ",     "\xE2\x96\x81", "in", "\xE2\x96\x81 the", "r", "\xD0\xBB\xD0\xBE",
       "\U0001F600", "</s>", "\n", "\u65e5", "\xE2\x98\x83"};
-  std::string text;
-  while (text.size() < 2'000'000) {
-    const bool giant = random() % 400 == 0;
-    const std::string& kind = kKinds[random() % kKinds.size()];
-    for (size_t n = giant ? 1 + random() % 1'500'000 / kind.size() : 1 + random() % 3; n > 0; --n)
-      text += kind;
-  }
-  return text;
+  return test::text_with_giants(kKinds, random);
 }
 
 TEST(HfTokenizer, EncodesALongTextBitByBitAsAtOnce) {

@@ -177,14 +177,7 @@ std::string long_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",  "he",     " ",      "  ",        std::string(kMark),
                                                   "in", " the",   "\n",     "<sep>",     "ab",
                                                   "\t", "\u65e5", "\u00e9", "\U0001F600"};
-  std::string text;
-  while (text.size() < 2'000'000) {
-    const bool giant = random() % 400 == 0;
-    const std::string& kind = kKinds[random() % kKinds.size()];
-    for (size_t n = giant ? 1 + random() % 1'500'000 / kind.size() : 1 + random() % 3; n > 0; --n)
-      text += kind;
-  }
-  return text;
+  return test::text_with_giants(kKinds, random);
 }
 
 TEST(SentencePieceFiles, EncodeALongTextBitByBitAsTheLibraryDoesAtOnce) {

@@ -9,19 +9,12 @@ namespace megalith {
 namespace {
 
 using Table = SentencePieceTable;
-constexpr std::string_view kMark = "\xE2\x96\x81";         // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// The byte of a piece like "<0x41>", which check_sentencepiece() has seen.
-char byte_of(std::string_view text) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'A' + 10; };
-  return static_cast<char>(digit(text[3]) * 16 + digit(text[4]));
-}
-
 void append_with_blanks(std::string_view piece, std::string& out) {
-  for (size_t at = piece.find(kMark); at != std::string_view::npos; at = piece.find(kMark)) {
+  for (size_t at = piece.find(kBlankMark); at != std::string_view::npos; at = piece.find(kBlankMark)) {
     out.append(piece.substr(0, at)).append(" ");
-    piece.remove_prefix(at + kMark.size());
+    piece.remove_prefix(at + kBlankMark.size());
   }
   out += piece;
 }
@@ -64,7 +57,7 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
            parts_.texts.size() - 1);
     std::string_view piece = parts_.texts[at];
     if (parts_.types[at] == Table::kByte) {
-      bytes += byte_of(piece);
+      bytes += static_cast<char>(byte_of_token(piece));  // check_sentencepiece() has seen it
       continue;
     }
     append_bytes(bytes, out);
@@ -76,8 +69,8 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
       out += parts_.unknown_text;
       continue;
     }
-    if (at_start && parts_.drops_first_blank && piece.starts_with(kMark)) {
-      piece.remove_prefix(kMark.size());
+    if (at_start && parts_.drops_first_blank && piece.starts_with(kBlankMark)) {
+      piece.remove_prefix(kBlankMark.size());
       dropped = !parts_.drops_every_first;
     }
     append_with_blanks(piece, out);

@@ -9,7 +9,6 @@
 namespace megalith {
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";         // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr size_t kMostRules = 32;                          // as many matches does the library look at
 
@@ -32,7 +31,7 @@ class Walk {
  public:
   explicit Walk(const std::vector<uint32_t>& units) : units_(units), at_(offset_of(units[0])) {}
 
-  /// Follows a byte; false if no rule goes on with it.
+  /// Follows a byte; false if no rule continues with it.
   bool step(uint8_t byte) {
     at_ ^= byte;
     if (at_ >= units_.size() || label_of(units_[at_]) != byte) return false;
@@ -171,15 +170,15 @@ void SentencePieceNormalizer::Run::add_blank(std::string& out) {
 void SentencePieceNormalizer::Run::take(std::string_view text, std::string& out) {
   const auto& settings = owner_.settings_;
   while (!text.empty()) {
-    const bool is_mark = settings.rules.escape_spaces && text.starts_with(kMark);
+    const bool is_mark = settings.rules.escape_spaces && text.starts_with(kBlankMark);
     if (is_mark || text[0] == ' ') {
       add_blank(out);
-      text.remove_prefix(is_mark ? kMark.size() : 1);
+      text.remove_prefix(is_mark ? kBlankMark.size() : 1);
       continue;
     }
     for (; held_ > 0; --held_) out += settings.blank;
     size_t n = 1;
-    while (n < text.size() && text[n] != ' ' && text[n] != kMark[0]) ++n;
+    while (n < text.size() && text[n] != ' ' && text[n] != kBlankMark[0]) ++n;
     out += text.substr(0, n);
     text.remove_prefix(n);
   }
@@ -188,7 +187,7 @@ void SentencePieceNormalizer::Run::take(std::string_view text, std::string& out)
 /// As take(), for a text that is not changed otherwise.
 void SentencePieceNormalizer::Run::copy(std::string_view text, std::string& out) const {
   const auto& settings = owner_.settings_;
-  const std::string_view from = settings.blank == " " ? kMark : " ";
+  const std::string_view from = settings.blank == " " ? kBlankMark : " ";
   if (settings.rules.escape_spaces)
     for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
       out.append(text.substr(0, at)).append(settings.blank);

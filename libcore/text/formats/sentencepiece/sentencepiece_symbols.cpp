@@ -15,22 +15,13 @@ namespace megalith {
 namespace {
 
 using Table = SentencePieceTable;
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
-
-/// The byte of a piece like "<0x41>"; -1: it is none.
-int byte_of(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
-  const size_t high = kDigits.find(text[3]), low = kDigits.find(text[4]);
-  return high == std::string_view::npos || low == std::string_view::npos ? -1
-                                                                         : static_cast<int>(high * 16 + low);
-}
 
 /// The ids of the 256 bytes; -1: there is no piece for the byte.
 CharacterIds::ByteIds byte_ids(const Table& table) {
   CharacterIds::ByteIds ids = CharacterIds::Unknown::none();
   for (size_t id = 0; id < table.tokens.size(); ++id)
-    if (const int byte = byte_of(table.tokens[id].text); table.tokens[id].type == Table::kByte && byte >= 0)
+    if (const int byte = byte_of_token(table.tokens[id].text);
+        table.tokens[id].type == Table::kByte && byte >= 0)
       ids[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
   return ids;
 }
@@ -54,7 +45,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 /// Whether the mark is a token, so that it never becomes bytes.
 bool has_mark(const Table& table) {
   return std::any_of(table.tokens.begin(), table.tokens.end(), [](const Table::Token& token) {
-    return token.text == kMark && (token.type == Table::kNormal || token.type == Table::kUserDefined);
+    return token.text == kBlankMark && (token.type == Table::kNormal || token.type == Table::kUserDefined);
   });
 }
 
@@ -64,7 +55,7 @@ void check_bytes(const Table& table, const std::string& where) {
     if (!table.trainer.byte_fallback)
       fail(ErrorKind::kData, where, ": ", quote(token.text),
            " is a byte's piece, but the model says byte_fallback: false");
-    if (byte_of(token.text) < 0)
+    if (byte_of_token(token.text) < 0)
       fail(ErrorKind::kData, where, ": ", quote(token.text),
            " is marked as a byte's piece; wanted \"<0x00>\" to \"<0xFF>\"");
   }
@@ -99,7 +90,7 @@ void check_sentencepiece(const Table& table, const std::string& where) {
 
 SentencePieceSymbols::SentencePieceSymbols(const Table& table) {
   const bool short_blanks = table.rules.escape_spaces && (!table.trainer.byte_fallback || has_mark(table));
-  blank = short_blanks || !table.rules.escape_spaces ? " " : kMark;
+  blank = short_blanks || !table.rules.escape_spaces ? " " : kBlankMark;
   unknown.fuse = !table.trainer.byte_fallback;
   if (table.trainer.byte_fallback) unknown.bytes = byte_ids(table);
   for (size_t id = 0; id < table.tokens.size(); ++id)
@@ -116,7 +107,7 @@ void SentencePieceSymbols::add_texts(const Table& table) {
     const Table::Token& token = table.tokens[id];
     const bool escapes = table.rules.escape_spaces;
     const bool has_text = token.is_normal() && !(escapes && token.text.find(' ') != std::string::npos);
-    texts.push_back(!has_text ? "" : escapes ? replaced(token.text, kMark, blank) : token.text);
+    texts.push_back(!has_text ? "" : escapes ? replaced(token.text, kBlankMark, blank) : token.text);
     if (has_text && token.type == Table::kUserDefined)
       whole.push_back({.text = texts.back(), .id = static_cast<int32_t>(id)});
   }

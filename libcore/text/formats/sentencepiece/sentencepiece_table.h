@@ -40,7 +40,14 @@ struct SentencePieceTable {
 /// `bytes` is the contents of a .model file; `where` begins every message. Throws kData.
 SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::string& where);
 
-/// Throws kData, beginning with `where`, if a token is not valid UTF-8.
+/// U+2581, which stands for a blank in tokens.
+inline constexpr std::string_view kBlankMark = "\xE2\x96\x81";
+/// The byte of a token's text such as "<0x41>"; -1: it stands for none.
+int byte_of_token(std::string_view text);
+
+/// The first token that is not valid UTF-8; null if there is none.
+const SentencePieceTable::Token* find_invalid_text(const SentencePieceTable& table);
+/// Throws kData, beginning with `where`, if there is such a token.
 void check_token_texts(const SentencePieceTable& table, const std::string& where);
 
 }  // namespace megalith
