@@ -95,6 +95,21 @@ TEST_F(EmulatedCudaPretrain, TrainsLlamaInBf16AsTheCpuDoes) {
   expect_same_curve(kLlama + " --bf16", kBf16, 1);
 }
 
+// Token 60, which ends a document for this tokenizer, stands in the middle of the samples.
+TEST_F(EmulatedCudaPretrain, KeepsDocumentsApartAsTheCpuDoes) {
+  const EmulatedDeviceForPrograms device(2);
+  const std::string joined =
+      " --tokenizer-type NullTokenizer --vocab-size 60 --eval-iters 0 --train-iters 6 --attention-dropout 0 "
+      "--hidden-dropout 0";
+  const std::string apart = joined + " --reset-position-ids --reset-attention-mask";
+  train_well(joined, "joined.jsonl");
+  train_well(apart, "cpu.jsonl");
+  train_well(apart + " --device cuda", "cuda.jsonl");
+  const std::vector<double> losses = figures(dir_ / "cpu.jsonl", "train", "loss");
+  EXPECT_LE(worst_difference(losses, figures(dir_ / "cuda.jsonl", "train", "loss")), kFp32);
+  EXPECT_GT(worst_difference(losses, figures(dir_ / "joined.jsonl", "train", "loss")), 10 * kFp32);
+}
+
 // Part of the run goes in each order of the device's work, so a sum or a read that depends on it would show.
 TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
   const std::string options =
