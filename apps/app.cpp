@@ -12,6 +12,7 @@
 #include "libcore/base/outside_names.h"
 #include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
+#include "libcore/dialects/peers/peer_names.h"
 #include "libcore/io/files/mapped_ranges.h"
 #include "libcore/io/streams/standard_streams.h"
 
@@ -76,7 +77,7 @@ int run_app(const char* name, const std::function<int()>& body) {
 }
 
 bool read_options(Options& options, int argc, const char* const* argv) {
-  options.elsewhere(who_has);
+  options.elsewhere(who_has).peer_names(peer_names());
   const auto text = options.read({argv + (argc > 0 ? 1 : 0), argv + argc});
   if (text) write_stdout(*text);
   return !text;

@@ -216,7 +216,7 @@ class OutputLock {
 PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWorld* ranks,
                     const ThreadLog& thread_log) {
   if (ranks) log_ranks(*ranks, config.run);
-  log_world(config.run.parallel);
+  log_world(config.run, ranks);
   const ModelSource model(config.data.model);
   TuningSets sets;
   const auto prepare = [&](const std::function<void()>& check) {

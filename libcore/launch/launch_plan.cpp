@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -121,6 +122,17 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
   ranks.any_port = alone && !config.port && !port;
 }
 
+/// A single number above 1 in --gpus may be meant as a count, as other launchers take it. Empty for other
+/// lists.
+std::string one_device_notice(const std::vector<std::string>& devices) {
+  if (devices.size() != 1) return {};
+  const int64_t count = *parse_int(devices.front());
+  if (count < 2) return {};
+  const char* const between = count == 2 ? "," : count == 3 ? ",1," : ",1,…,";
+  return concat("--gpus ", count, ": device ", count, ", one rank; ", count, " ranks: --gpus 0", between,
+                count - 1);
+}
+
 int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::string>& devices) {
   nproc = ParallelConfig::ranks_of(nproc);
   if (config.gpus && nproc > 0 && static_cast<size_t>(nproc) != devices.size())
@@ -131,6 +143,7 @@ int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::st
 ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& environment,
                       Deadline deadline) {
   ServerRanks ranks{.devices = devices_of(config)};
+  if (const std::string notice = one_device_notice(ranks.devices); !notice.empty()) log(notice);
   const Servers servers = servers_of(config, deadline);
   count_ranks(ranks, servers, config.hostfile, given_ranks(config, nproc, ranks.devices));
   find_address(ranks, config, servers, environment);

@@ -76,6 +76,31 @@ class WordLists {
   std::map<const Field*, std::vector<std::string>> lists_;
 };
 
+/// The spellings under which a command line gives each option.
+class GivenSpellings {
+ public:
+  /// Adds a problem if the option was given before under another name and with another value. Under one name
+  /// the last value counts, as with argparse, so that a script's line can be extended.
+  void add(const Field& field, const std::string& spelling, Problems& problems) {
+    if (spelling.empty()) return;  // a positional word has no name
+    const Json value = field_value(field);
+    const auto [first, fresh] = first_.try_emplace(&field, Given{spelling, value});
+    if (fresh || takes_several(field) || is_flag(field)) return;
+    if (option_key(first->second.spelling) != option_key(spelling) && first->second.value != value)
+      problems.add("--", first->second.spelling, " ", first->second.value.dump(), " and --", spelling, " ",
+                   value.dump(), " are two names of one option; give one of them");
+    else
+      first->second.value = value;
+  }
+
+ private:
+  struct Given {
+    std::string spelling;
+    Json value;
+  };
+  std::map<const Field*, Given> first_;
+};
+
 bool among(const std::string& name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -190,6 +215,11 @@ Options& Options::elsewhere(std::function<std::string(const std::string&)> who) 
   return *this;
 }
 
+Options& Options::peer_names(std::span<const PeerName> names) {
+  state_->table.peers = names;
+  return *this;
+}
+
 Options& Options::epilog(std::string text) {
   state_->epilog = std::move(text);
   return *this;
@@ -251,6 +281,7 @@ void Options::State::take_config_file(const std::string& path) {
 void Options::State::take_command_line(const CommandLine& line) {
   fated.append(line.fated);
   WordLists lists;
+  GivenSpellings spellings;
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
     if (entry.remedy) {
@@ -258,6 +289,7 @@ void Options::State::take_command_line(const CommandLine& line) {
       continue;
     }
     set_field(entry.field, lists.joined(entry.field, given.words), {{}, entry.field.name}, problems);
+    spellings.add(entry.field, given.spelling, problems);
     entry.source = kCommandLine;
   }
 }

@@ -21,6 +21,13 @@ struct WithdrawnOption {
   const char *name, *remedy;  // remedy: what to do instead
 };
 
+/// An option of another tool and what it is called here.
+struct PeerName {
+  const char* name;  // in the form of option_key()
+  const char*
+      ours;  // begins with an option, which a comma, a semicolon or a blank may end: "--save and --load"
+};
+
 /// A name and its explanation in a manual page.
 struct NoteDoc {
   std::string name, text;
@@ -81,6 +88,9 @@ class Options {
   /// Sets a function that is called for an unknown option, whose name it gets in the form of option_key(). It
   /// returns a text such as "; megalith-convert has it", or an empty one.
   Options& elsewhere(std::function<std::string(const std::string&)> who);
+  /// Adds other tools' names of options. An unknown option of such a name is refused with ours as the hint,
+  /// in the apps that have ours. The hint comes before elsewhere(). The table must outlive this object.
+  Options& peer_names(std::span<const PeerName> names);
   /// Sets the text below the options of --help, such as examples. It must consist of whole lines.
   Options& epilog(std::string text);
   /// Environment variables that the app reads, and files that it writes or finds by itself, for the manual

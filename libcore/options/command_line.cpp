@@ -131,12 +131,22 @@ std::optional<std::string> nearest_option(const std::string& name, std::vector<s
 }
 }  // namespace
 
+const char* OptionTable::ours_of(const std::string& name) const {
+  for (const PeerName& peer : peers) {
+    if (name != peer.name) continue;
+    const std::string_view ours = std::string_view(peer.ours).substr(2);  // without dashes
+    return find(std::string(ours.substr(0, ours.find_first_of(" ,;")))) ? peer.ours : nullptr;
+  }
+  return nullptr;
+}
+
 std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
   const std::string own = option_key(name);
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
   if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // the user typed "-lr", with one dash
+  if (const char* ours = ours_of(own)) return concat("; here it is ", ours);
   // Another tool's option is not a typing mistake, so it gets no suggestion.
   if (std::string who = elsewhere ? elsewhere(own) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(own, names);
@@ -232,6 +242,7 @@ class OptionTaker {
     const Field& field = *table_.fields[match.field];
     po::option option;
     option.string_key = field.name;
+    option.original_tokens = {name};
     if (is_flag(field)) {
       const std::string value = take_flag_value(args);
       option.value = {match.negated ? negate_word(value) : value};
@@ -367,7 +378,9 @@ CommandLine parse_command_line(const OptionTable& table, const std::vector<std::
     if (option.string_key.empty())
       positionals.insert(positionals.end(), option.value.begin(), option.value.end());
     else
-      out.options.push_back({.field = table.find(option.string_key)->field, .words = option.value});
+      out.options.push_back({.field = table.find(option.string_key)->field,
+                             .words = option.value,
+                             .spelling = option.original_tokens.front()});
   }
   place_positionals(table, positionals, out, problems);
   return out;

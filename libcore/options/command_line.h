@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct OptionTable {
   std::map<std::string, OptionMatch, std::less<>> spellings;
   FateTable fates = {};                                           // fates of names that no field has
   std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
+  std::span<const PeerName> peers = {};                           // see Options::peer_names()
 
   /// Throws kInternal when a spelling is already used.
   void add(const Field& field);
@@ -42,12 +44,18 @@ struct OptionTable {
   /// A suggestion for an unknown name, such as "; did you mean "PREFIXnum-layers"?"; empty if no name is
   /// similar.
   std::string did_you_mean(const std::string& name, const std::string& prefix) const;
+
+ private:
+  /// What the option of another tool is called here; null if the name is not another tool's or the app lacks
+  /// ours.
+  const char* ours_of(const std::string& name) const;
 };
 
 /// One option of a command line, in the order given.
 struct GivenOption {
   size_t field = 0;
   std::vector<std::string> words;  // values; for a flag "true" or "false", with --no- already applied
+  std::string spelling = {};       // the name as given, without dashes; empty for a positional word
 };
 /// An ignored option of another tool: it has a fate, but no field. It has no effect, but another reader may
 /// need it (take_ignored()).

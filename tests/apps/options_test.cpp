@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/dialects/peers/peer_names.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"
@@ -131,6 +132,19 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
   EXPECT_NE(error(test::app("merge") + " -input m").find("did you mean \"--input\"?"), std::string::npos);
   EXPECT_NE(error(test::app("merge") + " --merge-adapter x").find("; megalith-convert has it"),
             std::string::npos);
+}
+
+// Each name that a user of another trainer may type is answered with ours, and none of them is an option
+// here.
+TEST(UnknownOption, OfAnotherTrainerIsAnsweredWithOurs) {
+  std::string command = test::app("pretrain");
+  for (const PeerName& peer : peer_names()) command += concat(" --", peer.name, " 3");
+  const std::string said = test::run_command(command).err;
+  for (const PeerName& peer : peer_names())
+    EXPECT_NE(said.find(concat("unknown option \"--", peer.name, "\"; here it is ", peer.ours, "\n")),
+              std::string::npos)
+        << peer.name << '\n'
+        << said;
 }
 
 // Many names are one edit away from an option of three letters, so most get no hint: --tpp more likely means

@@ -10,6 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "tests/launch/late_name.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith::test {
 namespace {
@@ -38,6 +39,20 @@ const Variables kRank = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"
 TEST(LaunchPlan, LeavesThreadsAlone) {
   EXPECT_EQ(planned({}, 2).world(), 0);
   EXPECT_EQ(planned({.task_type = "llmacc.megatron.GPT"}, 0).world(), 0);
+}
+
+TEST(LaunchPlan, SaysThatOneNumberIsADeviceAndNotACount) {
+  const auto notice = [](const char* gpus) {
+    const LogLines log;
+    planned({.gpus = gpus}, 0);
+    return log.lines.empty() ? std::string() : log.lines.front();
+  };
+  EXPECT_EQ(notice("2"), "--gpus 2: device 2, one rank; 2 ranks: --gpus 0,1");
+  EXPECT_EQ(notice("8"), "--gpus 8: device 8, one rank; 8 ranks: --gpus 0,1,…,7");
+  EXPECT_EQ(notice("3"), "--gpus 3: device 3, one rank; 3 ranks: --gpus 0,1,2");
+  EXPECT_EQ(notice("1"), "");
+  EXPECT_EQ(notice("0"), "");
+  EXPECT_EQ(notice("2,3"), "");
 }
 
 TEST(LaunchPlan, IsARankUnderALauncher) {

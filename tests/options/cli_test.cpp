@@ -316,6 +316,31 @@ TEST(Options, JoinListsGivenTwiceAndTakeTheLastOfOthers) {
   EXPECT_EQ(p.coats, 3);
 }
 
+TEST(Options, RefuseTwoNamesOfOneWithDifferentValues) {
+  EXPECT_EQ(complaint({"w", "--coats", "2", "--layers-of-paint", "3"}),
+            "--coats 2 and --layers-of-paint 3 are two names of one option; give one of them");
+  EXPECT_EQ(complaint({"w", "--layers_of_paint", "2", "--layers-of-paint", "3"}), "") << "one name, twice";
+  EXPECT_EQ(painted({"w", "--layers-of-paint", "3", "--coats", "3"}).coats, 3);
+}
+
+TEST(Options, SayWhatAnotherToolsOptionIsHere) {
+  static constexpr PeerName kPeers[] = {{"tiers", "--coats, at least one"}, {"vans", "--vehicles"}};
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).peer_names(kPeers).elsewhere([](const std::string&) {
+    return "; megalith-x has it";
+  });
+  options.read({"w", "--tiers", "3", "--vans", "2"});
+  try {
+    options.check();
+    ADD_FAILURE() << "nothing was wrong";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "unknown option \"--tiers\"; here it is --coats, at least one\n"
+                 "unknown option \"--vans\"; megalith-x has it");
+  }
+}
+
 TEST(Options, TakeNegativeNumbersAndDashesAsValues) {
   EXPECT_EQ(complaint({"w", "--coats", "-3"}), "--coats -3: wanted at least 1");
   EXPECT_EQ(painted({"-"}).wall, "-");

@@ -64,18 +64,22 @@ std::string datasets_that_begin_so(const std::string& prefix) {
   if (found.empty() || found.size() > kMax) return {};
   return "; did you mean " + join(found, " or ") + "?";
 }
+
+constexpr std::string_view kBin = ".bin", kIdx = ".idx";
+
+/// Whether a dataset is named by one of its two files, as a shell completes it, and not by its prefix.
+bool named_by_a_file(const std::string& name) {
+  return (name.ends_with(kBin) || name.ends_with(kIdx)) && file_exists(name) && !file_exists(name + ".idx");
+}
 }  // namespace
 
 std::string existing_dataset(std::string prefix) {
+  if (named_by_a_file(prefix)) prefix.resize(prefix.size() - kIdx.size());
   const bool idx = file_exists(prefix + ".idx"), bin = file_exists(prefix + ".bin");
   if (idx && bin) return prefix;
   if (idx || bin)
     fail(ErrorKind::kNoInput, prefix, idx ? ".bin" : ".idx", ": is not there, but ", prefix,
          idx ? ".idx" : ".bin", " is: preprocess did not finish, or one file of the pair was moved");
-  const std::string_view ending = prefix.size() > 4 ? std::string_view(prefix).substr(prefix.size() - 4) : "";
-  if ((ending == ".bin" || ending == ".idx") && file_exists(prefix))
-    fail(ErrorKind::kNoInput, prefix, ".idx: is not there; a dataset is named by its prefix, here ",
-         quote(prefix.substr(0, prefix.size() - 4)));
   fail(ErrorKind::kNoInput, prefix, ": there is neither ", prefix, ".idx nor ", prefix,
        ".bin; wanted the prefix of a dataset", datasets_that_begin_so(prefix));
 }

@@ -20,7 +20,8 @@ struct IndexHeader {
   uint64_t file_size() const { return documents_at() + 8 * static_cast<uint64_t>(entries); }
 };
 
-/// Returns `prefix` if PREFIX.bin and PREFIX.idx exist. Otherwise throws kNoInput, naming the missing file.
+/// Returns the prefix if PREFIX.bin and PREFIX.idx exist. `prefix` may also be one of these two files, as a
+/// shell completes it. Otherwise throws kNoInput, naming the missing file.
 std::string existing_dataset(std::string prefix);
 
 /// Reads the header of an .idx of `file_size` bytes. `head` holds the first min(34, file_size) bytes of the

@@ -18,20 +18,14 @@ namespace {
 /// The end of its thread is waited for that long, too.
 constexpr std::chrono::seconds kToNameTheRank(4);
 
-// The threads of one rank: --threads, or else OMP_NUM_THREADS, which OpenMP itself would obey, or else
-// `share`.
+}  // namespace
+
 int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
   if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
     if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
   return std::max(1, share);
 }
-
-void log_threads(int threads, int world) {
-  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
-}
-
-}  // namespace
 
 PretrainResult train_rank(const RankInput& input) {
   set_last_wait_limit(input.config.parallel.peer_timeout() + kToNameTheRank);
@@ -42,7 +36,6 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
                      const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
   // The ranks of this process share the machine's cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
-  log_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
     return train_rank({config, data, tokenizer, stop, world, 0, tuning});
@@ -62,7 +55,6 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
                      const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
   const int threads = threads_of_a_rank(config, rank.cpu_share);
-  log_threads(threads, rank.world.size());
   set_cpu_threads(threads);
   if (config.train.threads == 0 && threads < rank.cpu_share)
     warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",

@@ -74,6 +74,10 @@ struct RankInput {
 /// non-finite, and whatever its parts throw.
 PretrainResult train_rank(const RankInput&);
 
+/// The threads of one rank: --threads, or else OMP_NUM_THREADS, which OpenMP itself would obey, or else
+/// `share`, the CPUs of this machine per rank.
+int threads_of_a_rank(const PretrainConfig& config, int share);
+
 /// Returns the sink for the log lines of a rank other than 0. Without a function, or with an empty sink,
 /// these lines are dropped.
 using ThreadLog = std::function<LogSink(int rank)>;

@@ -10,6 +10,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/machine/gpus.h"
+#include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -31,11 +33,22 @@
 #include "libcore/train/saves/start_point.h"
 
 namespace megalith {
-// Logs Megatron's line "using world size".
-void log_world(const ParallelConfig& parallel) {
+void log_world(const PretrainConfig& config, const RankWorld* ranks) {
+  const ParallelConfig& parallel = config.parallel;
+  const int share = ranks ? cpu_share(ranks->places, ranks->comm->rank()) : usable_cpus() / parallel.world;
+  log(device_line(config.train.device, threads_of_a_rank(config, share), parallel.world, nvidia_gpus()));
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
       ", pipeline-model-parallel size: ", parallel.pipeline);
+}
+
+std::string device_line(const std::string& device, int threads, int ranks,
+                        const std::vector<std::string>& gpus) {
+  const std::string unused = device == "cpu" && !gpus.empty()
+                                 ? concat(" (an ", gpus.front(), " is here: --device cuda)")
+                                 : std::string();
+  return concat("device: ", device, ", ", threads, threads == 1 ? " thread" : " threads",
+                ranks > 1 ? " a rank" : "", unused);
 }
 
 namespace {
@@ -231,7 +244,6 @@ class Opened {
   Opened& operator=(const Opened&) = delete;
 
   void open(const OpenRules& rules) {
-    log_world(config.parallel);
     tokenizer = open_tokenizer(config);
     log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
     const int64_t vocab = config.model.vocab_size;
@@ -350,6 +362,7 @@ PretrainResult join_and_run(const PretrainConfig& config, const Json& agreed, co
 }  // namespace
 
 void describe_run(PretrainConfig config, const std::function<void(const std::string&)>& print) {
+  log_world(config, nullptr);
   Opened run(std::move(config));
   run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
   const DryMemory memory = dry_memory(run.config);
@@ -384,11 +397,12 @@ PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
   const Json agreed = agreed_options(config);
   return as_rank(config, agreed, rank, [&](const RankWorld* ranks) {
     Opened run(settle ? settle(ranks ? ranks->comm.get() : nullptr) : config);
+    if (ranks) log_ranks(*ranks, run.config);
+    log_world(run.config, ranks);
     if (!ranks) {
       run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
       return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
     }
-    log_ranks(*ranks, run.config);
     open_together(run, *ranks);
     return train(run.config, run.sets, run.tokenizer.get(), stop, process_rank(*ranks));
   });

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/json/json.h"
 #include "libcore/launch/environment.h"
@@ -33,8 +34,14 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config);
 /// The options that must be the same on all ranks. Paths to read and write may differ between machines, and
 /// so may the number of cores; they are not included.
 Json agreed_options(const PretrainConfig&);
-/// Logs the sizes of the groups of ranks in Megatron's words.
-void log_world(const ParallelConfig&);
+/// The log's line about where a run trains: "device: cpu, 8 threads". On a CPU it also names the first of
+/// `gpus`, the machine's GPUs (nvidia_gpus()), and the option that uses it. `threads` are those of one of
+/// `ranks`.
+std::string device_line(const std::string& device, int threads, int ranks,
+                        const std::vector<std::string>& gpus);
+/// Logs device_line() and then the sizes of the groups of ranks in Megatron's words. `ranks` is null if all
+/// ranks are threads of this process.
+void log_world(const PretrainConfig&, const RankWorld* ranks);
 
 /// Completes the configuration after the ranks have connected. Every rank calls it and gets the same
 /// configuration; rank 0 may plan the layout and send it to the others. `world` is null when all ranks are in

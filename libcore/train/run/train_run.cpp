@@ -27,6 +27,11 @@ void warn_of_long_warmup(const TrainConfig& train) {
        ": the learning rate does not reach ", train.lr);
 }
 
+/// The option that says how long the run is.
+const char* option_of_length(const TrainConfig& train) {
+  return train.epochs ? "--num-epochs" : train.samples ? "--train-samples" : "--train-iters";
+}
+
 }  // namespace
 
 TrainRun::TrainRun(const RankInput& in)
@@ -116,7 +121,11 @@ PretrainResult TrainRun::go() {
 
 // Whatever ends the run, the state is saved, so that the same command resumes it.
 void TrainRun::run_steps() {
-  log("training ...");
+  if (progress_.iteration() < *config_.train.iters)
+    log("training ...");
+  else
+    log(progress_.iteration(), " of ", *config_.train.iters, " steps are done; to train longer, raise ",
+        option_of_length(config_.train));
   while (progress_.iteration() < *config_.train.iters) {
     const StepReport report = step();
     observers_.step(report);

@@ -219,7 +219,8 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-warmup-init", theirs.first, ours.first);
   compare("--lr-decay-style", std::string(enum_name(theirs.decay)), std::string(enum_name(ours.decay)));
   compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
-  compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
+  if (ours.decay != LrDecay::kConstant)  // a constant rate has no end, so that a run can be made longer
+    compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
   if (!list.empty())
     fail(ErrorKind::kUsage, start.path,
          ": the checkpoint has another learning rate schedule; give --override-opt_param-scheduler to "

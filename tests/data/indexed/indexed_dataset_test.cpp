@@ -199,8 +199,9 @@ TEST(IndexedDataset, NamesTheMissingHalf) {
     }
     return "opened";
   };
-  EXPECT_NE(message(dir / "c.bin").find("named by its prefix, here \"" + dir / "c" + "\""),
-            std::string::npos);
+  EXPECT_EQ(message(dir / "c.bin"), "opened") << "a shell completes a prefix to a file";
+  EXPECT_EQ(message(dir / "c.idx"), "opened");
+  EXPECT_EQ(IndexedDataset(dir / "c.idx").prefix(), dir / "c");
   EXPECT_NE(message(dir / "d").find("d: there is neither "), std::string::npos);
   write_file(dir / "code_content_document.idx", "");
   EXPECT_NE(message(dir / "code").find("; did you mean \"" + (dir / "code_content_document") + "\"?"),
@@ -208,6 +209,7 @@ TEST(IndexedDataset, NamesTheMissingHalf) {
       << message(dir / "code");
   std::filesystem::remove(dir / "c.idx");
   EXPECT_NE(message(dir / "c").find("c.idx: is not there, but"), std::string::npos);
+  EXPECT_NE(message(dir / "c.bin").find("c.idx: is not there, but"), std::string::npos);
 }
 
 TEST(IndexedDatasetWriter, WritesTheBytesOfTheTable) {

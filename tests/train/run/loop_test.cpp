@@ -1,5 +1,6 @@
 #include "libcore/train/run/loop.h"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <limits>
@@ -17,8 +18,10 @@
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
+#include "libcore/train/run/pretrain.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/tensor_copies.h"
 #include "tests/train/run/tiny_run.h"
 
@@ -396,6 +399,13 @@ TEST_F(Loop, SkipsStepsThatAreNotFiniteAndStopsWhenTheyContinue) {
   EXPECT_TRUE(figures("run", "train")[3]["skipped"].as_bool());
 }
 
+TEST(DeviceLine, NamesTheDeviceAndAGpuThatIsNotUsed) {
+  EXPECT_EQ(device_line("cpu", 8, 1, {}), "device: cpu, 8 threads");
+  EXPECT_EQ(device_line("cpu", 1, 4, {"NVIDIA H100 80GB HBM3", "NVIDIA A100"}),
+            "device: cpu, 1 thread a rank (an NVIDIA H100 80GB HBM3 is here: --device cuda)");
+  EXPECT_EQ(device_line("cuda", 8, 1, {"NVIDIA H100"}), "device: cuda, 8 threads");
+}
+
 TEST_F(Loop, NamesEveryDifferenceOfTheModel) {
   PretrainConfig c = config("run");
   c.train.iters = c.train.decay_iters = 5;
@@ -429,6 +439,22 @@ TEST_F(Loop, AsksWhoseScheduleToTake) {
   c.train.iters = 7;
   train(c, tiny_data(), nullptr);
   EXPECT_DOUBLE_EQ(figures("run", "train").back()["lr"].as_double(), 1e-3 + (1 - (28.0 - 8) / 72) * 19e-3);
+}
+
+// Without a decay, --train-iters may be raised: the rate has no end that would move.
+TEST_F(Loop, ContinuesBeyondItsEndAtAConstantRate) {
+  PretrainConfig c = config("run");
+  c.train.decay = LrDecay::kConstant;
+  c.train.iters = c.train.decay_iters = 5;
+  train(c, tiny_data(), nullptr);
+  c.train.iters = c.train.decay_iters = 7;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 7);
+  EXPECT_DOUBLE_EQ(figures("run", "train").back()["lr"].as_double(), 1e-2);
+  const LogLines log;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 7);
+  EXPECT_NE(std::find(log.lines.begin(), log.lines.end(),
+                      "7 of 7 steps are done; to train longer, raise --train-iters"),
+            log.lines.end());
 }
 
 TEST_F(Loop, SaysWhatChangesTheOrderOfSamples) {

@@ -1,0 +1,92 @@
+#include "libcore/dialects/peers/peer_names.h"
+
+namespace megalith {
+
+std::span<const PeerName> peer_names() {
+  static constexpr PeerName kNames[] = {
+      // the model
+      {"n-layer", "--num-layers"},
+      {"n-layers", "--num-layers"},
+      {"num-hidden-layers", "--num-layers"},
+      {"n-head", "--num-attention-heads"},
+      {"n-heads", "--num-attention-heads"},
+      {"num-heads", "--num-attention-heads"},
+      {"n-kv-heads", "--num-query-groups"},
+      {"n-query-groups", "--num-query-groups"},
+      {"num-key-value-heads", "--num-query-groups"},
+      {"n-embd", "--hidden-size"},
+      {"d-model", "--hidden-size"},
+      {"dim", "--hidden-size"},
+      {"hidden-dim", "--hidden-size"},
+      {"intermediate-size", "--ffn-hidden-size"},
+      {"n-inner", "--ffn-hidden-size"},
+      {"dropout", "--hidden-dropout and --attention-dropout"},
+      {"resid-pdrop", "--hidden-dropout"},
+      {"attn-pdrop", "--attention-dropout"},
+      {"rope-theta", "--rotary-base"},
+      {"n-positions", "--max-position-embeddings"},
+      // lengths and batches
+      {"block-size", "--seq-length"},
+      {"seq-len", "--seq-length"},
+      {"sequence-len", "--seq-length"},
+      {"context-length", "--seq-length"},
+      {"ctx-len", "--seq-length"},
+      {"train.max-seq-length", "--seq-length"},
+      {"micro-batch", "--micro-batch-size"},
+      {"device-batch-size", "--micro-batch-size"},
+      {"train.micro-batch-size", "--micro-batch-size"},
+      {"train.global-batch-size", "--global-batch-size"},
+      {"total-batch-size", "--global-batch-size, which counts samples, not tokens"},
+      {"accumulate-grad-batches", "--gradient-accumulation-steps"},
+      {"grad-accum-steps", "--gradient-accumulation-steps"},
+      // steps and the rate
+      {"max-iters", "--train-iters"},
+      {"num-iterations", "--train-iters"},
+      {"train.max-steps", "--train-iters"},
+      {"training.steps", "--train-iters"},
+      {"max-epochs", "--num-epochs"},
+      {"train.epochs", "--num-epochs"},
+      {"max-lr", "--lr"},
+      {"peak-lr", "--lr"},
+      {"optimizer.lr", "--lr"},
+      {"warmup-iters", "--lr-warmup-iters"},
+      {"train.lr-warmup-steps", "--lr-warmup-iters"},
+      {"beta1", "--adam-beta1"},
+      {"beta2", "--adam-beta2"},
+      {"grad-clip", "--clip-grad"},
+      {"gradient-clip-val", "--clip-grad"},
+      {"gradient-clipping", "--clip-grad"},
+      {"train.max-norm", "--clip-grad"},
+      // precision and memory
+      {"precision", "--bf16 or --fp16; fp32 without either"},
+      {"dtype", "--bf16 or --fp16; fp32 without either"},
+      {"mixed-precision", "--bf16 or --fp16; fp32 without either"},
+      {"amp", "--bf16 or --fp16"},
+      {"gradient-checkpointing", "--recompute-granularity full --recompute-method uniform"},
+      {"activation-checkpointing", "--recompute-granularity full --recompute-method uniform"},
+      {"zero-stage", "--use-distributed-optimizer, which is ZeRO-1"},
+      {"fsdp", "--use-distributed-optimizer, which is ZeRO-1"},
+      // layouts
+      {"tp", "--tensor-model-parallel-size"},
+      {"pp", "--pipeline-model-parallel-size"},
+      {"cp", "--context-parallel-size"},
+      {"dp", "--data-parallel-size"},
+      // saves, evaluation and logs
+      {"out-dir", "--save"},
+      {"checkpoint-dir", "--save and --load"},
+      {"resume", "--load"},
+      {"init-from", "--load"},
+      {"save-every", "--save-interval"},
+      {"train.save-interval", "--save-interval"},
+      {"eval-every", "--eval-interval"},
+      {"val-every", "--eval-interval"},
+      {"val-check-interval", "--eval-interval"},
+      {"eval.interval", "--eval-interval"},
+      {"log-every", "--log-interval"},
+      {"log-every-n-steps", "--log-interval"},
+      {"train.log-interval", "--log-interval"},
+  };
+  return kNames;
+}
+
+}  // namespace megalith
