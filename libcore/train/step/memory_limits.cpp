@@ -230,7 +230,7 @@ int layers_of_chunk(const RunShape& run) {
   return most;
 }
 
-/// The more layers are recomputed, the less memory they need, so the fewest are found by halving.
+/// The more layers are recomputed, the less memory they need, so bisection finds the fewest.
 Found with_fewest_recomputed_layers(const Change& from, const Fits& fits) {
   std::vector<int> layers(static_cast<size_t>(layers_of_chunk(from.run)));
   std::iota(layers.begin(), layers.end(), 1);
