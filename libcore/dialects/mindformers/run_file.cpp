@@ -261,7 +261,8 @@ class Translator {
       activation(*act, is(type, "LlamaConfig"));
   }
 
-  /// LLaMA's feed-forward block is gated by SiLU, GPT-2's may have any function of config/activations.h.
+  /// LLaMA's feed-forward block is gated by SiLU; GPT-2's may have any function that has a name of
+  /// MindFormers in config/activations.h.
   void activation(const FileOption& act, bool gated) {
     const auto function = mindformers_activation(act.words[0]);
     if (gated ? function == ActivationFunction::kSilu : function.has_value()) {
