@@ -25,7 +25,7 @@ Names& names() {
   return *kNames;
 }
 
-/// Whether escaping the part is safe: a lone line end would stand for those of every message.
+/// Whether the part is a name. Line ends and blanks alone are none: they stand in every message.
 bool is_name(std::string_view part) {
   return part.find_first_of(kInvisible) != std::string_view::npos &&
          std::any_of(part.begin(), part.end(),
