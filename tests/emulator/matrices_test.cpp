@@ -16,8 +16,8 @@ namespace {
 constexpr int kWarp = 32;
 const auto misused = testing::ExitedWithCode(emulator::kMisused);
 
-/// What a kernel of one block writes to the n floats that it gets, with the threads in this order. It gets
-/// `in` behind them.
+/// What a kernel of one block writes to the n floats that it gets, with the threads in this order. `in`
+/// follows them in memory.
 struct Block {
   int threads = kWarp;
   size_t shared = 4096;
