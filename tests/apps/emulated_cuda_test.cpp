@@ -1,5 +1,6 @@
-// The programs with --device cuda on the emulated device (tests/emulator), beside the same on the CPU. Sums
-// have another order there: fp32 drifts by rounding alone, bf16 by the rounding of stored activations.
+// The programs with --device cuda on the emulated device (tests/emulator), compared with the same on the CPU.
+// Sums have another order on the device: fp32 drifts by rounding alone, bf16 by the rounding of stored
+// activations.
 #include "tests/support/emulated_cuda.h"
 
 #include <algorithm>

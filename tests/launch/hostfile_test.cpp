@@ -118,7 +118,7 @@ TEST(Hostfile, LooksNamesUpUntilTheDeadline) {
   EXPECT_LT(seconds_since(begin), 6);
 }
 
-// A name server that is silent takes long for each of many names.
+// A silent name server takes long for each name, and there are many.
 TEST(Hostfile, EndsARoundAtTheDeadlineAndAtASignal) {
   std::vector<HostfileEntry> hosts;
   for (int line = 1; line <= 300; ++line) hosts.push_back({kSlowName, 1, line});
