@@ -364,7 +364,7 @@ class Translator {
   }
 
   FileTranslation& file_;
-  const bool trains_;                       // whether the app trains or plans
+  const bool trains_;                       // the app trains, or plans a run; false: it generates
   bool alone_ = false;                      // whether use_parallel is False
   std::vector<std::string> named_;          // groups and keys without effect here
   mutable std::set<std::string> obeyed_;    // paths of the keys with an effect
