@@ -85,8 +85,8 @@ TEST(EmulatedMatrices, MultiplyAsTheIsaSays) {
   }
 }
 
-/// The elements that each thread of the last warp receives, in its order, from matrices of which row i of
-/// matrix m begins at element (8 m + i) `stride` of shared memory, which holds its own indices.
+/// The elements that each thread of the last warp receives, in its order. Row i of matrix m begins at element
+/// (8 m + i) * stride of shared memory, where the value of each element is its index.
 template <int kCount, bool kTransposed>
 std::vector<float> loaded(int stride) {
   return Block{.threads = 2 * kWarp, .shared = 32 * 2 * static_cast<size_t>(stride)}.run(

@@ -39,8 +39,8 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
-/// 2 MB of these texts in random order, each repeated a few times, and one in 400 until it is a giant of up
-/// to 1.5 MB.
+/// 2 MB of these texts in random order, each repeated a few times, and one in 400 up to a length of
+/// 1.5 MB.
 inline std::string text_with_giants(const std::vector<std::string>& kinds, std::mt19937& random) {
   std::string text;
   while (text.size() < 2'000'000) {

@@ -172,7 +172,7 @@ TEST(SentencePieceFiles, AreTheSameFromTheKeptFile) {
   }
 }
 
-/// Words, blanks, user-defined and unknown pieces; some are repeated until they are a giant.
+/// Words, blanks, user-defined and unknown pieces. Some are repeated until they are very long.
 std::string long_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",  "he",     " ",      "  ",        std::string(kMark),
                                                   "in", " the",   "\n",     "<sep>",     "ab",
