@@ -31,8 +31,8 @@ struct ByteLevelTables {
 /// The borders of a vocabulary of characters. A tokenizer's find_pretokens shares them.
 using SharedBorders = std::shared_ptr<const CharacterBorders>;
 
-/// Everything that a byte-level BPE tokenizer is made from. Filled by the readers of the file formats
-/// (gpt2_files.h, hf_json.h).
+/// Everything that a BPE tokenizer of bytes or characters is made from. Filled by the readers of the file
+/// formats (gpt2_files.h, tiktoken_files.h, hf_json.h, sentencepiece_files.h).
 struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
