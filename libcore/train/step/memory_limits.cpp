@@ -117,9 +117,10 @@ bool fits(const RunShape& run, const MemoryLeft& left) {
 std::string advice(const RunShape& run, const MemoryLeft& left) {
   const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
   if (!change.empty()) return concat("the least change that fits: ", change);
-  return concat("no smaller --micro-batch-size, recomputation",
-                run.parallel.copies() > 1 ? " or sharding of the optimizer" : "",
-                " fits: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
+  return concat(
+      "no smaller --micro-batch-size",
+      run.parallel.copies() > 1 ? ", recomputation or sharding of the optimizer" : " or recomputation",
+      " makes the run fit: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
 }
 
 std::string in_bytes(size_t n) {
