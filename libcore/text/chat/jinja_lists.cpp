@@ -56,7 +56,7 @@ Value Renderer::mapped(const Expr& expr, const Json::Array& all) {
                       : filtered(expr, entry);
     if (is_undefined(made) && otherwise != nullptr) made = eval(*otherwise);
     const Json* json = json_of(made);
-    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\""));
+    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\" is not supported"));
     out.push_back(add_to(bytes, *json, expr.line));
   }
   return Json(std::move(out));
@@ -134,7 +134,8 @@ Value Renderer::unique(const Expr& expr, const Value& value) {
 Value Renderer::dictsort(const Expr& expr, const Value& value) {
   const Json pairs = *json_of(items(value, expr.line));
   const std::string by = text_argument(expr, 2).value_or("key");
-  if (by != "key" && by != "value") refuse(expr.line, concat("\"dictsort\" by ", quote(by)));
+  if (by != "key" && by != "value")
+    refuse(expr.line, concat("\"dictsort\" by ", quote(by), " is not supported"));
   Json::Array keyed;
   for (const Json& pair : pairs.as_array())
     keyed.push_back(Json(Json::Object{{"key", pair.as_array()[by == "key" ? 0 : 1]}, {"pair", pair}}));
