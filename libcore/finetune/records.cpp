@@ -304,7 +304,7 @@ class Reader {
     else
       add(list, message("assistant", answer(name)));
   }
-  /// Messages beside a whole conversation must be its beginning, but for an answer at their end.
+  /// Messages beside a whole conversation must be its beginning, except for an answer at their end.
   void check_questions(const Conversation& list, const char* name) const {
     for (const char* before : {"prompt", "messages", "conversations"}) {
       const Json* const found = json_.find(before);
