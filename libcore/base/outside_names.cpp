@@ -25,7 +25,7 @@ Names& names() {
   return *kNames;
 }
 
-/// Whether escaping the part is safe: a lone line end would stand for those of every message.
+/// Whether the part is a name. A line end alone is none: escaping it would change messages of our own.
 bool is_name(std::string_view part) {
   return part.find_first_of(kInvisible) != std::string_view::npos &&
          std::any_of(part.begin(), part.end(),

@@ -11,9 +11,10 @@ namespace megalith {
 inline constexpr int64_t kDigestValues = 4096;
 
 /// A hash of what a container holds, in 16 hexadecimal digits: names, types and shapes of all tensors, and
-/// their values; of a tensor with more than kDigestValues, about so many in one block, at a place that `seed`
-/// determines. Containers that hold checksums of all their bytes (TensorFile::checksums()) are not read, but
-/// their checksums are hashed. Throws what TensorFile::read() throws.
+/// the values of those whose type we can read. If a tensor has more than kDigestValues values, the hash
+/// covers one block of about that many, at a place that `seed` determines. Containers that hold checksums of
+/// all their bytes (TensorFile::checksums()) are not read: their checksums are hashed. Throws what
+/// TensorFile::read() throws.
 std::string tensor_digest(const TensorFile&, uint64_t seed = 0);
 
 }  // namespace megalith

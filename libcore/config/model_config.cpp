@@ -77,7 +77,7 @@ void check_positions(const ModelConfig& m, Problems& problems) {
                  " rotated channels; wanted an even number");
 }
 
-// The activation may be said in several ways; two that differ are refused.
+// Several options name the activation; two that differ are refused.
 void check_activation(const ModelConfig& m, Problems& problems) {
   if (m.hidden_act && !hf_activation(*m.hidden_act))
     problems.add(Opt{"hidden-act"}, " is ", quote(*m.hidden_act), ", wanted one of ", hf_activation_names());

@@ -126,7 +126,8 @@ struct ModelConfig {
   void finish();
   void validate(Problems&) const;
 
-  /// What the feed-forward block computes of its first linear layer's output; with swiglu, of its gate.
+  /// The function that the feed-forward block applies to its first linear layer's output; with swiglu, to the
+  /// gate.
   ActivationFunction activation() const;
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }

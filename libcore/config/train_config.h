@@ -197,8 +197,8 @@ struct TrainConfig {
   /// The number of samples after which the warm-up ends, and after which the decay ends. A warm-up given as a
   /// fraction is not rounded, as in Megatron.
   double warmup_in_samples() const;
-  /// Whether --min-lr is reached at the run's end. The warm-up may then be longer than the run, whose rate
-  /// rises to its end.
+  /// Whether --min-lr is reached at the run's end. The warm-up may then be longer than the run: the rate
+  /// rises until the run ends.
   bool decays_with_the_run() const;
   int64_t decay_in_samples() const;
 

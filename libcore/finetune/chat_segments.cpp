@@ -18,7 +18,7 @@ size_t common_beginning(std::string_view a, std::string_view b) {
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-/// The length of `text` without a mark such as "<|end" that does not end in it.
+/// The length of `text` without a mark that is cut off at its end, such as "<|end".
 size_t without_cut_mark(std::string_view text) {
   const size_t open = text.find_last_of("<[");
   if (open == std::string_view::npos || text.find_first_of(">]", open) != std::string_view::npos)
@@ -117,8 +117,8 @@ class Cutter {
     return out;
   }
 
-  /// Finds the answers in the whole conversation, for a template that renders a message otherwise once others
-  /// follow it, as those do that drop the reasoning of earlier answers.
+  /// Finds the answers in the whole conversation, for a template that renders a message differently once
+  /// others follow it. Those that drop the reasoning of earlier answers do so.
   std::vector<Segment> located() const {
     size_t count = messages_.size();
     while (count > 0 && !is_answer(messages_[count - 1])) --count;
@@ -147,7 +147,7 @@ class Cutter {
     return {done + last + header.size(), end + tail_size(whole.substr(end), i)};
   }
 
-  /// Where the template puts the content of message `i`: the part that another content changes.
+  /// Where the template puts the content of message `i`: the part that differs if the content does.
   std::pair<size_t, size_t> content_in(const std::string& whole, size_t count, size_t i) const {
     constexpr const char* kOther = "\x01";
     Json::Array messages(messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count));

@@ -100,7 +100,7 @@ class Reader {
   void refuse_unused(std::initializer_list<const char*> unused, const char* beside) const {
     for (const char* name : unused)
       if (is_there(json_.find(name)))
-        refuse(quote(name), " is not known together with ", quote(beside), "; give \"messages\" instead");
+        refuse(quote(name), " cannot be used with ", quote(beside), "; give \"messages\" instead");
   }
   static bool same_question(const RecordPair& pair) {
     const std::vector<Segment>&a = pair.chosen.segments, &b = pair.rejected.segments;
@@ -177,13 +177,13 @@ class Reader {
     check_prompt(out, list_name);
     return conversation(std::move(out), list_name);
   }
-  /// A prompt beside a whole conversation repeats a question of it; another one would be dropped.
+  /// A prompt beside a whole conversation must repeat one of its questions: any other would be dropped.
   void check_prompt(const Conversation& list, const char* name) const {
     const Json* const prompt = json_.find("prompt");
     if (!is_there(prompt) || !prompt->is_string()) return;
     for (const Json& one : list.messages)
       if (one["role"] == Json("user") && one["content"] == *prompt) return;
-    refuse("\"prompt\" is no question of ", quote(name), "; leave one of them out");
+    refuse("\"prompt\" is not a question in ", quote(name), "; leave one of them out");
   }
 
   static void add(Conversation& out, Json message, bool learned = true) {
@@ -242,7 +242,7 @@ class Reader {
     const Json& first = list.messages.front();
     if (first["role"] == Json("system") || first["role"] == Json("developer")) {
       if (first["content"] == Json(said)) return;
-      refuse("holds \"system\" and a first message that is another one; leave one of them out");
+      refuse("holds \"system\" and begins with another system message; leave one of them out");
     }
     list.messages.insert(list.messages.begin(), message("system", said));
     list.learned.insert(list.learned.begin(), false);
@@ -304,7 +304,7 @@ class Reader {
     else
       add(list, message("assistant", answer(name)));
   }
-  /// Messages beside a whole conversation must be its beginning, but for an answer at their end.
+  /// Messages beside a whole conversation must be its beginning, except for an answer at their end.
   void check_questions(const Conversation& list, const char* name) const {
     for (const char* before : {"prompt", "messages", "conversations"}) {
       const Json* const found = json_.find(before);

@@ -116,7 +116,7 @@ struct Dumper {
   }
 };
 
-/// Throws kSystem if simdjson got no memory, which it tells by a code, as it does of bad JSON.
+/// Throws kSystem if simdjson got no memory, which it reports by a code, like bad JSON.
 void require_memory(simdjson::error_code error) {
   if (error == simdjson::MEMALLOC) throw out_of_memory();
 }

@@ -29,8 +29,8 @@ class Json {
   Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
   Json(Array value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
   Json(Object value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  // Not the variant's own copies: where a copy throws, libstdc++ destroys alternative number 255 of a variant
-  // whose every alternative is moved without throwing.
+  // Not the variant's own copies, which crash where memory is missing: if copying an alternative throws,
+  // libstdc++ destroys the one with the number 255, unless moving some alternative may throw.
   Json(const Json& other);
   Json& operator=(const Json& other);
   Json(Json&&) = default;

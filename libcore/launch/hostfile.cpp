@@ -70,8 +70,8 @@ std::string place_of(const HostfileEntry& entry, const std::string& path) {
        "; give --node-rank");
 }
 
-/// The one of the hosts `list` that is this machine; null: none of them. Leaves in `list` the hosts without
-/// an address, and those after the deadline.
+/// The host of `list` that is this machine; null: none is. Leaves in `list` the hosts without an address, and
+/// those that were not looked up before the deadline.
 const HostfileEntry* look_for(const ThisMachine& machine, std::vector<const HostfileEntry*>& list,
                               const std::string& path, Deadline deadline) {
   const HostfileEntry* here = nullptr;

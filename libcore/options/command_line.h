@@ -18,7 +18,7 @@ struct OptionMatch {
 };
 
 /// The fates of other tools' options. They are made when they are first needed: most command lines have no
-/// such option, and making them takes a tenth of a start.
+/// such option, and making them takes a tenth of the time in which a program starts.
 class FateTable {
  public:
   void add(std::function<std::vector<OptionFate>()> make) { makers_.push_back(std::move(make)); }

@@ -1,5 +1,6 @@
-// The programs with --device cuda on the emulated device (tests/emulator), beside the same on the CPU. Sums
-// have another order there: fp32 drifts by rounding alone, bf16 by the rounding of stored activations.
+// The programs with --device cuda on the emulated device (tests/emulator), compared with the same on the CPU.
+// Sums have another order on the device: fp32 drifts by rounding alone, bf16 by the rounding of stored
+// activations.
 #include "tests/support/emulated_cuda.h"
 
 #include <algorithm>
@@ -132,7 +133,7 @@ TEST_F(EmulatedCudaPretrain, ResumesBitForBitInEveryOrderOfWork) {
   EXPECT_GE(contents.size(), 2U);
 }
 
-// Two steps more must call the device for their work alone, and wait for their results. A step has two
+// Two more steps may call the device only for their work, and each waits only for its results. A step has two
 // micro-batches.
 TEST_F(EmulatedCudaPretrain, AllocatesNothingAndWaitsOnceInAStep) {
   const auto calls = [&](int steps) {
@@ -176,7 +177,8 @@ TEST_F(EmulatedCudaPretrain, TracesStepsWithoutHostFunctions) {
   EXPECT_GE(steps[1].first, steps[0].second - 0.5);
 }
 
-// 61 ids give rows of 61 logits, which would begin beside multiples of 16 bytes in every product of the head.
+// 61 ids give rows of 61 logits, most of which would not begin at a multiple of 16 bytes in the head's
+// products.
 TEST_F(EmulatedCudaPretrain, MultipliesAlignedRowsAlone) {
   for (const std::string& model : {kGpt2, kLlama})
     for (const char* format : {"", " --bf16"}) {
@@ -244,7 +246,7 @@ TEST_F(EmulatedCudaPretrain, RefusesWhatCudaRefusesUnderTheNameGpuToo) {
     }
 }
 
-/// Runs with as much device memory as the estimate says that they need, beside what the driver is left.
+/// Runs with as much device memory as the estimate says that they need, and what is left to the driver.
 class EmulatedCudaMemory : public EmulatedCudaPretrain {
  protected:
   static constexpr size_t kReserve = size_t{32} << 20;

@@ -19,7 +19,7 @@ class PrintableNames : public ProgramFolder {
     for (const char* end : {".bin", ".idx"}) fs::rename(dir_ / "set" + end, dir_ / kName + end);
     for (const char* name : {"model", "sets", "records", "lines.jsonl"})
       fs::rename(dir_ / name, dir_ / kName + "-" + name);
-    // Names that only a folder tells, of files that are bad.
+    // Damaged files whose names a program learns only from their folder.
     for (const char* folder : {"texts", "merged", "weights"}) fs::create_directory(dir_ / folder);
     write_file(dir_ / "texts/" + kName + ".jsonl", "{\"text\": \n");
     for (const char* end : {".bin", ".idx"}) write_file(dir_ / "merged/" + kName + end, "no dataset");

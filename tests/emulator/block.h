@@ -53,7 +53,7 @@ class EmulatedBlock {
   float* shared() { return reinterpret_cast<float*>(shared_.data()); }
   /// The offset of these bytes in the block's shared memory. Ends the process if they are not within it.
   size_t shared_place(const void* address, size_t bytes) const;
-  /// The running thread's.
+  /// Those of the running thread.
   AsyncCopies& copies() { return fibers_[current_].copies; }
 
   bool backwards = false;  // runs the threads last to first

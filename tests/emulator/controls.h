@@ -29,8 +29,8 @@ struct CallCounts {
   Count waits;           // of the host for a stream or an event, and copies of pageable memory to a device
   Count copies_in, copies_out;
   Count kernels, products;
-  Count unaligned_products;  // with a matrix whose columns begin beside multiples of 16 bytes
-  Count bank_conflicts;      // further readings of shared memory by ldmatrix
+  Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
+  Count bank_conflicts;      // additional passes of ldmatrix over shared memory
   size_t peak_memory = 0;    // bytes of one device
 };
 

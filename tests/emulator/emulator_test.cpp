@@ -192,8 +192,8 @@ TEST_F(EmulatedDeviceDeathTest, EndsGridsThatNoDeviceTakes) {
   EXPECT_EXIT(run(int64_t{1} << 31, [] {}), misused, "a grid of 2147483648 blocks");
 }
 
-/// The milliseconds by the device's clock between two events that this order of work gives: one before two
-/// kernels, the other after a third, which runs on another stream that waits for the two.
+/// The milliseconds between two events by the device's clock, with this order of work. One event is before
+/// two kernels, the other after a third one, on another stream that waits for the two.
 float milliseconds_of_three_kernels(unsigned order) {
   controls().order = order;
   cudaStream_t streams[2] = {};
@@ -233,7 +233,7 @@ TEST_F(EmulatedDevice, TellsNoTimeOfEventsThatHaveNone) {
   cudaEventDestroy(event);
 }
 
-/// A device beside the fixture's, which is device 0. It chooses itself during its lifetime.
+/// A second device besides the fixture's, which is device 0. It is the chosen one during its lifetime.
 class SecondDevice {
  public:
   SecondDevice() {

@@ -50,7 +50,7 @@ struct Load {
   const std::byte* row;
 };
 
-/// The further times that shared memory is read because rows lie in the same banks. A pass reads 128 bytes.
+/// The additional passes over shared memory that rows in the same banks need. A pass reads 128 bytes.
 long conflicts(const std::array<const std::byte*, kRow>& rows) {
   std::array<long, 8> used{};
   for (size_t i = 0; i < kRow; ++i)

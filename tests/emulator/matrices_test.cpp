@@ -16,8 +16,8 @@ namespace {
 constexpr int kWarp = 32;
 const auto misused = testing::ExitedWithCode(emulator::kMisused);
 
-/// What a kernel of one block writes to the n floats that it gets, with the threads in this order. It gets
-/// `in` behind them.
+/// What a kernel of one block writes to the n floats that it gets, with the threads in this order. `in`
+/// follows them in memory.
 struct Block {
   int threads = kWarp;
   size_t shared = 4096;
@@ -85,8 +85,8 @@ TEST(EmulatedMatrices, MultiplyAsTheIsaSays) {
   }
 }
 
-/// The elements that each thread of the last warp receives, in its order, from matrices of which row i of
-/// matrix m begins at element (8 m + i) `stride` of shared memory, which holds its own indices.
+/// The elements that each thread of the last warp receives, in its order. Row i of matrix m begins at element
+/// (8 m + i) * stride of shared memory, where the value of each element is its index.
 template <int kCount, bool kTransposed>
 std::vector<float> loaded(int stride) {
   return Block{.threads = 2 * kWarp, .shared = 32 * 2 * static_cast<size_t>(stride)}.run(

@@ -35,7 +35,7 @@ namespace {
 size_t bytes_of(cudaDataType_t type) {
   return type == CUDA_R_32F ? sizeof(float) : sizeof(uint16_t);
 }
-/// Whether columns begin beside multiples of 16 bytes, which fast algorithms do not take.
+/// Whether some columns do not begin at a multiple of 16 bytes, as fast algorithms need.
 bool is_unaligned(const EmulatedLayout& layout) {
   constexpr size_t kVector = 16;
   return static_cast<size_t>(layout.leading) * bytes_of(layout.type) % kVector != 0;

@@ -162,20 +162,20 @@ TEST(Records, AreRefusedRatherThanReadInPart) {
            {"{\"conversations\": [{\"from\": \"gpt\", \"value\": \"a\"}], " + turns + "}",
             "holds both \"messages\" and \"conversations\""},
            {"{\"completion\": \"y\", " + turns + "}", "holds both \"messages\" and \"completion\""},
-           {"{\"prompt\": \"other\", " + turns + "}", "\"prompt\" is no question of \"messages\""},
+           {"{\"prompt\": \"other\", " + turns + "}", "\"prompt\" is not a question in \"messages\""},
            {"{\"tools\": {\"a\": 1}, " + turns + "}", "\"tools\" is {\"a\": 1}; wanted a list of tools"},
            {R"({"system": "s", "messages": [{"role": "system", "content": "t"},
                {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})",
-            "holds \"system\" and a first message that is another one"},
+            "holds \"system\" and begins with another system message"},
            {R"({"messages": [{"role": "user", "content": "q"},
                {"role": "assistant", "content": "a", "weight": 0.5}]})",
             "\"weight\" is 0.5; wanted 1, or 0 for an answer not to learn"},
            {R"({"messages": [{"role": "user", "content": "q"},
                {"role": "assistant", "content": "a", "weight": 0}]})",
             "holds no answer of the assistant to learn"},
-           {R"({"src": "q", "tgt": "a", "system": "s"})", "\"system\" is not known together with \"src\""},
+           {R"({"src": "q", "tgt": "a", "system": "s"})", "\"system\" cannot be used with \"src\""},
            {R"({"prompt": "q", "completion": "a", "tools": [1]})",
-            "\"tools\" is not known together with \"prompt\""},
+            "\"tools\" cannot be used with \"prompt\""},
        })
     expect_refused(json, why, with_template());
 }
@@ -204,7 +204,7 @@ TEST(RecordPairs, HaveOneQuestion) {
                   "answer different questions"},
         std::pair{concat(R"({"prompt": "x", "chosen": )", conversation("q", "a"), R"(, "rejected": )",
                          conversation("q", "b"), "}"),
-                  "\"prompt\" is no question of \"chosen\""},
+                  "\"prompt\" is not a question in \"chosen\""},
         std::pair{concat(R"({"messages": )", conversation("x", "a"), R"(, "chosen": )",
                          conversation("q", "a"), R"(, "rejected": )", conversation("q", "b"), "}"),
                   "\"messages\" is not how \"chosen\" begins"}}) {

@@ -32,11 +32,10 @@ thread_local int allocations_left = -1;
 namespace megalith {
 namespace {
 
-// A crash before: libstdc++ destroyed the copy that it had not made.
-// simdjson tells a lack of memory by a code, as it tells bad JSON.
+// simdjson reports a lack of memory by a code, like bad JSON.
 TEST(Json, IsNotBadWhereThereIsNoMemory) {
-  // At its first use simdjson chooses its kernels, in a function that may not throw: a lack of memory ends
-  // that one by std::terminate(), which base/refusals.h turns into 71.
+  // At its first use simdjson chooses its kernels, in a function that must not throw. A lack of memory there
+  // ends the process by std::terminate(), which base/refusals.h turns into 71.
   (void)Json::parse("1", "first use");
   for (const char* text : {R"({"a": [1, "x", {"b": 2.5}]})", "[1000000000000000019884624838656]"}) {
     int refused = 0;
@@ -56,6 +55,7 @@ TEST(Json, IsNotBadWhereThereIsNoMemory) {
   }
 }
 
+// This once crashed: libstdc++ destroyed the copy that it had not made.
 TEST(Json, FailsToBeCopiedWhereThereIsNoMemory) {
   const std::string text(100, 'x');
   const Json json =

@@ -87,7 +87,7 @@ Deadline in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-// Kubernetes makes names late, this machine's own one, too.
+// Kubernetes may publish names late, even this machine's own.
 TEST(Hostfile, LooksNamesUpAgainUntilOneIsThisMachine) {
   const std::vector<HostfileEntry> hosts = {{"203.0.113.1", 1, 1}, {kLateName, 1, 2}, {"203.0.113.2", 1, 3}};
   look_ups_until_it_is_there = 2;
@@ -118,7 +118,7 @@ TEST(Hostfile, LooksNamesUpUntilTheDeadline) {
   EXPECT_LT(seconds_since(begin), 6);
 }
 
-// A name server that is silent takes long for each of many names.
+// A silent name server takes long for each name, and there are many.
 TEST(Hostfile, EndsARoundAtTheDeadlineAndAtASignal) {
   std::vector<HostfileEntry> hosts;
   for (int line = 1; line <= 300; ++line) hosts.push_back({kSlowName, 1, line});

@@ -104,7 +104,7 @@ TEST(RankHello, TellsAFailure) {
     EXPECT_EQ(failure_of(answer, ErrorKind::kComm).find("rank 0: "), 0U) << answer;
 }
 
-// What no rank 0 of this program says, with a code that is none or nothing to say.
+// Answers that no rank 0 of this program gives: their code is no error's, or their message is blank.
 TEST(RankHello, BelievesNoFailureThatIsNone) {
   for (const char* code : {"-1", "0", "1", "63", "76", "99999999999"})
     EXPECT_EQ(failure_of(concat(R"({"exit_code":)", code, R"(,"message":"m"})"), ErrorKind::kComm),

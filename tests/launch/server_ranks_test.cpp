@@ -146,7 +146,8 @@ TEST(ServerRanks, PassASignalOn) {
   EXPECT_EQ(read_file(dir / "1"), "got\n");
 }
 
-// The ranks may be in no terminal's group. A shell does not see what the signal means; StopSignal does.
+// The ranks may not be in a terminal's group. The shells here see a SIGTERM; StopSignal would take it for
+// SIGINT.
 TEST(ServerRanks, PassAnInterruptOnAsWhatItIs) {
   const TempDir dir;
   const std::string script = "trap 'exit 75' TERM; trap 'exit 3' INT; echo > " + dir / "ready$RANK" +

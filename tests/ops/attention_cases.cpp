@@ -254,7 +254,7 @@ std::vector<Outcome> run_copy_key_values(Bed& bed, const HeadShape& h, DType dty
   return {{"kv", bed.get(kv), want, 0}, {"qkv", bed.get(to), with_keys_and_values(h, other, want), 0}};
 }
 
-/// All sequences' first keys and values are the prefix, whose gradient is added to ones.
+/// Each sequence's first keys and values are the prefix. Its gradient is added to a tensor of ones.
 std::vector<Outcome> run_prefix(Bed& bed, DType dtype) {
   const int64_t p = 3, b = 2, groups = 2, head = 6;
   Values prefix = random_values(2 * groups * p * head, 4), dkv = random_values(p * b * groups * 2 * head, 5);

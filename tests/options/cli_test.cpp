@@ -368,7 +368,7 @@ TEST(Options, ReportEveryComplaintAtOnce) {
             "--dry-run with --coats 9 is odd");
 }
 
-/// The messages of an app with this rule about `arguments` and this config file.
+/// What an app with this rule says of `arguments` and this config file.
 std::string complaint_with_file(const std::string& file, const std::vector<std::string>& arguments,
                                 const std::function<void(Problems&)>& rule) {
   Paint paint;

@@ -39,7 +39,7 @@ inline std::vector<int32_t> ids_of(const Json& list) {
   return ids;
 }
 
-/// 2 MB of these texts in random order, a few times each; one of 400 is repeated until it is a giant of up to
+/// 2 MB of these texts in random order, each repeated a few times, and one in 400 up to a length of
 /// 1.5 MB.
 inline std::string text_with_giants(const std::vector<std::string>& kinds, std::mt19937& random) {
   std::string text;

@@ -138,7 +138,7 @@ void remove_checkpoints(const std::string& root, const std::function<bool(int64_
       if (fs::is_symlink(path))
         remove_file(path);
       else if (!remove_checkpoint(root, name))
-        warn(path, ": was not removed, because another process uses it");
+        warn(path, ": was not removed: another process uses it");
     } catch (const Error& error) {
       warn(error.what());
     }

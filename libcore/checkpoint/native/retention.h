@@ -35,8 +35,8 @@ std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t new
                                             const std::vector<std::string>& used = {});
 
 /// Removes the checkpoints below `root` whose iterations `gone` selects, for a run that replaces them, and
-/// the links to such checkpoints. If the tracker names one of them, it names the newest of the others first,
-/// or is removed. Warns about those that cannot be removed, or that a CheckpointUse holds.
+/// the links to such checkpoints. A tracker that names one of them is first set to the newest of the others,
+/// or removed if there is none. Warns about those that cannot be removed, or that a CheckpointUse holds.
 void remove_checkpoints(const std::string& root, const std::function<bool(int64_t iteration)>& gone);
 
 }  // namespace megalith

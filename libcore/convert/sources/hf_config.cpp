@@ -41,7 +41,7 @@ ActivationFunction activation_of(const Settings& s, const char* key, const char*
   return *function;
 }
 
-// Says the function by Megatron's options where they can.
+// Names the function by Megatron's options if they have it, otherwise by --hidden-act.
 void set_activation(ModelConfig& c, ActivationFunction function) {
   c.bias_gelu_fusion = function == ActivationFunction::kGeluTanh;
   c.squared_relu = function == ActivationFunction::kSquaredRelu;

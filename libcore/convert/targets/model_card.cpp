@@ -69,7 +69,7 @@ LossHistory losses_in(const std::string& path) {
 }
 
 // The losses of a checkpoint. The evaluation at the end of the run is read from the run's log, since it came
-// after the save. An older checkpoint keeps no losses, so all are read from the log.
+// after the save. If the checkpoint keeps no losses, as those of earlier versions, all are read from the log.
 LossHistory losses_of(const ModelSource& source) {
   const std::string metrics = metrics_file(source.args(), source.path());
   LossHistory lines = metrics.empty() ? LossHistory{} : losses_in(metrics);

@@ -261,7 +261,8 @@ class Translator {
       activation(*act, is(type, "LlamaConfig"));
   }
 
-  /// LLaMA's feed-forward block is gated by SiLU, GPT-2's may have any function of config/activations.h.
+  /// LLaMA's feed-forward block is gated by SiLU; GPT-2's may have any function that has a name of
+  /// MindFormers in config/activations.h.
   void activation(const FileOption& act, bool gated) {
     const auto function = mindformers_activation(act.words[0]);
     if (gated ? function == ActivationFunction::kSilu : function.has_value()) {
@@ -363,7 +364,7 @@ class Translator {
   }
 
   FileTranslation& file_;
-  const bool trains_;                       // whether the app trains or plans
+  const bool trains_;                       // the app trains, or plans a run; false: it generates
   bool alone_ = false;                      // whether use_parallel is False
   std::vector<std::string> named_;          // groups and keys without effect here
   mutable std::set<std::string> obeyed_;    // paths of the keys with an effect

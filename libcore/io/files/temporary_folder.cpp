@@ -15,7 +15,7 @@ namespace megalith {
 namespace {
 
 /// errno after making a folder in `path`, which is removed again; 0: it can be made. Only the attempt tells:
-/// in /proc not even root can.
+/// in /proc not even root can make one.
 int error_of_making_in(const std::string& path) {
   std::string name = path + "/megalith-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) return errno;

@@ -150,12 +150,12 @@ void RunFiles::check_folders(std::vector<std::string>& problems) const {
       problems.push_back(concat(output.option, ' ', quote(output.path), " lies in what ", kept->option, ' ',
                                 quote(kept->path), " holds; give another folder"));
   }
-  if (!problems.empty()) return;  // a checkpoint that is read has been named
+  if (!problems.empty()) return;  // these name a checkpoint that is also an input
   for (const std::vector<Named>* outputs : {&outputs_, &filled_})
     for (const Named& output : *outputs)
       if (const std::string checkpoint = checkpoint_around(output.real); !checkpoint.empty())
         problems.push_back(concat(output.option, ' ', quote(output.path), " lies in the checkpoint ",
-                                  quote(checkpoint), ", which would then be another; give another name"));
+                                  quote(checkpoint), ", which it would change; give another name"));
 }
 
 void RunFiles::check() const {

@@ -27,7 +27,7 @@ class Interrupt {
 /// Reads the bytes of a file, a pipe, or stdin (path "-"), from beginning to end. If the data has the magic
 /// number of gzip, zstd, bzip2 or xz, it is decompressed, all members of it, and its checksums are verified.
 /// Throws kNoInput if the file does not exist, kIo if reading fails, kData for a damaged or truncated stream.
-/// Each read asks stop_if_asked(), so that a line without end or a long skip ends with a signal.
+/// Each read calls stop_if_asked(), so that a signal ends a line without end or a long skip.
 class InputStream {
  public:
   /// If `interrupt` is set while a read waits for a pipe, that read acts as if the pipe had ended.

@@ -7,8 +7,8 @@
 #include "libcore/ops/optimizer.h"
 #include "libcore/ops/step.h"
 
-/// Bytes of scratch memory that the CUDA backend takes for an op, on the op's stream. The backend asks for as
-/// much, and the dry backend finds the maximum of a run.
+/// Bytes of scratch memory that an op needs on its stream on CUDA. The CUDA backend asks for that much, and
+/// the dry backend finds the maximum of a run.
 namespace megalith::cuda {
 
 template <class Op>
@@ -31,7 +31,7 @@ inline size_t workspace_of(const RmsNormGrad& op) {
 inline size_t workspace_of(const AttentionGrad& op) {
   return op.lse.bytes();
 }
-/// Whether the queries are so few that the CUDA backend cuts them over the keys (DecodeCut).
+/// Whether there are so few queries that the CUDA backend divides their keys among blocks (DecodeCut).
 inline bool decodes(const CachedAttention& op) {
   constexpr int64_t kFewQueries = 8;
   return op.qkv.shape[0] <= kFewQueries;

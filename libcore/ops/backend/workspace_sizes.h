@@ -41,9 +41,9 @@ constexpr size_t sum_bytes(int64_t n) {
   return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
 }
 
-/// How attention of a few queries is cut over the keys that some query sees: into parts of `size` keys from
-/// `first` on, so many that about kBlocks blocks of threads have work. A block takes kRows rows, which are
-/// the queries of the heads of a group.
+/// How attention of a few queries divides the keys that some query sees: into parts of `size` keys from
+/// `first` on, as many as give about kBlocks blocks of threads work. A block takes kRows rows, which are the
+/// queries of the heads of a group.
 struct DecodeCut {
   static constexpr int64_t kRows = 4, kMinSize = 256, kBlocks = 1024;
   int64_t first, size, parts;
@@ -55,7 +55,7 @@ struct DecodeCut {
     parts = RowCut::divided(keys > 0 ? keys : 1, size);
   }
 };
-/// For each row and part, a row of the output with two numbers more, in fp32.
+/// For each row and part, a row of the output and two more numbers, in fp32.
 constexpr size_t decode_bytes(const DecodeCut& cut, int64_t rows, int64_t head) {
   return static_cast<size_t>(rows * cut.parts * (head + 2)) * sizeof(float);
 }

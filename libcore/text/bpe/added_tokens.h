@@ -77,8 +77,8 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;  // sorted by text
   std::array<bool, 256> starts_{};  // the bytes with which some token begins
-  /// For each two bytes a bit that is set if a token begins with them, or is the first one. Most blanks begin
-  /// no token of several blanks, so this saves most searches.
+  /// A bit for each pair of bytes, set if a token begins with both or consists of the first one alone. Most
+  /// blanks in a text begin no token of several blanks, so this saves most searches.
   std::vector<uint64_t> pairs_;
   std::optional<char> only_start_;  // set if all tokens begin with this byte
 };

@@ -133,7 +133,7 @@ BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks
   return {.buckets = buckets.take(), .merged = SharedArray(std::move(merged)), .byte_ranks = {}, .ties = {}};
 }
 
-/// Whether a lookup ends at this bucket. It does only if a slot is free.
+/// Whether the lookup of a pair that is in no bucket ends at this one: only a free slot ends it.
 bool ends_lookups(const Bucket& bucket) {
   return bucket.slots.back() == MergeTables::kFree;
 }
@@ -342,8 +342,8 @@ void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* 
   for (size_t i = 0; i < ascii.size(); ++i) out[places[i]] = merged[i];
 }
 
-/// Whether the piece can be merged as one of bytes: all its characters are ASCII and have ids, and what is
-/// left after merging are tokens.
+/// Whether the piece can be merged like one of bytes: all its characters are ASCII and have ids, and all
+/// symbols are tokens.
 bool BytePairEncoder::is_ascii(const PieceKey& key) const {
   const std::string_view bytes = key.bytes();
   return characters_->ends_with_tokens() && std::all_of(bytes.begin(), bytes.end(), [&](char c) {

@@ -91,8 +91,8 @@ class BytePairEncoder {
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
   const TokenReach& reach() const;
 
-  // With characters_: the ids of ASCII characters, so that pieces of these are merged as those of bytes; 0
-  // for all other bytes.
+  // With characters_: the ids of ASCII characters, so that pieces of these are merged like pieces of bytes; 0
+  // for other bytes and for characters without an id.
   std::array<int32_t, 256> byte_ids_;
   std::optional<CharacterIds> characters_;
   Arrays arrays_;

@@ -47,7 +47,8 @@ std::vector<Pair> joined_pairs(const std::vector<std::string>& symbols, std::spa
   return pairs;
 }
 
-/// Bits of the code points that give no unknown token; nothing if a run of unknown tokens stays as it is.
+/// Bits of the code points that give no unknown token; empty if neighbouring unknown characters never give
+/// one token together.
 std::vector<uint64_t> known_characters(const CharacterIds& characters) {
   const CharacterIds::Unknown& unknown = characters.unknown();
   if (!unknown.id || !unknown.fuse || unknown.bytes[0] >= 0) return {};
@@ -116,8 +117,9 @@ struct CharacterBorders::Scan {
   size_t stop(size_t look_ahead) const { return std::min(text.size(), UINT32_MAX - look_ahead); }
 };
 
-/// Scans up to the first character that is not ASCII, or with which a whole text may begin. Almost every
-/// third character begins a pretoken, so a branch for that would be mispredicted all the time.
+/// Scans up to the first character that is not ASCII or may begin a text that is kept whole, or until `ends`
+/// could be full. Almost every third character begins a pretoken: a branch for that would often be
+/// mispredicted, so there is none.
 void CharacterBorders::scan_ascii(Scan& scan) const {
   const char* const text = scan.text.data();
   const uint64_t* const ascii = arrays_.ascii.data();

@@ -14,11 +14,11 @@
 
 namespace megalith {
 
-/// Cuts the texts of a vocabulary of characters, whose files name no pretokens (SentencePiece's models, and
-/// tokenizer.json without a pre_tokenizer). A text is cut between two neighbouring characters unless some
+/// Cuts texts into pretokens for a vocabulary of characters whose files define none (SentencePiece's models,
+/// and tokenizer.json without a pre_tokenizer). A text is cut between two neighbouring characters unless some
 /// merge joins a token that ends with the first to one that begins with the second. No token reaches across
-/// such a place, so encoding the parts separately gives the same ids, and most parts recur (3.5 bytes on
-/// average in English with Mistral's vocabulary, of which the token cache knows 97 %).
+/// such a place, so encoding the parts separately gives the same ids, and most parts recur: in English with
+/// Mistral's vocabulary they have 3.5 bytes on average, and the token cache knows 97 % of them.
 class CharacterBorders {
  public:
   /// `symbols`: the text of each id of `merges`.
@@ -28,11 +28,11 @@ class CharacterBorders {
   struct Arrays {
     // Whether ASCII characters a and b are joined: bit b % 64 of ascii[2 * a + b / 64].
     SharedArray<uint64_t> ascii;
-    // A bit for the hash of each pair of other characters that is joined. Two pairs may have the same bit,
-    // which loses a cut.
+    // A bit for the hash of each joined pair with a character outside ASCII. Two pairs may share a bit: then
+    // a text is not cut at a place where it could be.
     SharedArray<uint64_t> others;
-    // A bit for each code point that certainly gives no unknown token. Two other characters in a row are not
-    // cut apart, since they give one token. Empty: they do not.
+    // A bit for each code point that certainly gives no unknown token. Two neighbours without the bit are not
+    // cut apart, since they may give one unknown token together. Empty: they never do.
     SharedArray<uint64_t> known;
   };
   const Arrays& arrays() const { return arrays_; }

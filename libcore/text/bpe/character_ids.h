@@ -18,8 +18,8 @@ namespace megalith {
 /// these have none, the unknown token; if there is no such token, nothing. The ids equal those of Hugging
 /// Face tokenizers' BPE with "byte_fallback" and "unk_token".
 ///
-/// A SentencePiece model may also merge symbols that are no tokens (see sentencepiece_symbols.h). What is
-/// left of them after merging is replaced by end().
+/// A SentencePiece model may also merge symbols that are no tokens (see sentencepiece_symbols.h). end()
+/// replaces those that are left after merging.
 class CharacterIds {
  public:
   using ByteIds = std::array<int32_t, 256>;
@@ -76,7 +76,7 @@ class CharacterIds {
   int32_t id_of(uint32_t code_point) const;
   /// Whether all symbols are tokens, so that end() does nothing.
   bool ends_with_tokens() const { return arrays_.ends.empty(); }
-  /// Whether the character certainly gives no unknown token, in whatever text.
+  /// Whether the character certainly gives no unknown token, in any text.
   bool is_known(uint32_t code_point) const;
   /// Whether some bytes have ids and others have none. Unknown tokens then come after the ids of bytes that
   /// follow them, so no text may be cut between characters.

@@ -28,8 +28,8 @@ struct MergeTables {
   const int32_t* merged;       // id of the joined token by rank, or kTied; null: the rank is the id
   const uint32_t* byte_ranks;  // rank of a pair of bytes, at first * 256 + second
   const int32_t* byte_ids;     // 256 ids
-  // Pairs that have the same rank and give different tokens. A slot holds such a pair above the id of the
-  // joined token. Null: there are none.
+  // Pairs that have the same rank and give different tokens. A slot holds such a pair in its high bits and
+  // the id of the joined token in its low ones. Null: there are none.
   const Bucket* ties = nullptr;
   int ties_shift = 0;
   static constexpr int32_t kTied = -1;
@@ -49,7 +49,7 @@ struct MergeTables {
     const int32_t id = merged[rank];
     return id != kTied ? id : static_cast<int32_t>(below(ties, ties_shift, pair));
   }
-  /// What a slot of these buckets holds below the pair; kNoRank if none holds it.
+  /// The low bits of the slot that holds this pair in its high bits; kNoRank if none does.
   static uint32_t below(const Bucket* buckets, int shift, uint64_t pair) {
     const size_t last = (size_t{1} << (64 - shift)) - 1;
     uint64_t found = kNoRank;

@@ -140,7 +140,7 @@ class PieceMerger {
   }
 
   const MergeTables& tables_;
-  MergeTables ties_;  // finds what tables_.ties holds
+  MergeTables ties_;  // has the ties as its buckets, for Simd::rank()
   const PieceKey* keys_;
   size_t count_, next_ = 0;
   MergedPiece* out_;

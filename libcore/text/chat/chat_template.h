@@ -15,11 +15,11 @@ namespace megalith {
 /// loop.index, index0, first, last, length, revindex, revindex0, previtem, nextitem, depth, depth0),
 /// if/elif/else, set (of a variable, of namespace.member, and a block), macro, generation, comments.
 /// Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
-/// comparisons, in, and/or/not, x if c else y. Filters, methods, functions and their arguments are listed in
-/// jinja_signatures.cpp, beside map, select, reject, selectattr, rejectattr, the method format with "{}", and
-/// tests that compare (equalto, in, …). Anything else, including other arguments, is kData with its name and
-/// line, a block when the template is read, anything else only where it is evaluated. Letters outside ASCII
-/// can be made lower case but not upper case.
+/// comparisons, in, and/or/not, x if c else y. Filters, methods and functions with their arguments are listed
+/// in jinja_signatures.cpp. There are also the filters map, select, reject, selectattr and rejectattr, the
+/// method format with "{}", and tests that compare (equalto, in, …). Anything else, including other
+/// arguments, is kData with its name and line: a block when the template is read, an expression only where it
+/// is evaluated. Letters outside ASCII can be made lower case but not upper case.
 class ChatTemplate {
  public:
   /// `name` begins messages. kUsage if `source` is empty, which means that the model has no template.
@@ -39,7 +39,7 @@ class ChatTemplate {
   Marked render_marked(const Json::Object& variables) const;
   /// Whether the template has {% generation %} blocks.
   bool marks_answers() const;
-  /// Whether the template's text holds the name of a variable or member.
+  /// Whether `name`, that of a variable or member, occurs in the template's text as a whole word.
   bool reads(std::string_view name) const;
 
   struct Program;  // defined in chat_template.cpp

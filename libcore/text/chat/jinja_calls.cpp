@@ -328,7 +328,8 @@ Value Renderer::formatted(const Expr& expr, const std::string& text) {
     const auto number = parse_int(field);
     const size_t at = field.empty() ? next++ : static_cast<size_t>(number.value_or(-1)) + 1;
     if (text[i] == '}' || (!field.empty() && (!number || *number < 0)) || at >= expr.children.size())
-      refuse(expr.line, concat("the method \"format\" with the field ", quote("{" + field + "}")));
+      refuse(expr.line,
+             concat("the method \"format\" with the field ", quote("{" + field + "}"), " is not supported"));
     out += printed(eval(expr.children[at]), expr.line);
     if (out.size() > kMaxText) refuse_size(expr.line);
     i = end;
@@ -403,7 +404,7 @@ Value Renderer::searched(const Expr& expr, const std::string& text, const std::s
 Value Renderer::split_otherwise(const Expr& expr, const std::string& text) {
   if (expr.text == "splitlines") {
     if (text.find_first_of("\r\v\f") != std::string::npos)
-      refuse(expr.line, "\".splitlines\" of a text with other line ends than \"\\n\"");
+      refuse(expr.line, "\".splitlines\" of a text with other line ends than \"\\n\" is not supported");
     std::vector<std::string> lines = megalith::split(text, '\n');
     if (lines.back().empty()) lines.pop_back();
     return list_of(lines);

@@ -19,7 +19,7 @@ Value Renderer::attribute(const Json& entry, const std::string& path, int line) 
 }
 
 Value Renderer::selection(const Expr& expr, const Value& value) {
-  const Json::Array all = truth(value) ? entries(value, expr.line) : Json::Array();  // also nothing of none
+  const Json::Array all = truth(value) ? entries(value, expr.line) : Json::Array();  // empty: none
   if (expr.text == "map") return mapped(expr, all);
   const auto reject = [&] {
     refuse(expr.line, concat("the filter ", quote(expr.text), " with these arguments is not supported"));
@@ -56,7 +56,7 @@ Value Renderer::mapped(const Expr& expr, const Json::Array& all) {
                       : filtered(expr, entry);
     if (is_undefined(made) && otherwise != nullptr) made = eval(*otherwise);
     const Json* json = json_of(made);
-    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\""));
+    if (json == nullptr) refuse(expr.line, concat(kind_of(made), " in the list of \"map\" is not supported"));
     out.push_back(add_to(bytes, *json, expr.line));
   }
   return Json(std::move(out));
@@ -81,13 +81,13 @@ Value Renderer::sort_key(const Json& entry, const SortRule& rule, int line) cons
 }
 
 Json::Array Renderer::sorted(Json::Array all, const SortRule& rule, int line) {
-  if (rule.descending) std::reverse(all.begin(), all.end());  // equal elements keep their order
+  if (rule.descending) std::reverse(all.begin(), all.end());  // so that equal elements keep their order
   std::vector<std::pair<Value, Json>> keyed;
   for (Json& entry : all) {
     Value key = sort_key(entry, rule, line);
     keyed.emplace_back(std::move(key), std::move(entry));
   }
-  // Compared before sorting, since std::stable_sort must not be left by an error halfway.
+  // Neighbours are compared first, so that no comparison throws within std::stable_sort.
   for (size_t i = 1; i < keyed.size(); ++i) is_less("<", keyed[i - 1].first, keyed[i].first, line);
   std::stable_sort(keyed.begin(), keyed.end(),
                    [&](const auto& a, const auto& b) { return is_less("<", a.first, b.first, line); });
@@ -134,7 +134,8 @@ Value Renderer::unique(const Expr& expr, const Value& value) {
 Value Renderer::dictsort(const Expr& expr, const Value& value) {
   const Json pairs = *json_of(items(value, expr.line));
   const std::string by = text_argument(expr, 2).value_or("key");
-  if (by != "key" && by != "value") refuse(expr.line, concat("\"dictsort\" by ", quote(by)));
+  if (by != "key" && by != "value")
+    refuse(expr.line, concat("\"dictsort\" by ", quote(by), " is not supported"));
   Json::Array keyed;
   for (const Json& pair : pairs.as_array())
     keyed.push_back(Json(Json::Object{{"key", pair.as_array()[by == "key" ? 0 : 1]}, {"pair", pair}}));

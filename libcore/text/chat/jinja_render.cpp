@@ -155,7 +155,8 @@ Value Renderer::call_macro(const Expr& expr) {
   for (const auto& [name, value] : expr.named) {
     if (std::find(node.names.begin() + 1, node.names.end(), name) == node.names.end() ||
         scope.count(name) > 0)
-      refuse(expr.line, concat("the macro ", quote(expr.text), " with an argument named ", quote(name)));
+      refuse(expr.line, concat("the macro ", quote(expr.text), " with an argument named ", quote(name),
+                               " is not supported"));
     keep(scope[name], eval(value), expr.line);
   }
   // A macro sees its arguments and the template's own variables, not those of the loops that call it.

@@ -120,7 +120,7 @@ class Renderer {
   Value text_operation(const Expr& expr, const Json& value);
   Value replace_text(const Expr& expr, const std::string& text);
   bool test(const Expr& expr);
-  /// A test without its operands: `argument` is its second one, if it has one.
+  /// Whether `value` passes the test; `argument` is the test's own operand, if it has one.
   bool passes(const std::string& test, const Value& value, const std::optional<Value>& argument, int line);
   Value indented(const Expr& expr, const Value& value);
   /// Python's str() of a list or mapping.

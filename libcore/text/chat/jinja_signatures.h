@@ -25,7 +25,7 @@ const char* sign_of_test(std::string_view name);
 /// Whether a test has an argument: those that compare, and "divisibleby".
 bool test_takes_argument(std::string_view name);
 /// Whether a filter applies another filter or a test to each element: map, select, reject, selectattr,
-/// rejectattr. Its arguments are in any number, so they are not arranged.
+/// rejectattr. It takes any number of arguments, so they are not arranged.
 bool is_selection(std::string_view filter);
 
 /// Whether the value has an attribute of that name in Python. Jinja returns the attribute for value.name, and

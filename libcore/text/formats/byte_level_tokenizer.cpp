@@ -125,7 +125,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
 void ByteLevelTokenizer::take_whole(const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
   // The cache holds the ids that such a token has as a whole pretoken; it has other ids as a part of a
-  // pretoken. So pretokens are not cut in parts.
+  // pretoken. So pretokens are not cut into parts.
   if (!rules_.whole.empty()) rules_.cut_in_parts = false;
 }
 

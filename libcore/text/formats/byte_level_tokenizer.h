@@ -28,11 +28,11 @@ struct ByteLevelTables {
   std::string hash;               // the result of hash()
 };
 
-/// The borders of a vocabulary of characters.
-using SharedBorders = std::shared_ptr<const CharacterBorders>;  // find_pretokens uses them, too
+/// The borders of a vocabulary of characters. A tokenizer's find_pretokens shares them.
+using SharedBorders = std::shared_ptr<const CharacterBorders>;
 
-/// Everything that a byte-level BPE tokenizer is made from. Filled by the readers of the file formats
-/// (gpt2_files.h, hf_json.h).
+/// Everything that a BPE tokenizer of bytes or characters is made from. Filled by the readers of the file
+/// formats (gpt2_files.h, tiktoken_files.h, hf_json.h, sentencepiece_files.h).
 struct ByteLevelModel {
   std::string name;                        // Megatron's --tokenizer-type
   std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
@@ -82,7 +82,7 @@ class ByteLevelTokenizer : public Tokenizer {
   /// The short pieces that the token cache holds from the start: tokens whose text is encoded as just their
   /// own id. That is not true of every token.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
-  /// The tokens that a pretoken with their text becomes without merging, in ascending order: those of
+  /// In ascending order, the tokens that replace a pretoken of the same text without merging: those of
   /// `whole`, or with ignore_merges those that merging would not give. They are few, so looking for them
   /// costs little.
   std::vector<int32_t> unmerged() const;

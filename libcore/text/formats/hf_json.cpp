@@ -111,8 +111,8 @@ CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vo
 }
 
 /// The borders at which a text without other pretokens may be cut: merging gives the same ids for the parts.
-/// Nothing where ids depend on more than the characters on both sides of a place: with tokens of bytes or
-/// unknown ones that are merged, or with tokens of some bytes only.
+/// Null if ids depend on more than the characters on both sides of a border: if whole pretokens may be
+/// tokens, if the unknown token or one of a byte is merged, or if only some bytes have tokens.
 SharedBorders borders_of(const ByteLevelModel& model) {
   const CharacterIds& characters = *model.characters;
   const CharacterIds::Unknown& unknown = characters.unknown();
@@ -139,7 +139,7 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer) {
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// See HfParts: borders and marks are the only pretokens of which nothing before decides where they end.
+/// See HfParts. Only for pretokens that end at borders or marks, nothing before them decides where they end.
 std::optional<size_t> look_ahead(const HfPretokenizer& pretokenizer, const ByteLevelModel& model) {
   constexpr size_t kLongestCharacter = 4;
   if (pretokenizer.byte_level || model.ignore_merges || !pretokenizer.patterns.empty()) return std::nullopt;

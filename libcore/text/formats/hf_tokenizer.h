@@ -19,7 +19,7 @@ struct HfParts {
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
   /// How many bytes after a place decide whether a pretoken ends there, if nothing before the pretoken does
-  /// (see PretokenStream). Empty: other rules decide it.
+  /// (see PretokenStream). Empty: something before it may decide, too.
   std::optional<size_t> look_ahead;
   HfTemplate around;
   TokenDecoder decoder;

@@ -141,8 +141,8 @@ void pack_characters(const ByteLevelModel& model, Packer& out) {
   }
 }
 
-/// Fills characters and borders, the latter without the texts that they keep whole. Returns whether they are
-/// whole.
+/// Fills characters and borders, the latter without the texts that they keep whole. Returns whether what was
+/// stored has their form.
 bool unpack_characters(Unpacker& in, ByteLevelModel& model, std::optional<CharacterBorders>& borders) {
   const auto numbers = in.array<int32_t>();
   if (numbers.size() != std::tuple_size_v<CharacterNumbers>) return false;

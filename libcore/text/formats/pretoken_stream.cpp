@@ -53,7 +53,7 @@ void PretokenStream::add_to_giant(size_t bytes) {
   held_.erase(0, bytes);
 }
 
-/// Where in held_ the giant ends; held_.size() if that is not known yet.
+/// Where in held_ the pretoken in giant_ ends; held_.size() if that is not known yet.
 size_t PretokenStream::giant_end(size_t look_ahead) const {
   std::array<uint32_t, kMinEnds> ends;
   const std::string text = before_ + held_;

@@ -15,14 +15,14 @@ namespace megalith {
 class PretokenStream {
  public:
   static constexpr size_t kLongText = size_t{1} << 20;  // shorter texts need no stream
-  static constexpr size_t kBit = size_t{1} << 16;       // a good size of parts
+  static constexpr size_t kBit = size_t{1} << 16;       // a good size for parts
 
   struct Takers {
     std::function<void(std::string_view)> text;  // encodes whole pretokens
     Tokenizer::TakeIds ids;                      // takes the ids of the others
   };
-  /// Keeps a reference to `core`. `look_ahead`: how many bytes after the end of a pretoken (and after each
-  /// place before it) decide that it ends there.
+  /// Keeps a reference to `core`. `look_ahead`: how many bytes after a place decide whether a pretoken ends
+  /// there.
   PretokenStream(const ByteLevelTokenizer& core, size_t look_ahead, Takers take)
       : core_(core), look_ahead_(look_ahead), take_(std::move(take)) {}
 

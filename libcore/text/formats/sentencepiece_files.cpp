@@ -99,8 +99,8 @@ class SentencePieceTokenizer : public BpePieces {
   const ByteLevelTokenizer& core() const { return core_; }
 
  private:
-  /// Calls `text` with normalized pieces that the model must encode, and `ids` with ids that are found
-  /// without it.
+  /// Normalizes a text. Calls `text` with the parts that core_ must encode, and `ids` with the ids of very
+  /// long pretokens, which the stream merges itself.
   template <class Text, class Ids>
   void each_part(std::string_view utf8, const Text& text, const Ids& ids) const {
     SentencePieceNormalizer::Run run(normalizer_, utf8);

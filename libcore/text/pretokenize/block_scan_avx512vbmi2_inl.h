@@ -40,7 +40,7 @@ class Avx512 {
   }
 
   /// Writes `at` plus the index of each set bit of `bits`. In all it writes 32 values, or 64 if more than 32
-  /// bits are set; those after the set bits' are meaningless.
+  /// bits are set; those beyond the number of set bits are meaningless.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const __m512i places = _mm512_maskz_compress_epi8(bits, iota());
     const __m512i base = _mm512_set1_epi32(static_cast<int>(at));

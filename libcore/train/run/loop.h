@@ -19,8 +19,8 @@
 
 namespace megalith {
 
-/// The member of a checkpoint's args.json that names a fine-tuning run: an object of texts, which are equal
-/// if the run begins with the same model and adapter, in the same way, on the same data.
+/// The member of a checkpoint's args.json that names a fine-tuning run: an object of texts. Two runs have the
+/// same texts if they begin with the same model and adapter and train by the same method on the same data.
 inline constexpr const char* kTuningRun = "tuning_run";
 
 /// What the fine-tuning of a trained model needs in addition to PretrainConfig.

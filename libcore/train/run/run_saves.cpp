@@ -60,7 +60,7 @@ void RunSaves::remove_replaced() const {
   for (const std::string& path : in_.tuning->results) std::filesystem::remove_all(path);
 }
 
-// A start that the command line names itself stays: the same command, run again, looks for it.
+// A checkpoint that the command line itself names stays: the same command, run again, looks for it.
 void RunSaves::remove_replaced_start(int64_t saved) {
   const CheckpointConfig& config = config_.checkpoint;
   const int64_t start = std::exchange(replaced_.start, -1);

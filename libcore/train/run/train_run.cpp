@@ -18,7 +18,8 @@
 namespace megalith {
 namespace {
 
-/// The schedulers of all sources let the rate rise to the end of such a run.
+/// Only a warning: the schedulers of Megatron-LM and of the other tools let the rate rise until such a run
+/// ends.
 void warn_of_long_warmup(const TrainConfig& train) {
   const auto run = static_cast<double>(train.samples_of_steps(*train.iters, 0));
   if (run == 0 || train.warmup_in_samples() < run) return;

@@ -29,8 +29,9 @@ std::string refusal_to_replace(const CheckpointConfig&, const StartPoint* start,
 /// What a run with --overwrite-output-dir replaces in --save.
 struct Replaced {
   int64_t after = -1;  // the checkpoints of later iterations; -1: all
-  /// The iteration of the checkpoint whose weights the run begins with, which must stay until the run has
-  /// saved: run again before that, the same command needs it. -1: it begins elsewhere, or continues the run.
+  /// The iteration of the checkpoint whose weights the run begins with. It must stay until the run has saved:
+  /// if the run ends before that, the same command needs it again. -1: the run begins elsewhere, or continues
+  /// the one that saved it.
   int64_t start = -1;
 };
 /// `start`: where the run begins; null: from scratch.

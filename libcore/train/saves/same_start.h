@@ -12,7 +12,7 @@ namespace megalith {
 
 /// Something that a run begins with: a checkpoint, the model that is tuned, its adapter.
 struct Origin {
-  std::string option;                 // that names it
+  std::string option;                 // the one that names it
   const TensorFile* tensors;          // null: the run begins without it
   const StartPoint* start = nullptr;  // of a checkpoint: what is known besides the tensors
 };

@@ -38,7 +38,7 @@ struct RunShape {
 /// The shape of a run that trains a whole model from scratch.
 RunShape run_shape(const PretrainConfig&);
 
-/// Whether the run's tensors are in the memory of a GPU. TrainConfig::device must not be "gpu" any more.
+/// Whether the run's tensors are in the memory of a GPU. TrainConfig::device must be resolved, not "gpu".
 bool on_gpu(const RunShape&);
 /// The form of the vocabulary on a GPU that has this much memory in all. The logits get 1/128 of it, but at
 /// least 128 MiB: 1.1 GiB on an H200. The more rows a product has, the less its start and end cost.

@@ -117,9 +117,10 @@ bool fits(const RunShape& run, const MemoryLeft& left) {
 std::string advice(const RunShape& run, const MemoryLeft& left) {
   const std::string change = least_change(run, [&](const RunShape& other) { return fits(other, left); });
   if (!change.empty()) return concat("the least change that fits: ", change);
-  return concat("no smaller --micro-batch-size, recomputation",
-                run.parallel.copies() > 1 ? " or sharding of the optimizer" : "",
-                " fits: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
+  return concat(
+      "no smaller --micro-batch-size",
+      run.parallel.copies() > 1 ? ", recomputation or sharding of the optimizer" : " or recomputation",
+      " makes the run fit: take a smaller model", run.parallel.world > 1 ? ", or more ranks" : "");
 }
 
 std::string in_bytes(size_t n) {
@@ -230,7 +231,7 @@ int layers_of_chunk(const RunShape& run) {
   return most;
 }
 
-/// The more layers are recomputed, the less memory they need, so the fewest are found by halving.
+/// The more layers are recomputed, the less memory they need, so bisection finds the fewest.
 Found with_fewest_recomputed_layers(const Change& from, const Fits& fits) {
   std::vector<int> layers(static_cast<size_t>(layers_of_chunk(from.run)));
   std::iota(layers.begin(), layers.end(), 1);

@@ -66,7 +66,7 @@ std::vector<Values> cached_attention(Stream& stream, const CachedCase& c) {
   return {bed.get(out), bed.get(k), bed.get(v)};
 }
 
-// A few positions are cut over the keys, many are not.
+// For a few positions the keys are divided among blocks, for many they are not.
 TEST(EmulatedCuda, SeesAWindowOfANarrowCacheAsTheCpuDoes) {
   const std::unique_ptr<Backend> backends[2] = {make_cpu_backend(), make_emulated_backend()};
   Stream cpu = backends[0]->make_stream(), cuda = backends[1]->make_stream();

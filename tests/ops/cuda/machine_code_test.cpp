@@ -26,9 +26,8 @@ struct Kernel {
   std::set<std::string> instructions;
 };
 
-/// The threads of a block are four warps, and the last of the sizes in a kernel's name is the number of
-/// blocks that a multiprocessor holds, which has 65536 registers. It gives them out 8 at a time, up to 255 to
-/// a thread.
+/// The registers that a thread may have. A block has four warps, and the last number in a kernel's name says
+/// how many blocks share a multiprocessor with 65536 registers. A thread gets a multiple of 8, at most 255.
 int designed_registers(const std::string& name) {
   const size_t end = name.rfind("EEE"), begin = name.rfind("ELi", end - 1);
   const int blocks = std::stoi(name.substr(begin + 3, end - begin - 3));

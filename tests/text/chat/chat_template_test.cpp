@@ -113,14 +113,14 @@ TEST(ChatTemplate, EndsWhereJsonWouldFillTheMemory) {
       "");
 }
 
-// Slices and ranges work as in Python. The parameters are those of transformers' tojson(x, ensure_ascii,
-// indent).
 TEST(ChatTemplate, ShowsNoControlCharacterOfARefusal) {
   EXPECT_EQ(complaint("{{ raise_exception('a\x1b[31m\nb') }}"),
             "t.json: the chat template refuses: a\\x1b[31m\\x0ab");
   EXPECT_LT(complaint("{{ raise_exception('" + std::string(1 << 20, 'a') + "') }}").size(), 1100U);
 }
 
+// Slices and ranges work as in Python. The parameters are those of transformers' tojson(x, ensure_ascii,
+// indent).
 TEST(ChatTemplate, TakesTheGreatestNumbersAndArgumentsByPlace) {
   EXPECT_EQ(render("{{ [1, 2, 3][1::9223372036854775807]|tojson }}"), "[2]");
   EXPECT_EQ(render("{{ [1, 2, 3][::-9223372036854775807]|tojson }}"), "[3]");

@@ -18,8 +18,8 @@ using test::encode;
 using test::kMark;
 using test::Table;
 
-/// The library of this system and what a newer release (0.2.3) does otherwise: a character that is an unused
-/// piece is unknown there, and one that is a control piece does not make the text an error.
+/// The ids of this system's library, corrected for what a newer release (0.2.3) does differently: a character
+/// that is an unused piece is unknown there, and one that is a control piece does not make the text an error.
 class Judge {
  public:
   Judge(const Table& table, const std::string& bytes)
@@ -172,7 +172,7 @@ TEST(SentencePieceFiles, AreTheSameFromTheKeptFile) {
   }
 }
 
-/// Words, blanks, user-defined and unknown pieces; some are repeated until they are a giant.
+/// Words, blanks, user-defined and unknown pieces. Some are repeated until they are very long.
 std::string long_text(std::mt19937& random) {
   static const std::vector<std::string> kKinds = {"a",  "he",     " ",      "  ",        std::string(kMark),
                                                   "in", " the",   "\n",     "<sep>",     "ab",

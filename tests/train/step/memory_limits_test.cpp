@@ -182,7 +182,7 @@ TEST(LeastChange, EndsTheMessageOfARunThatIsTooLarge) {
       message.ends_with("left; the least change that fits: --micro-batch-size 2 --global-batch-size 4"))
       << message;
   EXPECT_TRUE(with_left(1).ends_with(
-      "left; no smaller --micro-batch-size, recomputation fits: take a smaller model"));
+      "left; no smaller --micro-batch-size or recomputation makes the run fit: take a smaller model"));
 }
 
 TEST(AvailableMemory, IsKnownHereAndPlausible) {

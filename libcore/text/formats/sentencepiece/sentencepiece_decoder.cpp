@@ -57,7 +57,7 @@ std::string SentencePieceDecoder::decode(std::span<const int32_t> ids) const {
            parts_.texts.size() - 1);
     std::string_view piece = parts_.texts[at];
     if (parts_.types[at] == Table::kByte) {
-      bytes += static_cast<char>(byte_of_token(piece));  // check_sentencepiece() has seen it
+      bytes += static_cast<char>(byte_of_token(piece));  // check_sentencepiece() has checked it
       continue;
     }
     append_bytes(bytes, out);

@@ -11,8 +11,8 @@
 namespace megalith {
 
 /// Turns ids into text as SentencePieceProcessor::Decode does: control pieces have no text, runs of bytes
-/// become the characters that they form, or U+FFFD for each byte, and U+2581 becomes a blank, except the one
-/// that the normalizer added before the text.
+/// become the characters that they form, or U+FFFD for each byte that forms none, and U+2581 becomes a blank,
+/// except the one that the normalizer added before the text.
 class SentencePieceDecoder {
  public:
   explicit SentencePieceDecoder(const SentencePieceTable& table);

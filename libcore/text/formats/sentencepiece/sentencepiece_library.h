@@ -10,8 +10,8 @@ namespace megalith {
 
 /// A SentencePiece model as the library of that name reads and encodes it, for the models that
 /// read_sentencepiece_tokenizer() does not encode itself, and for tests. `bytes` is the contents of the file
-/// `path`, `type` as there. The library is opened at the first call (base/plugins/plugin.h). Throws kData;
-/// kDevice if the library is missing.
+/// `path`, `type` as in that function. The library is opened at the first call (base/plugins/plugin.h).
+/// Throws kData; kDevice if the library is missing.
 std::unique_ptr<Tokenizer> sentencepiece_library_tokenizer(const std::string& type, const std::string& path,
                                                            std::string_view bytes);
 

@@ -10,7 +10,7 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr size_t kMostRules = 32;                          // as many matches does the library look at
+constexpr size_t kMostRules = 32;                          // the library looks at no more matches
 
 // A unit of a double array (darts-clone, darts.h).
 uint32_t label_of(uint32_t unit) {
@@ -64,7 +64,7 @@ SentencePieceNormalizer::SentencePieceNormalizer(Settings settings, const std::s
   for (uint8_t c = 0; c < plain_.size(); ++c) plain_[c] = is_plain(c);
 }
 
-/// The charsmap is the size of the double array in bytes, the array and the replacements.
+/// The charsmap consists of the size of the double array in bytes, the array and the replacements.
 void SentencePieceNormalizer::read_charsmap(const std::string& where) {
   const std::string& map = settings_.rules.charsmap;
   if (map.empty()) return;
@@ -78,7 +78,8 @@ void SentencePieceNormalizer::read_charsmap(const std::string& where) {
   replacements_ = map.substr(sizeof bytes + bytes);
 }
 
-/// Whether no rule begins with this character, or with it and another one of ASCII.
+/// Whether the character stays as it is before any other ASCII character: no rule is for it alone or begins
+/// with two such characters, and no user-defined text begins with it.
 bool SentencePieceNormalizer::is_plain(uint8_t ascii) const {
   if (user_defined_.may_begin(static_cast<char>(ascii))) return false;
   if (trie_.empty()) return true;
@@ -196,8 +197,8 @@ void SentencePieceNormalizer::Run::copy(std::string_view text, std::string& out)
   out += text;
 }
 
-/// Takes the next ASCII characters to which no rule applies, up to a blank or with one. Returns whether there
-/// are any.
+/// Takes the next ASCII characters to which no rule applies, up to and including a blank. Returns whether
+/// there are any.
 bool SentencePieceNormalizer::Run::copy_plain(std::string& out) {
   size_t n = 0;
   const auto is_ascii = [&](size_t i) { return static_cast<uint8_t>(rest_[i]) < owner_.plain_.size(); };

@@ -27,12 +27,12 @@ class SentencePieceNormalizer {
 
   const Settings& settings() const { return settings_; }
 
-  /// One text, of which some is normalized at a time. Keeps references to the normalizer and the text.
+  /// One text, normalized part by part. Keeps references to the normalizer and the text.
   class Run {
    public:
     Run(const SentencePieceNormalizer& owner, std::string_view utf8) : owner_(owner), rest_(utf8) {}
-    /// Appends what the next `bytes` bytes of the text (about) become; after the last of them, the end.
-    /// Returns whether some text is left. Throws kData if the charsmap is damaged.
+    /// Appends what about the next `bytes` bytes of the text become, and after its last ones what the model
+    /// adds at the end. Returns whether some text is left. Throws kData if the charsmap is damaged.
     bool next(size_t bytes, std::string& out);
 
    private:
@@ -61,11 +61,11 @@ class SentencePieceNormalizer {
 
   Settings settings_;
   std::string where_;
-  std::vector<uint32_t> trie_;  // a double array as of darts-clone, from the charsmap
+  std::vector<uint32_t> trie_;  // a double array of darts-clone, from the charsmap
   std::string replacements_;    // texts that end with NUL
   AddedTokens user_defined_;
   bool changes_nothing_ = false;   // except blanks
-  std::array<bool, 128> plain_{};  // ASCII characters to which no rule applies before another one
+  std::array<bool, 128> plain_{};  // see is_plain()
 };
 
 }  // namespace megalith

@@ -101,7 +101,7 @@ SentencePieceSymbols::SentencePieceSymbols(const Table& table) {
   find_ends(table);
 }
 
-/// A piece with a blank matches no normalized text, since that has marks.
+/// A piece with a blank matches no normalized text: marks stand there for blanks.
 void SentencePieceSymbols::add_texts(const Table& table) {
   for (size_t id = 0; id < table.tokens.size(); ++id) {
     const Table::Token& token = table.tokens[id];
@@ -113,7 +113,7 @@ void SentencePieceSymbols::add_texts(const Table& table) {
   }
 }
 
-/// Adds the characters of pieces that are no pieces.
+/// Adds the characters of pieces that are not pieces themselves.
 void SentencePieceSymbols::add_symbols(const Table& table) {
   std::unordered_set<std::string> characters;
   for (size_t id = 0; id < table.tokens.size(); ++id)

@@ -21,17 +21,18 @@ void check_sentencepiece(const SentencePieceTable& table, const std::string& whe
 /// two symbols is a merge, and its rank is the place of the piece's score among all scores. Where releases of
 /// the library differ, this is what 0.2.3 does:
 /// - User-defined pieces are found first and are not merged with what is around them.
-/// - A character of a piece that is no piece itself is a symbol, but no token. What is left of it is unknown.
-/// - Control, byte and unknown pieces have no text. Such a character is unknown.
-/// - An unused piece is merged like others. What is left of it is replaced by the two symbols of which it was
-///   made, again and again; a character alone is unknown.
+/// - A character that occurs in pieces but is none itself is a symbol, not a token. Where it is left after
+///   merging, it is unknown.
+/// - Control, byte and unknown pieces have no text. A character that is one of them is unknown.
+/// - An unused piece is merged like others. Where it is left, the two symbols that it was made of replace it,
+///   and so on; a single character is unknown.
 /// - An unknown character becomes its bytes, if the model has them; otherwise a run of them is one token.
 struct SentencePieceSymbols {
   /// `table` has passed check_sentencepiece().
   explicit SentencePieceSymbols(const SentencePieceTable& table);
 
-  /// How the normalized text writes a blank. Models write U+2581; here it is a blank again, since short texts
-  /// are fast, unless the model needs the bytes of U+2581.
+  /// How the normalized text writes a blank. Models write U+2581. Here it stays a blank, which has one byte
+  /// instead of three and is faster, unless the model needs the bytes of U+2581.
   std::string blank;
   /// Texts of the tokens and then of the other symbols, as normalized texts have them; empty: none has it.
   std::vector<std::string> texts;

@@ -8,7 +8,7 @@
 namespace megalith {
 
 /// A SentencePiece model as in its file (sentencepiece_model.proto, ModelProto; pieces are called tokens
-/// here). A field that the file does not have has the default of that description.
+/// here). A field that the file does not have gets its default from that .proto file.
 struct SentencePieceTable {
   enum Type : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
   struct Token {

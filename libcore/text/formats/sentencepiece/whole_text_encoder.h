@@ -10,15 +10,15 @@
 
 namespace megalith {
 
-/// Encodes texts with a model in which an unused piece can be made of symbols in several ways. What is left
-/// of such a piece becomes the two symbols that the library considered last for it, anywhere in the text
+/// Encodes texts with a model in which an unused piece can be made of symbols in several ways. Where such a
+/// piece is left, the library replaces it by the pair that it considered last for it, anywhere in the text
 /// (bpe_model.cc, rev_merge). So this does the library's steps in its order, for the text as a whole. It is
 /// slow, but no published model needs it. Const and thread-safe.
 class WholeTextEncoder {
  public:
   /// `table`: what `symbols` were made from.
   WholeTextEncoder(const SentencePieceTable& table, SentencePieceSymbols symbols);
-  WholeTextEncoder(WholeTextEncoder&&) = default;  // tables refer to texts, so it cannot be copied
+  WholeTextEncoder(WholeTextEncoder&&) = default;  // its maps refer to its texts, so it cannot be copied
 
   /// Appends the ids of a normalized text.
   void encode(std::string_view normalized, std::vector<int32_t>& ids) const;

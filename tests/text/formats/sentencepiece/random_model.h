@@ -110,7 +110,7 @@ inline Table random_model(std::mt19937& random, const std::string& charsmap) {
   return table;
 }
 
-/// A text that the model's pieces, parts of them, blanks and odd characters make; valid UTF-8.
+/// A text, valid UTF-8, of the model's pieces, parts of them, blanks and odd characters.
 inline std::string random_text(const Table& table, std::mt19937& random) {
   static const std::vector<std::string> kOdd = {
       "\uff21", "\u0301", "e\u0301", "\ufb01", "\u00a0", "\u3000",       "\u200b",       "\t",
