@@ -184,7 +184,7 @@ void RunFiles::check() const {
       if (coincide(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
   }
   check_folders(problems);
-  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n"));
+  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n  "));
 }
 
 }  // namespace megalith
