@@ -1,5 +1,6 @@
 #include "libcore/train/run/loop.h"
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <limits>
@@ -336,6 +337,32 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     train(config(name), tiny_data(), nullptr);
     expect_same_checkpoint("whole", name, 20);
     expect_same_figures("whole", name);
+  }
+}
+
+// A tuning by preferences first computes the reference of all its examples. Any rank may obey the signal
+// first.
+TEST_F(Loop, EndsTheReferenceAtASignal) {
+  for (const int ranks : {1, 2}) {
+    PretrainConfig c = config("run");
+    c.parallel.data = ranks;
+    c.parallel.finish();
+    std::atomic<int> reads{0};
+    const Tuning tuning{.preferences =
+                            Tuning::Preferences{.options = {},
+                                                .examples = SampleSource([&](int64_t i, const auto& out) {
+                                                  if (++reads == 9) std::raise(SIGTERM);
+                                                  tiny_sample(i, out);
+                                                }),
+                                                .count = 1000}};
+    try {
+      train(c, tiny_data(), nullptr, StopSignal(), {}, &tuning);
+      ADD_FAILURE() << ranks << " ranks were not stopped";
+    } catch (const Stopped& stopped) {
+      EXPECT_EQ(stopped.name, "SIGTERM") << ranks;
+    }
+    EXPECT_LT(reads, 9 + 2 * 4) << ranks;  // of the step in which the signal came, and of the next
+    EXPECT_FALSE(fs::exists(checkpoint("run", 20)));
   }
 }
 
