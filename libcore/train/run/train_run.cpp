@@ -118,6 +118,7 @@ PretrainResult TrainRun::go() {
 void TrainRun::run_steps() {
   log("training ...");
   while (progress_.iteration() < *config_.train.iters) {
+    saves_.make_way();
     const StepReport report = step();
     observers_.step(report);
     stop_when_lost(report.figures);
