@@ -567,7 +567,7 @@ TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {
 }
 
 /// The letters a, b, … are the ids 0, 1, …; ids after that of z stand for a, b, … again.
-class LetterTokenizer final : public Tokenizer {
+class LetterTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return test::kTinyVocab; }
   int eod() const override { return test::kTinyVocab - 1; }
@@ -582,6 +582,24 @@ class LetterTokenizer final : public Tokenizer {
   std::string name() const override { return "LetterTokenizer"; }
   std::string hash() const override { return "of a test"; }
 };
+
+/// Puts each letter on a line of its own.
+class LineTokenizer final : public LetterTokenizer {
+ public:
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    for (const char letter : LetterTokenizer::decode(ids)) text += {letter, '\n'};
+    return text;
+  }
+};
+
+TEST_F(Loop, LogsTheLinesOfASampleBelowEachOther) {
+  PretrainConfig c = config("run");
+  c.train.sample_prompt = "abc";
+  c.train.sample_tokens = 1;
+  train(c, tiny_data(), std::make_unique<LineTokenizer>().get());
+  EXPECT_TRUE(logged("Generated Sample Text: a\n  b\n  c\n  "));
+}
 
 TEST_F(Loop, SamplesTextAtEachEvaluation) {
   PretrainConfig c = config("run");
