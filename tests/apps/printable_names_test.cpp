@@ -129,7 +129,7 @@ TEST_F(ForgedLines, AreNotMadeOfWhatAModelSays) {
   fs::remove(dir_ / "model/model.safetensors");
   write_file(dir_ / "model/model.safetensors.index.json",
              concat(R"({"weight_map": {"a": ")", kEscaped, ".safetensors\"}}"));
-  write_file(dir_ / "model" / (name + ".safetensors"), "");
+  write_file(dir_ / ("model/" + name + ".safetensors"), "");
   const fs::path kept = dir_ / "hub/models--o--m";
   fs::create_directories(kept / "refs");
   fs::create_directories(kept / "snapshots" / name);
