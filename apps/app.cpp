@@ -9,8 +9,6 @@
 #include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/outside_names.h"
-#include "libcore/base/process.h"
 #include "libcore/base/refusals.h"
 #include "libcore/dialects/peers/peer_names.h"
 #include "libcore/io/files/mapped_ranges.h"
@@ -25,7 +23,6 @@ void prepare_process(const char* name) {
   report_refusals(name);
   check_stack_limit();
   let_openmp_sleep();
-  for (const std::string& word : own_words()) note_outside_name(word);
   open_standard_descriptors();
   // With these signals ignored, a write to a pipe without a reader or beyond `ulimit -f` fails with a message
   // and an exit code, and leaves nothing half written.
@@ -54,7 +51,8 @@ int code_of(const char* name, const std::function<int()>& body) {
   } catch (const ReaderGone&) {
     return 0;
   } catch (const Error& error) {
-    tell(name, ": error: ", error.what(), error.kind() == ErrorKind::kUsage ? "\nsee --help" : "");
+    tell(name, ": error: ", error.what());
+    if (error.kind() == ErrorKind::kUsage) tell("see --help");
     return exit_code(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
     const ErrorKind kind = kind_of(error.code());

@@ -11,7 +11,6 @@
 
 #include <unistd.h>
 
-#include "libcore/base/outside_names.h"
 #include "libcore/base/process.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
@@ -152,13 +151,13 @@ std::string time_now() {
 
 namespace {
 
-/// Makes a line safe for a terminal, since names in it come from files and peers. Shortens warnings and
-/// errors, each of their lines and the whole, but not notes, which may contain commands for copying.
-std::string shown(const std::string& given, LogKind kind) {
+/// Makes a line safe for a terminal and for those who read the log, since names in it come from files and
+/// peers. Shortens warnings and errors, each of their lines and the whole, but not notes, which may contain
+/// commands for copying.
+std::string shown(const std::string& line, LogKind kind) {
   constexpr size_t kMost = 2000, kMostOfAll = 256 << 10;
-  const std::string line = escape_outside_names(given);
-  if (kind != LogKind::kUrgent) return printable_lines(line, line.size());
-  return shortened(printable_lines(line, kMost), kMostOfAll);
+  if (kind != LogKind::kUrgent) return printable_message(line);
+  return shortened(printable_message(line, kMost), kMostOfAll);
 }
 
 }  // namespace

@@ -111,13 +111,25 @@ std::string printable(std::string_view text, size_t max) {
   return out;
 }
 
-std::string printable_lines(std::string_view text, size_t max) {
+std::string printable_lines(std::string_view text) {
   std::string out;
   for (size_t end = 0;; text.remove_prefix(end + 1)) {
     end = std::min(text.find_first_of("\n\t"), text.size());
-    out += printable(text.substr(0, end), max);
+    out += printable(text.substr(0, end));
     if (end == text.size()) return out;
     out += text[end];
+  }
+}
+
+std::string printable_message(std::string_view text, size_t max) {
+  constexpr std::string_view kFurtherLine = "\n  ";
+  std::string out;
+  while (true) {
+    const size_t end = std::min(text.find(kFurtherLine), text.size());
+    out += printable(text.substr(0, end), max);
+    if (end == text.size()) return out;
+    out += kFurtherLine;
+    text.remove_prefix(end + kFurtherLine.size());
   }
 }
 

@@ -25,8 +25,13 @@ std::string wrapped(std::string_view text, size_t columns, std::string_view inde
 /// were more. Control characters and invalid UTF-8 are escaped (\x1b), so that no terminal obeys them.
 std::string printable(std::string_view text, size_t max = std::string_view::npos);
 
-/// Makes each line of a message printable(), with at most `max` bytes per line. Line ends and tabs are kept.
-std::string printable_lines(std::string_view text, size_t max = std::string_view::npos);
+/// Makes each line of a report printable(). Line ends and tabs are kept.
+std::string printable_lines(std::string_view text);
+
+/// Makes a message with names from outside printable(), with at most `max` bytes per line. No name can look
+/// like a message of its own: a line end is kept only before two blanks, with which the further lines of our
+/// own messages begin. Other line ends, and tabs, are escaped.
+std::string printable_message(std::string_view text, size_t max = std::string_view::npos);
 
 /// A name from outside (the environment, a file, a peer) in quotes, escaped as quote() does and truncated
 /// after 200 bytes.

@@ -18,6 +18,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/io/streams/held_signals.h"
 
 namespace megalith {
 namespace {
@@ -61,10 +62,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 pid_t start(const std::string& program, std::vector<std::string> arguments,
             std::vector<std::string> variables) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
+  const HeldSignals held;
   const pid_t parent = ::getpid(), id = ::fork();
   if (id < 0) fail(ErrorKind::kIo, "cannot start a rank: ", std::strerror(errno));
   if (id > 0) return id;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a rank never outlives the process that started it
+  held.let_end_child();
   if (::getppid() == parent) ::execve(program.c_str(), argv.data(), envp.data());
   ::_exit(exit_code(ErrorKind::kIo));
 }

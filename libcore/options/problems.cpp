@@ -30,7 +30,7 @@ std::string Problems::text(std::string_view between) const {
 }
 
 void Problems::throw_if_any(ErrorKind kind) const {
-  if (!list_.empty()) throw Error(kind, text());
+  if (!list_.empty()) throw Error(kind, text("\n  "));
 }
 
 }  // namespace megalith

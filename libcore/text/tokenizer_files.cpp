@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "libcore/base/error.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
 #include "libcore/io/files/file.h"
@@ -129,7 +128,6 @@ std::optional<std::string> only_file(const std::string& folder, std::string_view
   std::optional<std::string> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!entry.path().filename().string().ends_with(ending)) continue;
-    note_outside_name(entry.path().filename().string());
     if (found) return std::nullopt;
     found = entry.path().string();
   }

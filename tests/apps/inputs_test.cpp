@@ -239,6 +239,29 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
     }
 }
 
+// Every option whose value is a file that is read as a whole, or line by line.
+TEST_F(Inputs, ThatAreFoldersInPlaceOfFilesAreNamed) {
+  const std::string plan = "megalith-autoplan --hf model --world-size 2 --global-batch-size 2 ";
+  ASSERT_EQ(run("mkdir folder").code, 0);
+  for (const std::string& command :
+       {kTrain + "--train-iters 1 --hostfile folder", kTrain + "--train-iters 1 --config folder",
+        "RANK_TABLE_FILE=folder " + kTrain + "--train-iters 1",
+        kPreprocess.substr(0, kPreprocess.find("--tokenizer-type")) +
+            "--input lines.jsonl --tokenizer-type GPT2BPETokenizer --vocab-file folder --merge-file folder",
+        std::string("megalith-rank-table merge folder"), plan + "--coefficients folder",
+        plan + "--gpu-file folder", plan + "--cluster folder", plan + "--anchor folder",
+        plan + "--calibrate folder", plan + "--verify-log folder",
+        std::string("megalith-generate --model model --prompts-file folder"),
+        std::string("megalith-tokenizer encode --tokenizer-model model --input folder"),
+        std::string("megalith-tokenizer train --input folder --output t --vocab-size 300"),
+        kTuneModel + "t --chat-template folder"}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 66) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find("folder: is a folder, wanted a file"), std::string::npos)
+        << command << ": " << refused.err;
+  }
+}
+
 // Two tokens in the checkpoint's tokenizer are exchanged. No check of that file alone would find this.
 TEST_F(Inputs, OfACheckpointsTokenizerAreThoseThatWereSaved) {
   const CommandResult made = run("cp -r model named && megalith-convert model --to megalith --output k");

@@ -1,10 +1,13 @@
 // Gives every program files and folders whose names have control characters. No terminal may obey them, and
 // no name may look like a line of its own.
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {
@@ -80,6 +83,63 @@ TEST_F(PrintableNames, ReachNoTerminalAsTheyAre) {
         << command << ": " << result.code << '\n'
         << result.err;
   }
+}
+
+/// Names that stand only in what a file contains: they are no words of the command line.
+class ForgedLines : public ProgramFolder {
+ protected:
+  /// Runs a command. No line of what it shows may be the name's second line, and no name brings a tab.
+  void expect_none(const std::string& command) const {
+    const CommandResult result = run(command);
+    for (const std::string& shown : {result.out, result.err}) {
+      EXPECT_FALSE(shown.starts_with("FORGED")) << command << '\n' << shown;
+      for (const char* raw : {"\nFORGED", "\t"})
+        EXPECT_EQ(shown.find(raw), std::string::npos) << command << '\n' << shown;
+    }
+    EXPECT_TRUE(result.code == 0 || (result.code >= 64 && result.code <= 66))
+        << command << ": " << result.code << '\n'
+        << result.err;
+  }
+  static constexpr const char* kEscaped = "n\\nFORGED: error: all is lost\\tk";  // in JSON and YAML
+};
+
+TEST_F(ForgedLines, AreNotMadeOfSettings) {
+  const std::string train = std::string(kTrainOnSet).erase(kTrainOnSet.find("--data-path set "), 16);
+  for (const std::string option :
+       {"data-path", "train-data-path", "valid-data-path", "tokenizer-model", "vocab-file", "load", "save",
+        "data-cache-path", "log-json", "log-file", "tensorboard-dir", "report", "device", "hidden-act",
+        "hostfile", "gpus", "split", "no-such-option"}) {
+    const std::string data = option.ends_with("data-path") ? "" : "data-path: [set]\n";
+    write_file(dir_ / "run.yaml", concat(data, option, ": \"", kEscaped, "\"\n"));
+    expect_none(train + "--train-iters 1 --config run.yaml");
+  }
+  std::map<std::string, std::string> tuning = {{"model", "model"}, {"data", "records"}, {"output-dir", "t"}};
+  for (auto& [option, value] : tuning) {
+    const std::string right = std::exchange(value, kEscaped);
+    std::string settings;
+    for (const auto& [name, given] : tuning) settings += concat(name, ": \"", given, "\"\n");
+    write_file(dir_ / "tune.yaml", settings);
+    expect_none("megalith-finetune --lora --max-steps 1 --micro-batch-size 1 --lr 0.01 --config tune.yaml");
+    value = right;
+  }
+}
+
+TEST_F(ForgedLines, AreNotMadeOfWhatAModelSays) {
+  const std::string name = "n\nFORGED: error: all is lost\tk";
+  fs::remove(dir_ / "model/model.safetensors");
+  write_file(dir_ / "model/model.safetensors.index.json",
+             concat(R"({"weight_map": {"a": ")", kEscaped, ".safetensors\"}}"));
+  write_file(dir_ / ("model/" + name + ".safetensors"), "");
+  const fs::path kept = dir_ / "hub/models--o--m";
+  fs::create_directories(kept / "refs");
+  fs::create_directories(kept / "snapshots" / name);
+  write_file(kept / "refs/main", name);
+  write_file(kept / "snapshots" / name / "config.json", "{\"model_type\": 3}");
+  for (const std::string model : {"model", "o/m"})
+    for (const std::string command : {"megalith-convert inspect ", "megalith-convert --to hf --output out ",
+                                      "megalith-generate --prompt a --model ",
+                                      "megalith-autoplan --world-size 2 --global-batch-size 2 --hf "})
+      expect_none("HF_HUB_CACHE=$PWD/hub " + command + model);
 }
 
 }  // namespace

@@ -64,12 +64,22 @@ TEST(Printable, EscapesWhatReordersOrHidesText) {
 }
 
 TEST(Printable, IsBounded) {
-  EXPECT_EQ(printable_lines("a\x1b\n\tb\r\n", 100), "a\\x1b\n\tb\\x0d\n");
-  EXPECT_EQ(printable_lines("aaaaa\nbb", 4), "aaaa…\nbb");
-  EXPECT_EQ(printable_lines("", 4), "");
+  EXPECT_EQ(printable_message("aaaaa\n  bbbbb", 4), "aaaa…\n  bbbb…");
   EXPECT_EQ(printable(std::string(1000, 'a'), 4), "aaaa…");
   EXPECT_LE(printable(std::string(1 << 20, '\x1b'), 100).size(), 4U * 100 + 3);
   EXPECT_LE(quote_name(std::string(1 << 20, '\x1b')).size(), 4U * 200 + 5);
+}
+
+TEST(Printable, KeepsTheLinesOfAReport) {
+  EXPECT_EQ(printable_lines("a\x1b\n\tb\r\n"), "a\\x1b\n\tb\\x0d\n");
+  EXPECT_EQ(printable_lines(""), "");
+}
+
+TEST(Printable, LetsNoNameInAMessageLookLikeALine) {
+  EXPECT_EQ(printable_message("x: error: /data/a\nx: error: no\tb: differs\n  --lr: 1\n  --wd: 2"),
+            "x: error: /data/a\\x0ax: error: no\\x09b: differs\n  --lr: 1\n  --wd: 2");
+  EXPECT_EQ(printable_message("a\n b\n\n  c\r\n\td\n"), "a\\x0a b\\x0a\n  c\\x0d\\x0a\\x09d\\x0a");
+  EXPECT_EQ(printable_message(""), "");
 }
 
 TEST(Printable, QuotesNames) {

@@ -1,10 +1,12 @@
 #include "libcore/finetune/examples.h"
 
+#include <csignal>
 #include <memory>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/null_tokenizer.h"
 #include "tests/support/files.h"
@@ -116,6 +118,31 @@ TEST(Examples, OfOtherRecordsHaveAnotherHash) {
   EXPECT_NE(hash("1 2", "3"), hash("1 2", "4"));  // another token
   EXPECT_NE(hash("1 2", "3"), hash("2 1", "3"));
   EXPECT_NE(hash("1 2", "3"), hash("1", "2 3"));  // the same tokens, but others are learned
+}
+
+/// Encodes numbers. A signal reaches the program while the third text is encoded.
+class InterruptedTokenizer final : public NullTokenizer {
+ public:
+  InterruptedTokenizer(int size, int& encoded) : NullTokenizer(size), encoded_(encoded) {}
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    if (++encoded_ == 3) std::raise(SIGTERM);
+    NullTokenizer::encode(utf8, ids);
+  }
+
+ private:
+  int& encoded_;
+};
+
+TEST(Examples, AreNotMadeAfterASignal) {
+  const StopSignal stop;
+  int encoded = 0;
+  const PlainTokenizer tokenizer(std::make_unique<InterruptedTokenizer>(99, encoded));
+  encoded = 0;  // the constructor may have tried the tokenizer
+  Examples examples;
+  examples.add(record("1", "2"), tokenizer, {});
+  examples.add(record("1", "2"), tokenizer, {});  // its question is the third text
+  EXPECT_THROW(examples.add(record("1", "2"), tokenizer, {}), Stopped);
+  EXPECT_EQ(encoded, 4);
 }
 
 TEST(Question, IsARecordWithoutItsLastAnswer) {

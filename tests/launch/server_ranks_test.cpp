@@ -146,6 +146,20 @@ TEST(ServerRanks, PassASignalOn) {
   EXPECT_EQ(read_file(dir / "1"), "got\n");
 }
 
+// A rank that has not begun has the handlers of this process, which would swallow the signal.
+TEST(ServerRanks, PassOnASignalThatComesBeforeTheyBegin) {
+  for (int round = 0; round < 10; ++round)
+    for (const int number : {SIGTERM, SIGUSR1, SIGINT}) {
+      const StopSignal stop;
+      std::raise(number);
+      const auto begin = std::chrono::steady_clock::now();
+      const RankEnds ends = run_server_ranks({.count = 4, .world = 4},
+                                             {.program = "/bin/sleep", .arguments = {"sleep", "20"}}, stop);
+      EXPECT_EQ(ends.code, 75) << number;
+      EXPECT_LT(seconds_since(begin), 9) << number;
+    }
+}
+
 // The ranks may not be in a terminal's group. The shells here see a SIGTERM; StopSignal would take it for
 // SIGINT.
 TEST(ServerRanks, PassAnInterruptOnAsWhatItIs) {

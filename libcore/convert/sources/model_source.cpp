@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/views/renamed_file.h"
@@ -41,11 +40,8 @@ bool is_model_or_adapter(const std::string& folder) {
 // The subfolders of `folder` that hold models, such as the "checkpoint-500" of Hugging Face's Trainer.
 std::vector<std::string> models_below(const std::string& folder) {
   std::vector<std::string> models;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!is_model_or_adapter(entry.path().string())) continue;
-    note_outside_name(entry.path().filename().string());
-    models.push_back(entry.path().string());
-  }
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (is_model_or_adapter(entry.path().string())) models.push_back(entry.path().string());
   std::sort(models.begin(), models.end());
   return models;
 }
@@ -65,7 +61,6 @@ constexpr const char* kGgufRemedy =
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    note_outside_name(name);
     if (name.ends_with(".gguf")) refuse(folder, concat("holds a GGUF file (", name, ")", kGgufRemedy));
     if (name.ends_with(".safetensors") && !holds(folder, kAdapterFile))
       refuse(folder,

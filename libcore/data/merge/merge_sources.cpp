@@ -9,7 +9,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 
@@ -23,7 +22,6 @@ std::vector<fs::path> files_of(const fs::path& folder, bool recursive) {
   std::vector<fs::path> files;
   std::error_code reason;
   const auto add = [&](const fs::directory_entry& entry) {
-    note_outside_name(entry.path().filename().string());
     if (entry.is_regular_file()) files.push_back(entry.path().lexically_relative(folder));
   };
   if (recursive)

@@ -13,7 +13,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/terminal.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
@@ -64,10 +63,8 @@ void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::s
   std::error_code reason;
   std::vector<fs::path> entries;
   for (auto entry = fs::directory_iterator(folder, reason); !reason && entry != fs::directory_iterator();
-       entry.increment(reason)) {
-    note_outside_name(entry->path().filename().string());
+       entry.increment(reason))
     entries.push_back(entry->path());
-  }
   if (reason) fail(ErrorKind::kNoInput, folder.string(), ": cannot read the folder: ", reason.message());
   std::sort(entries.begin(), entries.end());
   for (const fs::path& path : entries) {
@@ -109,7 +106,6 @@ bool is_compressed(const std::string& path) {
 }
 
 InputFile look_at(const std::string& path) {
-  note_outside_name(path);
   struct stat info {};
   if (path != "-" && ::stat(path.c_str(), &info) != 0)
     fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/random.h"
 #include "libcore/base/text.h"
 #include "libcore/base/utf8.h"
@@ -28,7 +27,6 @@ std::vector<std::string> files_of(const std::string& path) {
   if (error)
     fail(ErrorKind::kNoInput, path, ": ", error.message(), "; wanted a text file or a folder of them");
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    note_outside_name(at->path().filename().string());
     const bool hidden = at->path().filename().string().starts_with('.');
     if (hidden && at->is_directory()) at.disable_recursion_pending();
     if (!hidden && at->is_regular_file()) files.push_back(at->path().string());

@@ -16,7 +16,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/outside_names.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/zip_archive.h"
 #include "libcore/data/indexed/indexed_dataset.h"
@@ -128,7 +127,6 @@ std::vector<std::string> stems(const std::string& folder, std::string_view end) 
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string path = entry.path().string();
-    note_outside_name(entry.path().filename().string());
     if (path.ends_with(end) && path.size() > end.size())
       out.push_back(path.substr(0, path.size() - end.size()));
   }

@@ -291,9 +291,11 @@ std::string read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_errno("open", path);
   struct stat info {};
-  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  return is_file ? read_whole(fd, path, static_cast<uint64_t>(info.st_size))
-                 : read_and_close(fd, path, kMaxOfStream);
+  const mode_t mode = ::fstat(fd, &info) == 0 ? info.st_mode : 0;
+  if (S_ISREG(mode)) return read_whole(fd, path, static_cast<uint64_t>(info.st_size));
+  if (!S_ISDIR(mode)) return read_and_close(fd, path, kMaxOfStream);
+  ::close(fd);
+  fail(ErrorKind::kNoInput, path, ": is a folder, wanted a file");
 }
 
 std::string read_own_file(const std::string& path) {

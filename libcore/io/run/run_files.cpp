@@ -28,6 +28,12 @@ bool is_device(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);
 }
 
+/// Whether `path` is itself a link, with or without a slash at its end.
+bool is_link(const std::string& path) {
+  std::error_code error;
+  return fs::is_symlink((fs::path(path) / "").parent_path(), error);
+}
+
 bool lies_in(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/");
 }
@@ -125,8 +131,13 @@ void RunFiles::fills_folder(std::string_view option, const std::string& path) {
   if (!path.empty()) filled_.push_back({std::string(option), path, real_path(path)});
 }
 
-/// Why the file at the output's path cannot be written; empty if it can be.
+/// Why the output cannot get its path; empty if it can.
 std::string RunFiles::refusal(const Named& output) {
+  if (output.folder && is_link(output.path))
+    return concat(
+        output.option, ' ', quote(output.path),
+        " is a link, whose name no new folder can take; give the folder that it leads to, or another "
+        "name");
   struct stat info {};
   if (output.folder || ::stat(output.path.c_str(), &info) != 0) return {};
   const std::string what = kind_that_is_not(output.kind, info.st_mode);
@@ -184,7 +195,7 @@ void RunFiles::check() const {
       if (coincide(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
   }
   check_folders(problems);
-  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n"));
+  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems, "\n  "));
 }
 
 }  // namespace megalith

@@ -1,14 +1,14 @@
 #include "libcore/io/streams/stop_signal.h"
 
 #include <cerrno>
-#include <iterator>
 
 #include <unistd.h>
+
+#include "libcore/io/streams/held_signals.h"
 
 namespace megalith {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;     // the first signal
 volatile std::sig_atomic_t interrupted = 0;  // whether SIGINT itself was received
 const Interrupt* waker = nullptr;
@@ -66,15 +66,15 @@ StopSignal::StopSignal(const Interrupt* wake) {
   action.sa_sigaction = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_SIGINFO | SA_RESTART;  // restarts the current step's interrupted reads and writes
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], &action, &before_[i]);
-    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // under nohup, SIGHUP stays ignored
+  for (size_t i = 0; i < kStopSignals.size(); ++i) {
+    sigaction(kStopSignals[i], &action, &before_[i]);
+    if (kStopSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // under nohup, SIGHUP stays ignored
       sigaction(SIGHUP, &before_[i], nullptr);
   }
 }
 
 StopSignal::~StopSignal() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &before_[i], nullptr);
   waker = nullptr;
   received = 0;
   interrupted = 0;

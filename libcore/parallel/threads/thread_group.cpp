@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libcore/base/refusals.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/threads/last_wait.h"
 
 namespace megalith {
@@ -63,6 +64,8 @@ void ThreadWorld::fail(int rank, const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Aborted& aborted) {
     stop(aborted.what());
+  } catch (const Stopped& stopped) {
+    stop(concat("rank ", rank, ": stopped by ", stopped.name), rank, error);
   } catch (...) {
     stop(concat("rank ", rank, ": ", as_error(error).what()), rank, error);
   }
@@ -73,9 +76,14 @@ void ThreadWorld::rethrow_error() const {
   const std::lock_guard lock(end_mutex_);
   if (!aborted_.load()) return;
   if (!error_) throw Aborted(why_);
-  const std::string rank = concat("rank ", error_rank_, ": ");
-  const Error error = as_error(error_);
-  throw Error(error.kind(), rank + error.what());
+  try {
+    std::rethrow_exception(error_);
+  } catch (const Stopped&) {
+    throw;
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
+    throw Error(error.kind(), concat("rank ", error_rank_, ": ", error.what()));
+  }
 }
 
 void ThreadWorld::add(ThreadGroup* group) {

@@ -36,8 +36,8 @@ class ThreadWorld {
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank. To be called when all ranks have ended, since the first
-  /// error may be reported only then.
+  /// Throws the run's first error, with its rank, or Stopped as it is. To be called when all ranks have ended,
+  /// since the first error may be reported only then.
   void rethrow_error() const;
 
   void add(ThreadGroup*);

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/ops/backend/backend.h"
@@ -115,6 +116,9 @@ void AcceleratorList::add_file(const std::string& path) {
   std::vector<ShortName> short_names;
   std::vector<Accelerator> devices;
   for (const FileOption& option : read_config_file(path)) {
+    if (option.key != printable(option.key))
+      fail(ErrorKind::kData, option.where, ": the name ", quote_name(option.key),
+           " has characters that no report can show");
     if (option.words.size() == 1)
       short_names.push_back({option.key, option.words.front(), option.where});
     else
@@ -179,7 +183,7 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
   const auto near = nearest(folded(name), small);
   const auto which = near ? std::find(small.begin(), small.end(), *near) - small.begin() : 0;
   fail(ErrorKind::kUsage, "--gpu ", quote(name), " is not known",
-       near ? "; did you mean " + quote(all[static_cast<size_t>(which)]) + "?" : "", "\nknown are ",
+       near ? "; did you mean " + quote(all[static_cast<size_t>(which)]) + "?" : "", "\n  known are ",
        join(all, ", "), ", and \"local\" for this machine's processor; --gpu-file FILE adds others");
 }
 

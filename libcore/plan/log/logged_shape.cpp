@@ -63,7 +63,7 @@ ModelShape logged_shape(const LogArguments& in, ModelShape base) {
   unread.throw_if_any(ErrorKind::kData);
   base.finish();
   base.validate(problems);
-  if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", problems.text());
+  if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", problems.text("; "));
   return base;
 }
 

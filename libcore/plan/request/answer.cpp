@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
+#include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
@@ -105,7 +106,7 @@ PlanAnswer ranked(const PlanRequest& request, PlanProblem problem) {
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" holds the nearest one" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};
-  if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
+  if (!found) fail(ErrorKind::kUsage, "no plan fits\n  ", join(split(trim(plan_text(report)), '\n'), "\n  "));
   return {plan_text(report), true};
 }
 

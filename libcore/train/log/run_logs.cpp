@@ -19,7 +19,9 @@ class EventLines final : public RunObserver {
   void evaluation(const EvaluationReport& report) override {
     log(evaluation_line(report.where, report.loss));
   }
-  void sample(const SampleReport& report) override { log("Generated Sample Text: ", report.text); }
+  void sample(const SampleReport& report) override {
+    log("Generated Sample Text: ", join(split(report.text, '\n'), "\n  "));
+  }
   void saved(int64_t iteration, const std::string& path) override {
     log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ",
         printable(path));

@@ -48,10 +48,10 @@ void RunSaves::remove_old(int64_t iteration) const {
                          base_.empty() ? std::vector<std::string>() : std::vector{base_});
 }
 
-// Called when nothing is left that could refuse the run.
-void RunSaves::remove_replaced() const {
+// Nothing is left by now that could refuse the run.
+void RunSaves::make_way() {
   const CheckpointConfig& config = config_.checkpoint;
-  if (!config.overwrite || in_.world.rank() > 0) return;
+  if (std::exchange(has_way_, true) || !saver_ || !config.overwrite || in_.world.rank() > 0) return;
   for (const auto& [format, store] : checkpoint_stores())
     store->remove(config.save, [this](int64_t iteration) {
       return iteration > replaced_.after && iteration != replaced_.start;
@@ -71,7 +71,6 @@ void RunSaves::remove_replaced_start(int64_t saved) {
 
 void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
   if (!wanted()) return;
-  remove_replaced();
   const CheckpointConfig& config = config_.checkpoint;
   SaverOptions options{.root = config.save,
                        .store = store_of(config.format),
@@ -89,6 +88,7 @@ void RunSaves::begin(Trainer& trainer, RunObserver& observer) {
 
 void RunSaves::save(const RunProgress& progress) {
   if (!saver_ || saver_->begun() == progress.iteration()) return;
+  make_way();
   log("saving checkpoint at iteration ", padded_iteration(progress.iteration()), " to ",
       printable(config_.checkpoint.save));
   Json args = to_json(config_);

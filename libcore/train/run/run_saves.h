@@ -34,9 +34,11 @@ class RunSaves {
   /// Applies --keep-last when a run resumes at `iteration`: removes older checkpoints that it does not keep.
   /// They are there if the last save of the earlier run failed.
   void remove_old(int64_t iteration) const;
-  /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint. With
-  /// --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results.
+  /// Prepares saving; call it before the first save. The observer is told of each complete checkpoint.
   void begin(Trainer&, RunObserver&);
+  /// With --overwrite-output-dir, removes what the run replaces (see earlier_run.h), and Tuning::results. Call
+  /// it before the first step: a run that does no step replaces nothing.
+  void make_way();
 
   /// Starts to save a checkpoint, unless a save of this iteration was already started.
   void save(const RunProgress&);
@@ -55,7 +57,6 @@ class RunSaves {
 
  private:
   void require_own_folder(const StartPoint* start) const;
-  void remove_replaced() const;
   void remove_replaced_start(int64_t saved);
 
   const RankInput& in_;
@@ -65,6 +66,7 @@ class RunSaves {
   std::optional<CheckpointUse> base_use_, best_use_;
   int64_t saved_ = -1, best_ = 0;
   Replaced replaced_;             // its `start` is -1 once that checkpoint is removed
+  bool has_way_ = false;          // make_way() was called
   std::unique_ptr<Saver> saver_;  // null: nothing is saved
 };
 

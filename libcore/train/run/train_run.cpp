@@ -128,6 +128,7 @@ void TrainRun::run_steps() {
     log(progress_.iteration(), " of ", *config_.train.iters, " steps are done; to train longer, raise ",
         option_of_length(config_.train));
   while (progress_.iteration() < *config_.train.iters) {
+    saves_.make_way();
     const StepReport report = step();
     observers_.step(report);
     stop_when_lost(report.figures);

@@ -1,4 +1,5 @@
 // Checkpoints that several ranks write together, with parameters that are sharded over ranks and padded.
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/files/file.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend/backend.h"
 #include "libcore/parallel/threads/thread_comm.h"
@@ -130,6 +132,36 @@ TEST(Ranks, AnyLayoutReadsWhatAnyOtherWrote) {
           });
       }
   }
+}
+
+/// A checkpoint. A signal reaches the program when its first tensor is read.
+class InterruptedFile final : public TensorFile {
+ public:
+  explicit InterruptedFile(const TensorFile& file) : file_(file) {}
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<StoredTensor>& tensors() const override { return file_.tensors(); }
+  void read(const Box& box, View out) const override {
+    if (++reads_ == 1) std::raise(SIGTERM);
+    file_.read(box, out);
+  }
+  int reads() const { return reads_; }
+
+ private:
+  const TensorFile& file_;
+  mutable int reads_ = 0;
+};
+
+TEST(Params, AreNotReadOnAfterASignal) {
+  const TempDir dir;
+  save_cut(dir / "save", 1);
+  const CheckpointReader reader(dir / "save");
+  const InterruptedFile file(reader);
+  const auto backend = make_cpu_backend();
+  Stream stream = backend->make_stream();
+  Model model({.rank = 0, .size = 1}, stream);
+  const StopSignal stop;
+  EXPECT_THROW(load_params(file, model.table, stream), Stopped);
+  EXPECT_EQ(file.reads(), 1);
 }
 
 // Saves the same model from one rank and from four. The tensors in the index must be equal; only their blocks

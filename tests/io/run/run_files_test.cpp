@@ -95,6 +95,26 @@ TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInput) {
   }
 }
 
+// A folder appears by one rename, which the system refuses where a link has the name.
+TEST_F(RunFilesTest, RefusesALinkWhereAFolderAppears) {
+  for (const auto& [name, target] : {std::pair{"to-folder", "empty"},
+                                     {"to-file", "folder/in"},
+                                     {"to-nothing", "none"},
+                                     {"in-circles", "in-circles"}}) {
+    fs::create_directory(dir_ / "empty");
+    fs::create_symlink(target, dir_ / name);
+    for (const char* end : {"", "/"}) {
+      RunFiles files;
+      files.replaces_folder("--output", dir_ / name + end);
+      EXPECT_NE(complaint(files).find("is a link, whose name no new folder can take"), std::string::npos)
+          << name;
+    }
+    RunFiles within;
+    within.replaces_folder("--output", dir_ / name + "/new");
+    EXPECT_EQ(complaint(within), "") << name;
+  }
+}
+
 TEST_F(RunFilesTest, KeepsSomeNamesOfAFolderWhatLiesInThemToo) {
   fs::create_directories(dir_ / "kept/iter_2/deep");
   fs::create_directory_symlink("kept/iter_2", dir_ / "short");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/streams/stop_signal.h"
 #include "libcore/parallel/threads/thread_group.h"
 #include "libcore/threads/last_wait.h"
 #include "tests/parallel/tensors.h"
@@ -513,6 +515,23 @@ TEST(ThreadRanks, NameTheRankOfErrorsThatAreNotOurs) {
   EXPECT_EQ(thrown(std::runtime_error("odd")).message, "rank 1: odd");
   EXPECT_TRUE(thrown(std::bad_alloc()).message.starts_with("rank 1: out of memory;"));
   EXPECT_EQ(thrown(std::bad_alloc()).kind, ErrorKind::kSystem);
+}
+
+// A signal is no failure, whichever rank obeys it first, while the others wait for that rank.
+TEST(ThreadRanks, PassAStopOnAsItIs) {
+  for (int stopped = 0; stopped < 3; ++stopped) {
+    const StopSignal stop;
+    try {
+      run_thread_ranks(3, {}, [&](Communicator& world) {
+        if (world.rank() != stopped) world.exchange({});
+        std::raise(SIGUSR1);
+        stop_if_asked();
+      });
+      ADD_FAILURE() << "rank " << stopped << " was not stopped";
+    } catch (const Stopped& caught) {
+      EXPECT_EQ(caught.name, "SIGUSR1");
+    }
+  }
 }
 
 TEST(ThreadRanks, OfOneRunInTheCallingThread) {

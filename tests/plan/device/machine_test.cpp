@@ -36,11 +36,11 @@ TEST(AcceleratorList, SuggestsTheNearestNameAsItIsWritten) {
     }
     return "found";
   };
-  EXPECT_EQ(refusal("H1000").find("--gpu \"H1000\" is not known; did you mean \"h100\"?\nknown are "), 0u)
+  EXPECT_EQ(refusal("H1000").find("--gpu \"H1000\" is not known; did you mean \"h100\"?\n  known are "), 0u)
       << refusal("H1000");
   EXPECT_EQ(refusal("B2OO-180GB").find("--gpu \"B2OO-180GB\" is not known; did you mean \"B200-180GB\"?"),
             0u);
-  EXPECT_EQ(refusal("tpu").find("--gpu \"tpu\" is not known\nknown are "), 0u) << refusal("tpu");
+  EXPECT_EQ(refusal("tpu").find("--gpu \"tpu\" is not known\n  known are "), 0u) << refusal("tpu");
   EXPECT_NE(refusal("tpu").find("a100-80, "), std::string::npos) << refusal("tpu");
 }
 
@@ -121,6 +121,12 @@ TEST(AcceleratorList, RefusesLinesThatAreNoDevice) {
             std::string::npos);
   EXPECT_NE(complaint("X: [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n").find("value 1 must be greater than 0"),
             std::string::npos);
+  // Reports on stdout show the name of a device.
+  for (const char* name : {"A\\nB", "A\\tB", "A\\e[31mB", "A\\u202eB"})
+    EXPECT_NE(complaint(concat("\"", name, "\": [900, 60, 1800, 0, 80, 3, 400, 8, 100, 132, 600]\n"))
+                  .find("has characters that no report can show"),
+              std::string::npos)
+        << name;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "libcore/train/run/loop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <limits>
@@ -342,6 +343,32 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
   }
 }
 
+// A tuning by preferences first computes the reference of all its examples. Any rank may obey the signal
+// first.
+TEST_F(Loop, EndsTheReferenceAtASignal) {
+  for (const int ranks : {1, 2}) {
+    PretrainConfig c = config("run");
+    c.parallel.data = ranks;
+    c.parallel.finish();
+    std::atomic<int> reads{0};
+    const Tuning tuning{.preferences =
+                            Tuning::Preferences{.options = {},
+                                                .examples = SampleSource([&](int64_t i, const auto& out) {
+                                                  if (++reads == 9) std::raise(SIGTERM);
+                                                  tiny_sample(i, out);
+                                                }),
+                                                .count = 1000}};
+    try {
+      train(c, tiny_data(), nullptr, StopSignal(), {}, &tuning);
+      ADD_FAILURE() << ranks << " ranks were not stopped";
+    } catch (const Stopped& stopped) {
+      EXPECT_EQ(stopped.name, "SIGTERM") << ranks;
+    }
+    EXPECT_LT(reads, 9 + 2 * 4) << ranks;  // of the step in which the signal came, and of the next
+    EXPECT_FALSE(fs::exists(checkpoint("run", 20)));
+  }
+}
+
 TEST_F(Loop, SavesAtItsIntervalAndAtTheEnd) {
   PretrainConfig c = config("run");
   c.checkpoint.save_interval = 8;
@@ -566,7 +593,7 @@ TEST_F(Loop, RefusesAModelThatMemoryCannotHold) {
 }
 
 /// The letters a, b, … are the ids 0, 1, …; ids after that of z stand for a, b, … again.
-class LetterTokenizer final : public Tokenizer {
+class LetterTokenizer : public Tokenizer {
  public:
   int vocab_size() const override { return test::kTinyVocab; }
   int eod() const override { return test::kTinyVocab - 1; }
@@ -581,6 +608,24 @@ class LetterTokenizer final : public Tokenizer {
   std::string name() const override { return "LetterTokenizer"; }
   std::string hash() const override { return "of a test"; }
 };
+
+/// Puts each letter on a line of its own.
+class LineTokenizer final : public LetterTokenizer {
+ public:
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    for (const char letter : LetterTokenizer::decode(ids)) text += {letter, '\n'};
+    return text;
+  }
+};
+
+TEST_F(Loop, LogsTheLinesOfASampleBelowEachOther) {
+  PretrainConfig c = config("run");
+  c.train.sample_prompt = "abc";
+  c.train.sample_tokens = 1;
+  train(c, tiny_data(), std::make_unique<LineTokenizer>().get());
+  EXPECT_TRUE(logged("Generated Sample Text: a\n  b\n  c\n  "));
+}
 
 TEST_F(Loop, SamplesTextAtEachEvaluation) {
   PretrainConfig c = config("run");

@@ -202,6 +202,19 @@ TEST_P(EarlierRun, StaysWhereTheRunThatOverwritesItIsRefused) {
   EXPECT_EQ(state(), before);
 }
 
+// A run that has nothing left to do saves nothing that could take the place of the earlier run.
+TEST_P(EarlierRun, StaysWhereTheRunThatOverwritesItDoesNoStep) {
+  PretrainConfig c = config(4);
+  c.train.iters = 4;
+  c.checkpoint.save = c.checkpoint.load = dir_ / "other";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 4);
+  c.checkpoint.save = dir_ / "save";
+  c.checkpoint.overwrite = true;
+  const std::string before = state();
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 4);
+  EXPECT_EQ(state(), before);
+}
+
 TEST_P(EarlierRun, IsNoneWhereOnlyItsLogsAreLeft) {
   for (const auto& entry : fs::directory_iterator(dir_ / "save")) fs::remove_all(entry.path());
   write_file(dir_ / "save/train.log", "step 1\n");
