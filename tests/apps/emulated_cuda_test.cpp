@@ -16,7 +16,7 @@
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/terminal.h"
 
 namespace megalith {

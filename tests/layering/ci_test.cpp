@@ -10,7 +10,7 @@
 
 #include "tests/layering/tree.h"
 #include "tests/support/files.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/layering/tree.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 // Enforces libcore/LAYERS, which lists the folders that a folder may include, and other rules on which
 // readers of the tree rely (docs/developing.md, "Rooms").

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/layering/tree.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "tests/layering/tree.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {

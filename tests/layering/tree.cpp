@@ -6,7 +6,7 @@
 
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 

@@ -9,7 +9,7 @@
 #include "libcore/options/cli.h"
 #include "tests/support/fates.h"
 #include "tests/support/files.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {

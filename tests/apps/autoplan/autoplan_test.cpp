@@ -10,7 +10,7 @@
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/files.h"
 #include "tests/support/models.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/terminal.h"
 
 namespace megalith {

@@ -11,7 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/pretrain/pretrain_ranks.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {

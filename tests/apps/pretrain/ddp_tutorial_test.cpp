@@ -12,7 +12,7 @@
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {

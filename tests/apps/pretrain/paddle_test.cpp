@@ -8,7 +8,7 @@
 
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 

@@ -12,7 +12,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "tests/apps/pretrain/pretrain_ranks.h"
 #include "tests/support/large.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {

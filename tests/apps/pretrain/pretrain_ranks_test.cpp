@@ -10,7 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/processes/gloo_comm.h"
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {

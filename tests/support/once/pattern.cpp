@@ -1,4 +1,4 @@
-#include "tests/support/pattern.h"
+#include "tests/support/once/pattern.h"
 
 #include <regex>
 

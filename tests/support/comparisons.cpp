@@ -1,2 +1,0 @@
-#define MEGALITH_DEFINED
-#include "tests/support/comparisons.h"
