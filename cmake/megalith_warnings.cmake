@@ -12,6 +12,9 @@ endif()
 if(MEGALITH_PCH)
   target_compile_options(megalith_flags INTERFACE -fpch-preprocess)  # lets ccache see the precompiled header
 endif()
+# GCC's garbage collection takes a fourteenth of its time, as it walks over the precompiled header each time. No file here needs half a
+# gigabyte; with that to spare, none is collected.
+target_compile_options(megalith_flags INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=524288>")
 if(MEGALITH_SANITIZE)
   target_compile_options(megalith_flags INTERFACE -fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(megalith_flags INTERFACE -fsanitize=${MEGALITH_SANITIZE})

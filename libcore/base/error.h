@@ -30,6 +30,7 @@ constexpr int exit_code(ErrorKind kind) {
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+  ~Error() override;  // in one file, so that not every file that throws holds the class's tables
   ErrorKind kind() const { return kind_; }
 
  private:
@@ -42,6 +43,7 @@ class Error : public std::runtime_error {
 void concat_text(std::string& to, std::string_view text);
 void concat_signed(std::string& to, int64_t value);
 void concat_unsigned(std::string& to, uint64_t value);
+void concat_streamed(std::string& to, const void* part, void (*write)(std::ostream&, const void*));
 
 template <class Part>
 void concat_part(std::string& to, const Part& part) {
@@ -54,9 +56,8 @@ void concat_part(std::string& to, const Part& part) {
   } else if constexpr (std::unsigned_integral<Part> && sizeof(Part) > 1) {
     concat_unsigned(to, part);
   } else {
-    std::ostringstream streamed;
-    streamed << part;
-    concat_text(to, streamed.view());
+    concat_streamed(to, &part,
+                    [](std::ostream& out, const void* of) { out << *static_cast<const Part*>(of); });
   }
 }
 

@@ -39,4 +39,6 @@ void CheckpointConfig::validate(Problems& problems) const {
     problems.add(Opt{"exit-on-missing-checkpoint"}, " needs ", Opt{"load"}, " DIR");
 }
 
+template std::vector<Field> fields_of<CheckpointConfig>(CheckpointConfig&);
+
 }  // namespace megalith

@@ -80,4 +80,6 @@ struct CheckpointConfig {
   bool wants_dist() const { return dist || !dist_format.empty(); }
 };
 
+extern template std::vector<Field> fields_of<CheckpointConfig>(CheckpointConfig&);
+
 }  // namespace megalith

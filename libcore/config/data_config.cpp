@@ -58,4 +58,6 @@ void DataConfig::validate(Problems& problems) const {
     problems.add(Opt{"valid-data-path"}, " and ", Opt{"test-data-path"}, " need ", Opt{"train-data-path"});
 }
 
+template std::vector<Field> fields_of<DataConfig>(DataConfig&);
+
 }  // namespace megalith

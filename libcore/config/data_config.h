@@ -58,4 +58,6 @@ struct DataConfig {
   bool reads_texts() const;
 };
 
+extern template std::vector<Field> fields_of<DataConfig>(DataConfig&);
+
 }  // namespace megalith

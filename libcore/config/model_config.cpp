@@ -117,4 +117,6 @@ std::string nearest_multiples(int64_t value, int64_t divisor) {
   return concat("; nearest that work: ", below > 0 ? concat(below, ", ") : std::string(), below + divisor);
 }
 
+template std::vector<Field> fields_of<ModelConfig>(ModelConfig&);
+
 }  // namespace megalith

@@ -148,4 +148,6 @@ struct ModelConfig {
 /// The multiples of `divisor` around `value`, as the end of a complaint: "; nearest that work: 28, 32".
 std::string nearest_multiples(int64_t value, int64_t divisor);
 
+extern template std::vector<Field> fields_of<ModelConfig>(ModelConfig&);
+
 }  // namespace megalith

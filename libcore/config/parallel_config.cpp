@@ -209,4 +209,6 @@ std::vector<int> ParallelConfig::layer_counts(int layers, Problems& problems) co
                                      : even_layers(*this, layers, problems);
 }
 
+template std::vector<Field> fields_of<ParallelConfig>(ParallelConfig&);
+
 }  // namespace megalith

@@ -124,4 +124,6 @@ struct ParallelConfig {
   std::vector<int> layer_counts(int layers, Problems&) const;
 };
 
+extern template std::vector<Field> fields_of<ParallelConfig>(ParallelConfig&);
+
 }  // namespace megalith

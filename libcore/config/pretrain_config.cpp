@@ -62,4 +62,6 @@ void PretrainConfig::validate_together(Problems& problems) const {
   check_interleaving(*this, problems);
 }
 
+template std::vector<Field> fields_of<PretrainConfig>(PretrainConfig&);
+
 }  // namespace megalith

@@ -40,4 +40,6 @@ struct PretrainConfig {
   void validate_together(Problems&) const;  // the rules between the groups
 };
 
+extern template std::vector<Field> fields_of<PretrainConfig>(PretrainConfig&);
+
 }  // namespace megalith

@@ -71,4 +71,6 @@ void reads_tokenizer(RunFiles& files, const TokenizerConfig& config) {
   files.reads("--tokenizer-model", config.model);
 }
 
+template std::vector<Field> fields_of<TokenizerConfig>(TokenizerConfig&);
+
 }  // namespace megalith

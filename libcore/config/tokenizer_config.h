@@ -66,4 +66,6 @@ TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig&);
 /// Adds the files that make_tokenizer() will read to the files of the run.
 void reads_tokenizer(RunFiles&, const TokenizerConfig&);
 
+extern template std::vector<Field> fields_of<TokenizerConfig>(TokenizerConfig&);
+
 }  // namespace megalith

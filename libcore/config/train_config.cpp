@@ -280,4 +280,6 @@ void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) c
                  ' ', *accumulation, " contradict each other; give one of them");
 }
 
+template std::vector<Field> fields_of<TrainConfig>(TrainConfig&);
+
 }  // namespace megalith

@@ -216,4 +216,6 @@ struct TrainConfig {
 /// Steps of `epochs` passes through data of `steps_of_an_epoch` steps: rounded up, and at least one.
 int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch);
 
+extern template std::vector<Field> fields_of<TrainConfig>(TrainConfig&);
+
 }  // namespace megalith

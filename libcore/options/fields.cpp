@@ -23,6 +23,13 @@ Trait constrain(Constraint constraint) {
 }
 }  // namespace
 
+void FieldList::add(const char* name, Slot slot, const char* help,
+                    std::initializer_list<const Trait*> traits) {
+  Field field{.name = name, .help = help, .slot = std::move(slot)};
+  for (const Trait* trait : traits) (*trait)(field);
+  fields_.push_back(std::move(field));
+}
+
 Trait at_least(double min_value) {
   return constrain({.text = "at least " + format_double(min_value),
                     .number = [=](double x) { return x >= min_value; },

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,9 +110,7 @@ class FieldList {
  public:
   template <class T, class... Traits>
   void operator()(const char* name, T& member, const char* help, const Traits&... traits) {
-    Field field{.name = name, .help = help, .slot = slot(member)};
-    (traits(field), ...);
-    fields_.push_back(std::move(field));
+    add(name, slot(member), help, {&traits...});
   }
   std::vector<Field> take() { return std::move(fields_); }
 
@@ -128,10 +127,12 @@ class FieldList {
       return &member;
     }
   }
+  void add(const char* name, Slot slot, const char* help, std::initializer_list<const Trait*> traits);
   std::vector<Field> fields_;
 };
 
-/// The fields of a config struct. They point into `config`.
+/// The fields of a config struct. They point into `config`. The header of a struct that several files read
+/// declares it an extern template, which one file defines: each of those would compile all of its fields.
 template <class Config>
 std::vector<Field> fields_of(Config& config) {
   FieldList list;

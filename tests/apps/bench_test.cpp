@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/large.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -48,11 +48,10 @@ TEST_F(BenchScript, ComparesTwoBuilds) {
                          " --after ", programs, " --corpus ", test_data("apps/fixtures/wiki/text/AA/wiki_00"),
                          " --vocab ", test_data("apps/fixtures/wiki"), " --only preprocess,merge,convert"));
   EXPECT_EQ(result.code, 0) << result.err;
-  const std::regex row(
+  const test::Pattern row(
       R"(\| ([^|]+) \| 1 \| [0-9.]+ \([0-9.]+\) \| [0-9.]+ \([0-9.]+\) \| [0-9.]+ \| [0-9.]+ \|)");
   std::vector<std::string> rows;
-  for (std::sregex_iterator at(result.out.begin(), result.out.end(), row), end; at != end; ++at)
-    rows.push_back((*at)[1]);
+  for (const test::Pattern::Match& at : row.all_in(result.out)) rows.push_back(at[1]);
   EXPECT_EQ(rows, (std::vector<std::string>{"preprocess --version", "preprocess, 1 worker",
                                             "preprocess, 2 workers", "merge, 6 datasets", "convert"}))
       << result.out;
@@ -61,7 +60,7 @@ TEST_F(BenchScript, ComparesTwoBuilds) {
 // The benchmarks take half an hour on an idle machine. This test only starts each with the page's command and
 // checks that its help lists the options that the page gives.
 TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
-  static const std::regex kOption(" (--[a-z0-9-]+)");
+  static const test::Pattern kOption(" (--[a-z0-9-]+)");
   int scripts = 0;
   for (const std::string& line : doc_commands("benchmarks.md")) {
     if (!line.starts_with("bench/")) continue;
@@ -70,8 +69,8 @@ TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
     const CommandResult help = run_command(
         concat("cd ", MEGALITH_SOURCE_DIR, " && ", command.substr(0, command.find(' ')), " --help"));
     EXPECT_EQ(help.code, 0) << command << '\n' << help.all();
-    for (std::sregex_iterator at(command.begin(), command.end(), kOption), end; at != end; ++at)
-      EXPECT_TRUE(std::regex_search(help.out, std::regex((*at)[1].str() + "[ ,\\]\n]"))) << command;
+    for (const test::Pattern::Match& at : kOption.all_in(command))
+      EXPECT_TRUE(test::Pattern(at[1] + "[ ,\\]\n]").is_in(help.out)) << command;
   }
   EXPECT_GE(scripts, 7);
 }

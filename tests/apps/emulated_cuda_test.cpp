@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "tests/apps/finetune/finetune_app.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -219,7 +219,7 @@ TEST_F(EmulatedCudaPretrain, ResumesWhatTheOtherDeviceSaved) {
 // 700 ids have 68 padding rows, which have no logits: a sample never holds one.
 TEST_F(EmulatedCudaPretrain, WritesTheSamplesOfTheCpu) {
   const EmulatedDeviceForPrograms emulated(3);
-  const std::string model = std::regex_replace(kModel, std::regex("--vocab-size 61 "), "") +
+  const std::string model = test::replaced(kModel, "--vocab-size 61 ", "") +
                             "--train-iters 4 --eval-interval 2 --eval-iters 1 --sample-prompt 'The first' " +
                             "--sample-tokens 8 --tokenizer-type HuggingFaceTokenizer --tokenizer-model " +
                             test_data("text/goldens/trained/tokenizer.json");

@@ -25,10 +25,11 @@ class Inputs : public ProgramFolder {
 
 TEST_F(Inputs, ThatAreTruncatedWhileTheyAreMappedEndTheRunWithTheirName) {
   for (const char* const file : {"set.bin", "set.idx"}) {
-    const CommandResult cut = run(concat(
-        "rm -f log; cp ", file, " kept; ", kTrain, "--train-iters 1000000 > log 2>&1 & pid=$!\n",
-        "until grep -q 'iteration .* 2/' log || ! kill -0 $pid; do sleep 0.02; done; truncate -s 0 ", file,
-        "; (sleep 20; kill -9 $pid) 2>/dev/null & wait $pid; code=$?; mv kept ", file, "; exit $code"));
+    const CommandResult cut = run(
+        concat("rm -f log; cp ", file, " kept; timeout -s KILL 60 ", kTrain,
+               "--train-iters 1000000 > log 2>&1 & pid=$!\n",
+               "until grep -q 'iteration .* 2/' log || ! kill -0 $pid; do sleep 0.02; done; truncate -s 0 ",
+               file, "; wait $pid; code=$?; mv kept ", file, "; exit $code"));
     EXPECT_EQ(cut.code, 65) << file;
     const std::string log = read_file(dir_ / "log");
     EXPECT_NE(

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -9,6 +8,7 @@
 #include "libcore/dialects/peers/peer_names.h"
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/terminal.h"
 
 namespace megalith {
@@ -98,7 +98,7 @@ TEST(Completion, OffersTheKnownTokenizers) {
   const size_t list = error.find(begin);
   ASSERT_NE(list, std::string::npos) << error;
   std::string names = error.substr(list + begin.size(), error.find('\n', list) - list - begin.size());
-  names = std::regex_replace(names, std::regex(", "), " ");
+  names = test::replaced(names, ", ", " ");
   const std::string script = test::run_command(test::app("tokenizer") + " --help-bash-completion").out;
   EXPECT_NE(script.find("--tokenizer-type) COMPREPLY=($(compgen -W '" + names + "'"), std::string::npos)
       << names << '\n'
@@ -163,14 +163,13 @@ TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
 // The manual page lists the environment variables that training reads and the exit codes after a signal.
 TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
   const auto page = [](const std::string& app) {
-    return std::regex_replace(test::run_command(test::app(app) + " --help-man").out, std::regex("\\\\(-|:)"),
-                              "$1");
+    return test::replaced(test::run_command(test::app(app) + " --help-man").out, "\\\\(-|:)", "$1");
   };
   const std::string pretrain = page("pretrain");
   for (const char* name :
        {"\nDEVICE_MEMORY_GB", "CUDA_VISIBLE_DEVICES", "whose state is saved first where --save",
         "Width of --help, and of megalith-data's tables,"})
-    EXPECT_NE(std::regex_replace(pretrain, std::regex("\\.B "), "").find(name), std::string::npos) << name;
+    EXPECT_NE(test::replaced(pretrain, "\\.B ", "").find(name), std::string::npos) << name;
   EXPECT_NE(page("finetune").find("CUDA_VISIBLE_DEVICES"), std::string::npos);
 }
 
@@ -197,7 +196,7 @@ TEST(UnknownOption, AsksEachOtherProgramOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),
-                         [](const auto& app) { return std::regex_replace(app.param, std::regex("-"), "_"); });
+                         [](const auto& app) { return test::replaced(app.param, "-", "_"); });
 
 }  // namespace
 }  // namespace megalith

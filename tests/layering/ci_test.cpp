@@ -2,7 +2,6 @@
 // scripts do.
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "tests/layering/tree.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -28,20 +28,20 @@ struct Job {
 
 /// The jobs of the workflow, by name. A step of an unknown form fails the test.
 std::map<std::string, Job> read_jobs() {
-  static const std::regex kName(R"(^  ([a-z0-9-]+):$)"), kContainer(R"(^    container: (\S+)$)"),
+  static const test::Pattern kName(R"(^  ([a-z0-9-]+):$)"), kContainer(R"(^    container: (\S+)$)"),
       kRun(R"(^ +(- )?run: (.+)$)");
   constexpr char kGit[] = "apt-get update && apt-get install -y git";  // allowed before the checkout
   std::map<std::string, Job> jobs;
   Job* job = nullptr;
   std::istringstream lines(text_of(kWorkflow));
   for (std::string line; std::getline(lines, line);) {
-    std::smatch match;
     if (line == "jobs:") jobs.clear();  // names above this line are events, not jobs
-    if (std::regex_match(line, match, kName)) job = &jobs[match[1]];
-    if (std::regex_match(line, match, kContainer)) job->container = match[1];
-    if (!std::regex_match(line, match, kRun) || match[2] == kGit) continue;
+    if (const auto match = kName.whole(line); !match.empty()) job = &jobs[match[1]];
+    if (const auto match = kContainer.whole(line); !match.empty()) job->container = match[1];
+    const test::Pattern::Match run = kRun.whole(line);
+    if (run.empty() || run[2] == kGit) continue;
     EXPECT_TRUE(job->script.empty()) << "a job is one script: " << line;
-    job->script = match[2];
+    job->script = run[2];
   }
   return jobs;
 }
@@ -80,12 +80,14 @@ TEST(CiDefinition, TheDocsHaveEachJob) {
 }
 
 TEST(CiDefinition, ScriptsCallScriptsThatExist) {
-  static const std::regex kScript(R"((^|[^\w/.])((tools|\.ci)/[a-z_]+|\./test)(?=[\s`;"]|$))");
+  static const test::Pattern kScript(R"((^|[^\w/.])((tools|\.ci)/[a-z_]+|\./test)(?=[\s`;"]|$))");
   for (const char* file : {".ci/run", "tools/ci", "tools/check", "tools/nightly", kPage, kWorkflow}) {
     const std::string text = text_of(file);
     int found = 0;
-    for (std::sregex_iterator at(text.begin(), text.end(), kScript), end; at != end; ++at, ++found)
-      EXPECT_TRUE(is_program(kRoot / (*at)[2].str())) << file << " names " << (*at)[2];
+    for (const test::Pattern::Match& at : kScript.all_in(text)) {
+      EXPECT_TRUE(is_program(kRoot / at[2])) << file << " names " << at[2];
+      ++found;
+    }
     EXPECT_GT(found, 0) << file;
   }
 }

@@ -1,11 +1,11 @@
 // The section "Threads" of docs/design.md must name every file that starts a thread, and no other file.
-#include <regex>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "tests/layering/tree.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -18,19 +18,18 @@ std::string name_of(const std::string& source) {
 
 TEST(DesignPage, NamesEachFileThatStartsAThread) {
   // Names such as std::thread::id do not start a thread.
-  static const std::regex kStart(R"(std::j?thread\b(?!::)|\bpthread_create\b|std::async\b|\bthrd_create\b)");
+  static const test::Pattern kStart(
+      R"(std::j?thread\b(?!::)|\bpthread_create\b|std::async\b|\bthrd_create\b)");
   std::set<std::string> starting;
   for (const std::string& source : test::sources("libcore"))
-    if (std::regex_search(test::text_of(source), kStart)) starting.insert(name_of(source));
+    if (kStart.is_in(test::text_of(source))) starting.insert(name_of(source));
 
   const std::string page = test::text_of("docs/design.md");
   const size_t section = page.find("\n## Threads\n");
   ASSERT_NE(section, page.npos);
-  static const std::regex kKind(R"(\n\|[^|\n]*\(`([a-z_/]+)`\) \|)");
+  static const test::Pattern kKind(R"(\n\|[^|\n]*\(`([a-z_/]+)`\) \|)");
   std::set<std::string> named;
-  for (std::sregex_iterator at(page.begin() + static_cast<std::ptrdiff_t>(section), page.end(), kKind), end;
-       at != end; ++at)
-    named.insert((*at)[1]);
+  for (const test::Pattern::Match& at : kKind.all_in(page.substr(section))) named.insert(at[1]);
   EXPECT_EQ(named, starting);
 }
 

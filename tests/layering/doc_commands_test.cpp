@@ -1,6 +1,5 @@
 // Every command on a page must be run by a test, or tests/DOC_COMMANDS must say why none runs it.
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -11,6 +10,7 @@
 #include "libcore/json/json.h"
 #include "tests/layering/tree.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -28,11 +28,10 @@ struct Runner {
 };
 
 std::vector<Runner> read_table() {
-  static const std::regex kLine(R"(^(\S+\.md): ([A-Za-z]+\.[A-Za-z]+|none \([^)]+\))(: (.+))?$)");
+  static const test::Pattern kLine(R"(^(\S+\.md): ([A-Za-z]+\.[A-Za-z]+|none \([^)]+\))(: (.+))?$)");
   std::vector<Runner> runners;
   for (const std::string& line : table_lines("tests/DOC_COMMANDS")) {
-    std::smatch match;
-    if (std::regex_match(line, match, kLine))
+    if (const auto match = kLine.whole(line); !match.empty())
       runners.push_back({match[1], match[2], match[4]});
     else
       ADD_FAILURE() << "tests/DOC_COMMANDS: \"" << line << "\" is not PAGE: TEST or none (REASON)[: START]";
@@ -57,14 +56,15 @@ std::string prose_of(const std::string& page) {
 /// programs with a single option or subcommand (`megalith-data verify`) are left out, since they only mention
 /// the program.
 std::vector<std::string> spoken_commands(const std::string& page) {
-  static const std::regex kSpan(R"(`([^`]+)`)"), kSpace(R"(\s+)");
-  static const std::regex kCommand(R"((\w+=\S+ )*(python3? )?(megalith-[a-z-]+ \S+ \S|)"
-                                   R"(((build|bench|tools)/\S+|bench_\w+|ctest|cmake|\./(demo|test)) \S).*)");
+  static const test::Pattern kSpan(R"(`([^`]+)`)"), kSpace(R"(\s+)");
+  static const test::Pattern kCommand(
+      R"((\w+=\S+ )*(python3? )?(megalith-[a-z-]+ \S+ \S|)"
+      R"(((build|bench|tools)/\S+|bench_\w+|ctest|cmake|\./(demo|test)) \S).*)");
   std::vector<std::string> found;
   const std::string prose = prose_of(page);
-  for (std::sregex_iterator at(prose.begin(), prose.end(), kSpan), end; at != end; ++at) {
-    const std::string span = std::regex_replace((*at)[1].str(), kSpace, " ");
-    if (std::regex_match(span, kCommand) && span.find("…") == span.npos) found.push_back(span);
+  for (const test::Pattern::Match& at : kSpan.all_in(prose)) {
+    const std::string span = test::replaced(at[1], kSpace, " ");
+    if (kCommand.matches(span) && span.find("…") == span.npos) found.push_back(span);
   }
   return found;
 }

@@ -1,7 +1,6 @@
 // Pages are read in terminals and compared line by line, so their lines and paragraphs must be short.
 #include <algorithm>
 #include <iterator>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/layering/tree.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -34,7 +34,7 @@ struct Paragraph {
 
 /// The paragraphs of a page, without code blocks, tables and headings.
 std::vector<Paragraph> paragraphs(const std::string& page) {
-  static const std::regex kItem(R"(\s*([-*+]|[0-9]+\.) .*)"), kNoProse(R"(\s*|\s*[|#].*)");
+  static const test::Pattern kItem(R"(\s*([-*+]|[0-9]+\.) .*)"), kNoProse(R"(\s*|\s*[|#].*)");
   std::vector<Paragraph> found;
   std::istringstream text(test::text_of_page(page));
   bool code = false, open = false;
@@ -43,8 +43,8 @@ std::vector<Paragraph> paragraphs(const std::string& page) {
     ++number;
     const bool fence = line.starts_with("```");
     code ^= fence;
-    const bool prose = !code && !fence && !std::regex_match(line, kNoProse);
-    if (prose && (!open || std::regex_match(line, kItem))) found.push_back({number, 0});
+    const bool prose = !code && !fence && !kNoProse.matches(line);
+    if (prose && (!open || kItem.matches(line))) found.push_back({number, 0});
     open = prose;
     std::istringstream words(line);
     if (prose)

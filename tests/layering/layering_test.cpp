@@ -1,6 +1,5 @@
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/layering/tree.h"
+#include "tests/support/once/pattern.h"
 
 // Enforces libcore/LAYERS, which lists the folders that a folder may include, and other rules on which
 // readers of the tree rely (docs/developing.md, "Rooms").
@@ -32,11 +32,11 @@ std::map<std::string, int> read_layers() {
 }
 
 std::vector<std::string> includes(const std::string& file) {
-  static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  static const test::Pattern kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
   std::vector<std::string> found;
   std::istringstream text(text_of(file));
   for (std::string line; std::getline(text, line);)
-    if (std::smatch match; std::regex_search(line, match, kInclude)) found.push_back(match[1]);
+    if (const auto match = kInclude.first_in(line); !match.empty()) found.push_back(match[1]);
   return found;
 }
 
@@ -107,9 +107,9 @@ TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
 
 /// The line without its comment. A "//" within a string begins none.
 std::string code_of(const std::string& line) {
-  static const std::regex kWhole(R"re("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)'|//.*)re");
-  for (std::sregex_iterator found(line.begin(), line.end(), kWhole), end; found != end; ++found)
-    if (found->str().starts_with("//")) return line.substr(0, static_cast<size_t>(found->position()));
+  static const test::Pattern kWhole(R"re("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)'|//.*)re");
+  for (const test::Pattern::Match& found : kWhole.all_in(line))
+    if (found[0].starts_with("//")) return line.substr(0, line.size() - found[0].size());
   return line;
 }
 
@@ -123,15 +123,15 @@ TEST(Layering, NoStringHoldsTheBeginningOfAComment) {
 // Only libcore/dialects may depend on which tool a user comes from, so no other folder of the core may name a
 // tool. A comment may name one as the source of a rule.
 TEST(Layering, TheCoreNamesNoOtherTool) {
-  static const std::regex kTool("megatron|mindformers|mindspore|paddle|llm[-_]?acc|ddp[-_]?tutorial|axolotl",
-                                std::regex::icase);
+  static const test::Pattern kTool = test::Pattern::of_any_case(
+      "megatron|mindformers|mindspore|paddle|llm[-_]?acc|ddp[-_]?tutorial|axolotl");
   for (const char* folder : {"train/step", "train/run", "model", "parallel", "ops"})
     for (const std::string& file : sources(std::string("libcore/") + folder)) {
       std::istringstream text(text_of(file));
       int number = 0;
       for (std::string line; std::getline(text, line);) {
         ++number;
-        EXPECT_FALSE(std::regex_search(code_of(line), kTool)) << file << ':' << number << ": " << line;
+        EXPECT_FALSE(kTool.is_in(code_of(line))) << file << ':' << number << ": " << line;
       }
     }
 }
@@ -144,8 +144,8 @@ std::string test_of(const std::string& source) {
 // The source without the suffix of an instruction set: such variants are tested together with the generic
 // function.
 std::string without_isa(const std::string& source) {
-  static const std::regex kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
-  return std::regex_replace(source, kIsa, "");
+  static const test::Pattern kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
+  return test::replaced(source, kIsa, "");
 }
 
 TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
@@ -175,29 +175,29 @@ TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
 // Headers of libraries that few programs need may be included only in plugins (base/plugins/plugin.h), those
 // of Boost.Program_options only in the option parser.
 TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
-  const std::vector<std::pair<std::regex, std::string>> owners = {
-      {std::regex("^(cuda|cublas|cudnn|nccl).*"), "libcore/ops/cuda/.*"},
-      {std::regex("^oneapi/dnnl/.*|^dnnl.*"), "libcore/ops/cpu/plugin_onednn.cpp"},
-      {std::regex("^boost/program_options.*"), "libcore/options/.*"},
-      {std::regex("^yaml-cpp/.*"), "libcore/options/plugin_yaml.cpp"},
-      {std::regex("^sentencepiece_.*"), "libcore/text/formats/sentencepiece/plugin_sentencepiece.cpp"},
-      {std::regex("^simdjson.*"), "libcore/(json/.*|base/utf8_validation\\.cpp)"},
-      {std::regex("^utf8proc.*"), "libcore/(base/utf8|text/unicode/nfc)\\.cpp"},
-      {std::regex("^nettle/.*"), "libcore/hash/(sha256|hmac).cpp"},
-      {std::regex("^xxh.*"), "libcore/hash/xxh64.cpp"},
-      {std::regex("^libdeflate.*"), "libcore/checkpoint/torch/plugin_deflate.cpp"},
-      {std::regex("^[a-z]+intrin\\.h"),  // x86 intrinsics: in files for one instruction set, or shared by two
+  const std::vector<std::pair<test::Pattern, std::string>> owners = {
+      {"^(cuda|cublas|cudnn|nccl).*", "libcore/ops/cuda/.*"},
+      {"^oneapi/dnnl/.*|^dnnl.*", "libcore/ops/cpu/plugin_onednn.cpp"},
+      {"^boost/program_options.*", "libcore/options/.*"},
+      {"^yaml-cpp/.*", "libcore/options/plugin_yaml.cpp"},
+      {"^sentencepiece_.*", "libcore/text/formats/sentencepiece/plugin_sentencepiece.cpp"},
+      {"^simdjson.*", "libcore/(json/.*|base/utf8_validation\\.cpp)"},
+      {"^utf8proc.*", "libcore/(base/utf8|text/unicode/nfc)\\.cpp"},
+      {"^nettle/.*", "libcore/hash/(sha256|hmac).cpp"},
+      {"^xxh.*", "libcore/hash/xxh64.cpp"},
+      {"^libdeflate.*", "libcore/checkpoint/torch/plugin_deflate.cpp"},
+      {"^[a-z]+intrin\\.h",  // x86 intrinsics: in files for one instruction set, or shared by two
        "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
        "base/machine/bytes16\\.h|ops/cpu/kernels/kernels\\.inc|ops/cpu/thread_team\\.cpp)"},
-      {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/io/streams/plugin_decoder.cpp"},
+      {"^(zlib|zstd|bzlib|lzma).*", "libcore/io/streams/plugin_decoder.cpp"},
   };
   for (const char* folder : {"libcore", "apps"})
     for (const std::string& file : sources(folder))
       for (const std::string& include : includes(file))
         for (const auto& [header, owner] : owners)
-          if (std::regex_match(include, header)) {
-            EXPECT_TRUE(std::regex_match(file, std::regex(owner))) << file << " includes " << include;
+          if (header.matches(include)) {
+            EXPECT_TRUE(test::Pattern(owner).matches(file)) << file << " includes " << include;
           }
 }
 

@@ -1,7 +1,6 @@
 // The table of docs/sources.md must have a row for each of the 38 commands, and the tests that it names must
 // exist.
 #include <map>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "tests/layering/tree.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -23,7 +23,7 @@ std::vector<std::vector<std::string>> rows() {
   std::vector<std::vector<std::string>> found;
   std::istringstream page(test::text_of(kPage));
   for (std::string line; std::getline(page, line);) {
-    if (!std::regex_search(line, std::regex("^\\| [0-9]+ \\|"))) continue;
+    if (!test::Pattern("^\\| [0-9]+ \\|").is_in(line)) continue;
     auto& cells = found.emplace_back();
     for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
   }
@@ -32,10 +32,9 @@ std::vector<std::vector<std::string>> rows() {
 
 /// The texts between backquotes.
 std::vector<std::string> quoted(const std::string& cell) {
-  static const std::regex kQuoted("`([^`]+)`");
+  static const test::Pattern kQuoted("`([^`]+)`");
   std::vector<std::string> found;
-  for (std::sregex_iterator at(cell.begin(), cell.end(), kQuoted), end; at != end; ++at)
-    found.push_back((*at)[1]);
+  for (const test::Pattern::Match& at : kQuoted.all_in(cell)) found.push_back(at[1]);
   return found;
 }
 
@@ -63,10 +62,9 @@ TEST(SourcesPage, NamesTestsThatThereAre) {
 TEST(SourcesPage, ExplainsEachStateThatIsNotAsPrinted) {
   const std::string page = test::text_of(kPage);
   for (const auto& cells : rows()) {
-    std::smatch note;
-    if (std::regex_search(cells[3], note, std::regex("(⁰|¹|²|³|⁴|⁵|⁶|⁷|⁸|⁹)+$"))) {
-      EXPECT_NE(page.find(concat("\n- ", note.str(), " ")), std::string::npos)
-          << "item " << cells[1] << ": there is no note " << note.str();
+    if (const auto note = test::Pattern("(⁰|¹|²|³|⁴|⁵|⁶|⁷|⁸|⁹)+$").first_in(cells[3]); !note.empty()) {
+      EXPECT_NE(page.find(concat("\n- ", note[0], " ")), std::string::npos)
+          << "item " << cells[1] << ": there is no note " << note[0];
     } else {
       EXPECT_TRUE(cells[3] == "as printed" || cells[3] == "refused")
           << "item " << cells[1] << ": " << cells[3];

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 #include <sstream>
 
 #include "libcore/io/files/file.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 
@@ -35,12 +35,12 @@ std::vector<std::string> table_lines(const std::string& path) {
 }
 
 std::map<std::string, std::string> tests_by_name() {
-  static const std::regex kTest(R"((?:^|\n)TEST(?:_[FP])?\((\w+),\s*(\w+)\))");
+  static const test::Pattern kTest(R"((?:^|\n)TEST(?:_[FP])?\((\w+),\s*(\w+)\))");
   std::map<std::string, std::string> found;
   for (const std::string& file : sources("tests")) {
     const std::string text = text_of(file);
-    for (std::sregex_iterator at(text.begin(), text.end(), kTest), end; at != end; ++at)
-      if (!(*at)[2].str().starts_with("DISABLED_")) found[(*at)[1].str() + "." + (*at)[2].str()] = file;
+    for (const test::Pattern::Match& at : kTest.all_in(text))
+      if (!at[2].starts_with("DISABLED_")) found[at[1] + "." + at[2]] = file;
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "libcore/base/random.h"
 
@@ -105,11 +106,11 @@ AttentionResult reference_attention(const HeadShape& h, const Values& qkv, doubl
     for (int64_t head = 0; head < heads; ++head)
       for (int64_t query = 0; query < h.s; ++query) {
         const int64_t group = head / h.r;
-        Values p(at(query + 1), 0.0);
+        const double* const q = qkv.data() + h.qkv(query, sequence, group, head % h.r);
+        Values p;
         for (int64_t key = 0; key <= query; ++key)
-          for (int64_t d = 0; d < h.head; ++d)
-            p[at(key)] += scale * qkv[at(h.qkv(query, sequence, group, head % h.r) + d)] *
-                          qkv[at(h.qkv(key, sequence, group, h.r) + d)];
+          p.push_back(scale * std::transform_reduce(q, q + h.head,
+                                                    qkv.data() + h.qkv(key, sequence, group, h.r), 0.0));
         const double top = *std::max_element(p.begin(), p.end());
         double sum = 0;
         for (const double score : p) sum += std::exp(score - top);
@@ -117,9 +118,9 @@ AttentionResult reference_attention(const HeadShape& h, const Values& qkv, doubl
         result.lse[at((sequence * heads + head) * h.s + query)] = lse;
         for (int64_t key = 0; key <= query; ++key) {
           const double weight = std::exp(p[at(key)] - lse) * (mask ? mask(sequence, head, query, key) : 1.0);
-          for (int64_t d = 0; d < h.head; ++d)
-            result.out[at(h.out(query, sequence, head) + d)] +=
-                weight * qkv[at(h.qkv(key, sequence, group, h.r + 1) + d)];
+          const double* const v = qkv.data() + h.qkv(key, sequence, group, h.r + 1);
+          double* const out = result.out.data() + h.out(query, sequence, head);
+          for (int64_t d = 0; d < h.head; ++d) out[d] += weight * v[d];
         }
       }
   return result;

@@ -1,6 +1,5 @@
 #include "libcore/options/render.h"
 
-#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include "libcore/options/cli.h"
 #include "tests/support/fates.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -150,8 +150,7 @@ TEST(Render, ManPageIsReadByGroffWithoutWarning) {
   const auto page = test::run_command("groff -man -Tascii -ww -P-cbou " + folder / "ride.1");
   EXPECT_EQ(page.code, 0);
   EXPECT_EQ(page.err, "");
-  const std::string words =
-      std::regex_replace(page.out, std::regex("\\s+"), " ");  // man pads lines with blanks
+  const std::string words = test::replaced(page.out, "\\s+", " ");  // man pads lines with blanks
   for (const char* text : {"MEGALITH-RIDE(1)", "megalith-ride - Ride a bike.", "--log_folder DIR",
                            "--[no-]helmet", ".hidden request", "An option is unknown"})
     EXPECT_NE(words.find(text), std::string::npos) << text << '\n' << page.out;

@@ -28,6 +28,9 @@ TempDir::~TempDir() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
+std::string TempDir::operator/(std::string_view name) const {
+  return (path_ / name).string();
+}
 
 std::string random_bytes(std::mt19937& random, size_t bytes) {
   std::string text(bytes, '\0');

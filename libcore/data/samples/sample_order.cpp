@@ -109,4 +109,6 @@ void dump_sample_order(const SampleOrderOptions& options, std::ostream& out) {
   }
 }
 
+template std::vector<Field> fields_of<SampleOrderOptions>(SampleOrderOptions&);
+
 }  // namespace megalith

@@ -46,4 +46,6 @@ struct SampleOrderOptions {
 /// kUsage, kNoInput, kData.
 void dump_sample_order(const SampleOrderOptions& options, std::ostream& out);
 
+extern template std::vector<Field> fields_of<SampleOrderOptions>(SampleOrderOptions&);
+
 }  // namespace megalith

@@ -59,4 +59,6 @@ bool PaddleNames::wants_visualdl() const {
   return among(reporters(*this), "visualdl");
 }
 
+template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);
+
 }  // namespace megalith

@@ -71,4 +71,6 @@ struct PaddleConfig : PaddleNames {
   void validate(Problems&) const;
 };
 
+extern template std::vector<Field> fields_of<PaddleNames>(PaddleNames&);
+
 }  // namespace megalith

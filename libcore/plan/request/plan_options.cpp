@@ -13,4 +13,6 @@ void PlanOptions::validate(Problems& problems) const {
     problems.add(Opt{"fp8-recipe"}, ' ', fp8_recipe, " needs ", Opt{"fp8-format"});
 }
 
+template std::vector<Field> fields_of<PlanOptions>(PlanOptions&);
+
 }  // namespace megalith

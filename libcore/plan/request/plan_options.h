@@ -150,4 +150,6 @@ struct PlanOptions : PlanTarget {
   void validate(Problems&) const;
 };
 
+extern template std::vector<Field> fields_of<PlanOptions>(PlanOptions&);
+
 }  // namespace megalith

@@ -282,4 +282,6 @@ std::string beyond_our_trainer(const ModelShape& m) {
   return m.predicted > 0 ? "the prediction of further tokens (--mtp-num-layers)" : "";
 }
 
+template std::vector<Field> fields_of<ModelShape>(ModelShape&);
+
 }  // namespace megalith

@@ -155,4 +155,6 @@ std::vector<int> parse_layer_pattern(const std::string& text);
 /// The first feature of the model that only Megatron-LM trains, and its option; empty: there is none.
 std::string beyond_our_trainer(const ModelShape&);
 
+extern template std::vector<Field> fields_of<ModelShape>(ModelShape&);
+
 }  // namespace megalith

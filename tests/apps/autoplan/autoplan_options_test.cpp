@@ -1,6 +1,5 @@
 // Tests that megalith-autoplan obeys or refuses Megatron's options, and that its launch lines match the
 // request.
-#include <regex>
 #include <string>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -55,7 +55,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
        "O1: --overlap-param-gather needs --overlap-grad-reduce"},
       {"--pipeline-model-parallel-layout Et*16|m|L", "stage \"m\" is not planned; wanted E"}};
   for (const auto& [options, says] : kRefused) {
-    const std::string quoted = std::regex_replace(std::string(options), std::regex("(\\S*[|]\\S*)"), "'$1'");
+    const std::string quoted = test::replaced(std::string(options), "(\\S*[|]\\S*)", "'$1'");
     const CommandResult refused = run_command(app("autoplan") + k7b + quoted);
     EXPECT_EQ(refused.code, 64) << options;
     EXPECT_NE(refused.err.find(says), std::string::npos) << options << refused.err;
@@ -126,7 +126,7 @@ TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
 // In a batch job, but outside a step of srun, Slurm's variables describe ranks that do not exist. The planner
 // ignores them and says so.
 TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
-  const std::string without_world = std::regex_replace(std::string(k7b), std::regex("--world-size 16 "), "");
+  const std::string without_world = test::replaced(std::string(k7b), "--world-size 16 ", "");
   const auto plan = [&](const std::string& variables) {
     return run_command(variables + app("autoplan") + without_world + "--recompute-granularity full --json");
   };
@@ -205,11 +205,10 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
       "--pipeline-model-parallel-size 1 --context-parallel-size 1 --use-distributed-optimizer" +
       model + run);
   const auto line_of = [](const std::string& text, const std::string& program) {
-    std::smatch found;
-    EXPECT_TRUE(
-        std::regex_search(text, found, std::regex("\n  (\\S+=1 )?torchrun [^\n]*" + program + "([^\n]*)")))
-        << text;
-    return found.empty() ? "" : found[2].str();
+    const test::Pattern::Match found =
+        test::Pattern("\n  (\\S+=1 )?torchrun [^\n]*" + program + "([^\n]*)").first_in(text);
+    EXPECT_FALSE(found.empty()) << text;
+    return found.empty() ? "" : found[2];
   };
   const std::string megatron = line_of(first, "pretrain_gpt.py"), ours = line_of(first, "megalith-pretrain");
   for (const std::string& line : {megatron, ours}) {

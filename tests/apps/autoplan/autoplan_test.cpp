@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "tests/plan/profile/profiles.h"
 #include "tests/support/files.h"
 #include "tests/support/models.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/terminal.h"
 
 namespace megalith {
@@ -403,7 +403,7 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
 
 // The planner searches a size that is not given; it does not assume 1.
 TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
-  const std::string model = std::regex_replace(std::string(k22b), std::regex("--world-size 64"), "");
+  const std::string model = test::replaced(std::string(k22b), "--world-size 64", "");
   const auto run = [&](const std::string& options) { return run_command(app("autoplan") + model + options); };
   const CommandResult result = run(" --world-size 16 --data-parallel-size 2 --json");
   ASSERT_EQ(result.code, 0) << result.err;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/files/file.h"
 #include "tests/apps/pretrain/pretrain_ranks.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -41,8 +41,8 @@ class DistributedDocs : public PretrainRanks {
     const auto has_word = [&](const std::string& block) { return block.find(word) != std::string::npos; };
     ASSERT_EQ(std::count_if(all.begin(), all.end(), has_word), 1) << word;
     std::string script = *std::find_if(all.begin(), all.end(), has_word);
-    script = std::regex_replace(script, std::regex("node0"), "127.0.0.1");
-    script = std::regex_replace(script, std::regex("29500"), std::to_string(free_port()));
+    script = test::replaced(script, "node0", "127.0.0.1");
+    script = test::replaced(script, "29500", std::to_string(free_port()));
     write_file(dir_ / "script.sh", concat("set -eu\n", before, "\n", script, "wait\n"));
     const CommandResult result =
         run_command(concat("cd ", dir_.path().string(), " && export PATH=", MEGALITH_BINARY_DIR,
@@ -56,7 +56,7 @@ class DistributedDocs : public PretrainRanks {
           at != std::string::npos)
         lines += line.substr(at) + '\n';
     // Lines of one_rank() begin with "| iteration", where the time was removed.
-    EXPECT_EQ(losses(lines), std::regex_replace(one_rank(), std::regex("\\| iteration"), " iteration"))
+    EXPECT_EQ(losses(lines), test::replaced(one_rank(), "\\| iteration", " iteration"))
         << script << result.out << result.err;
     EXPECT_NE((result.out + result.err).find("using world size: 2,"), std::string::npos) << result.err;
   }
@@ -67,7 +67,7 @@ class DistributedDocs : public PretrainRanks {
   static std::string stand_in(const std::string& name, const std::string& variables) {
     std::string function = name + "() {\n  shift 2\n";
     for (const char* rank : {"0", "1"})
-      function += "  env " + std::regex_replace(variables, std::regex("%r"), rank) + " \"$@\" &\n";
+      function += "  env " + test::replaced(variables, "%r", rank) + " \"$@\" &\n";
     return function + "  wait\n}\n";
   }
 };

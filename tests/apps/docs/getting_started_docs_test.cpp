@@ -1,7 +1,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -39,9 +39,9 @@ std::string page_script(const std::map<std::string, int>& options) {
   std::string script = "set -euo pipefail\n";
   for (const std::string& line : doc_commands("getting-started.md")) script += line + '\n';
   for (const auto& [option, value] : options) {
-    const std::regex given(concat("--", option, " [0-9]+"));
-    EXPECT_TRUE(std::regex_search(script, given)) << option;
-    script = std::regex_replace(script, given, concat("--", option, " ", value));
+    const test::Pattern given(concat("--", option, " [0-9]+"));
+    EXPECT_TRUE(given.is_in(script)) << option;
+    script = test::replaced(script, given, concat("--", option, " ", value));
   }
   return script;
 }
@@ -69,10 +69,9 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
   EXPECT_NE(run.out.find("The "), std::string::npos) << run.out;
 
   std::vector<double> losses;
-  const std::regex logged("lm loss: ([0-9.E+-]+)");
+  const test::Pattern logged("lm loss: ([0-9.E+-]+)");
   const std::string all = run.all();
-  for (std::sregex_iterator at(all.begin(), all.end(), logged); at != std::sregex_iterator(); ++at)
-    losses.push_back(std::stod((*at)[1]));
+  for (const test::Pattern::Match& at : logged.all_in(all)) losses.push_back(std::stod(at[1]));
   ASSERT_EQ(losses.size(), 2U) << run.all();
   EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near the loss of a uniform guess
   EXPECT_LT(losses[1], losses[0] - 0.3);

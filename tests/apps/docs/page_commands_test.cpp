@@ -2,7 +2,6 @@
 // Only sizes are changed. The commands run in a folder with the files that they name.
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/models.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -28,9 +28,9 @@ using Values = std::map<std::string, std::string>;
 /// Replaces the values of options in `command`. Each option must occur in it, followed by a space.
 std::string with(std::string command, const Values& values) {
   for (const auto& [option, value] : values) {
-    const std::regex given(concat(option, " [^ \n]+"));
-    EXPECT_TRUE(std::regex_search(command, given)) << option << " is not in " << command;
-    command = std::regex_replace(command, given, concat(option, " ", value));
+    const test::Pattern given(concat(option, " [^ \n]+"));
+    EXPECT_TRUE(given.is_in(command)) << option << " is not in " << command;
+    command = test::replaced(command, given, concat(option, " ", value));
   }
   return command;
 }
@@ -79,7 +79,7 @@ class PageCommands : public testing::Test {
   }
   void expect_losses(const CommandResult& result, const std::string& iteration) const {
     const std::string log = result.all();
-    EXPECT_TRUE(std::regex_search(log, std::regex("iteration +" + iteration + "/.*lm loss: [0-9]"))) << log;
+    EXPECT_TRUE(test::Pattern("iteration +" + iteration + "/.*lm loss: [0-9]").is_in(log)) << log;
   }
   TempDir dir_;
   std::string corpus_;
@@ -250,8 +250,7 @@ TEST_F(PageCommands, OfThePlannerPlan) {
 TEST_F(PageCommands, OfTheTokenizersFormatPrintIds) {
   fs::create_directories(dir_ / "path/to");
   fs::copy(dir_ / "tokenizer/tokenizer.json", dir_ / "path/to");
-  EXPECT_TRUE(
-      std::regex_match(ok(command("formats/tokenizer.md", "echo")).out, std::regex("[0-9]+( [0-9]+)*\n")));
+  EXPECT_TRUE(test::Pattern("[0-9]+( [0-9]+)*\n").matches(ok(command("formats/tokenizer.md", "echo")).out));
 }
 
 }  // namespace

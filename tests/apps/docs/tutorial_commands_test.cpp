@@ -1,7 +1,6 @@
 // Runs the commands of published tutorials (PAI's for Megatron-LM on DLC, CodeParrot's) as users type them
 // (tests/apps/fixtures/commands); only the executables are replaced.
 #include <filesystem>
-#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -33,8 +33,8 @@ class TutorialCommands : public testing::Test {
   static std::string commands(const std::string& name) {
     const std::string text = read_file(test_data(concat("apps/fixtures/commands/", name, ".sh")));
     const std::string swapped =
-        std::regex_replace(text, std::regex("python [^ ]*tools/preprocess_data\\.py"), "megalith-preprocess");
-    return std::regex_replace(swapped, std::regex("python [^ ]*tools/merge_datasets\\.py"), "megalith-merge");
+        test::replaced(text, "python [^ ]*tools/preprocess_data\\.py", "megalith-preprocess");
+    return test::replaced(swapped, "python [^ ]*tools/merge_datasets\\.py", "megalith-merge");
   }
   CommandResult run(const std::string& script) {
     write_file(dir_ / "script.sh", script);
@@ -122,8 +122,8 @@ TEST_F(TutorialCommands, OfCodeParrotTakeEachDatasetImpl) {
              "{\"repo_name\":\"a\\/b\",\"content\":\"x = 1\\/2\\n# \\u00e9\\n\"}\n{\"content\":\"\"}\n");
   std::string expected[2];
   for (const std::string layout : {"mmap", "lazy", "cached"}) {
-    const CommandResult result = run(std::regex_replace(
-        commands("codeparrot"), std::regex("--dataset-impl mmap"), "--dataset-impl " + layout));
+    const CommandResult result =
+        run(test::replaced(commands("codeparrot"), "--dataset-impl mmap", "--dataset-impl " + layout));
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_EQ(result.all().find("the mmap layout is written") != std::string::npos, layout != "mmap")
         << result.all();

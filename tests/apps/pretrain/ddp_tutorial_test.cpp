@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain/pretrain_app.h"
 #include "tests/support/environment.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -36,8 +36,7 @@ class DdpTutorial : public PretrainApp {
   static std::vector<std::string> grep(const std::string& log, const std::string& pattern) {
     std::vector<std::string> out;
     for (const std::string& line : split(log, '\n')) {
-      std::smatch found;
-      if (std::regex_search(line, found, std::regex(pattern))) out.push_back(found.str());
+      if (const auto found = test::Pattern(pattern).first_in(line); !found.empty()) out.push_back(found[0]);
     }
     return out;
   }
@@ -225,9 +224,9 @@ TEST_F(DdpTutorial, RefusesRanksWithOtherTexts) {
     fs::copy(dir_ / folder, dir_ / folder + "0");
     fs::copy(dir_ / folder, dir_ / folder + "1");
     const std::string text = folder + "1/a.txt";
-    write_file(dir_ / text, std::regex_replace(file(text), std::regex("said 7"), "said 9"));
+    write_file(dir_ / text, test::replaced(file(text), "said 7", "said 9"));
     const std::string option = "--" + folder + "-data-path " + folder;
-    const std::string line = std::regex_replace(kTutorial, std::regex(option), option + "$$RANK");
+    const std::string line = test::replaced(kTutorial, option, option + "$$RANK");
     const CommandResult result =
         run_command("cd " + dir_.path().string() +
                     "; export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()) +
@@ -245,7 +244,7 @@ TEST_F(DdpTutorial, SaysWhatIsMissing) {
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   };
   const CommandResult nowhere =
-      run(std::regex_replace(kTutorial, std::regex("--train-data-path train"), "--train-data-path none"));
+      run(test::replaced(kTutorial, "--train-data-path train", "--train-data-path none"));
   EXPECT_EQ(nowhere.code, 64);
   EXPECT_NE(nowhere.err.find("a folder of texts or a text file, which \"none\" is not"), std::string::npos)
       << nowhere.err;

@@ -1,6 +1,5 @@
 // Tests training and generating as in MindFormers: with run files, rank tables and run_distribute.sh.
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -87,8 +87,8 @@ TEST_F(MindFormersApps, EndWithTheRankThatFails) {
 TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   const std::string yaml = file("run.yaml");
   const auto limited = [&](const std::string& max) {
-    write_file(dir_ / "run.yaml", std::regex_replace(yaml, std::regex("  mode: 0\n"),
-                                                     "  mode: 0\n  max_device_memory: " + max + "\n"));
+    write_file(dir_ / "run.yaml",
+               test::replaced(yaml, "  mode: 0\n", "  mode: 0\n  max_device_memory: " + max + "\n"));
     return shell("megalith-pretrain --config run.yaml --nproc 2 --train-iters 4 --save small");
   };
   const CommandResult small = limited("\"0.0001GB\"");
@@ -105,7 +105,7 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
 // rank; two ranks are refused.
 TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
   write_file(dir_ / "run.yaml",
-             std::regex_replace(file("run.yaml"), std::regex("use_parallel: True"), "use_parallel: False"));
+             test::replaced(file("run.yaml"), "use_parallel: True", "use_parallel: False"));
   const CommandResult plans = shell("megalith-autoplan --json --top 1 --config run.yaml");
   ASSERT_EQ(plans.code, 0) << plans.err;
   const Json answer = Json::parse(plans.out, "answer");
@@ -127,9 +127,8 @@ TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
 
 TEST_F(MindFormersApps, NameTheKeyOfACheckpointThatIsMissing) {
   const std::string yaml = file("run.yaml");
-  write_file(dir_ / "run.yaml",
-             std::regex_replace(yaml, std::regex("    type: GPT2Config\n"),
-                                "    type: GPT2Config\n    checkpoint_name_or_path: gpt2\n"));
+  write_file(dir_ / "run.yaml", test::replaced(yaml, "    type: GPT2Config\n",
+                                               "    type: GPT2Config\n    checkpoint_name_or_path: gpt2\n"));
   const CommandResult run = shell("megalith-pretrain --config run.yaml --nproc 2");
   EXPECT_EQ(run.code, 66) << run.err;
   EXPECT_NE(run.err.find(": model.model_config.checkpoint_name_or_path: gpt2 is not there"),
@@ -266,8 +265,8 @@ TEST(MindFormersPresets, ArePlanned) {
     EXPECT_EQ(answer["devices"].as_int(), preset.devices) << preset.file;
   }
   const TempDir dir;
-  write_file(dir / "run.yaml", std::regex_replace(read_file(kShare + "mindformers/gpt2/run_gpt2_13b.yaml"),
-                                                  std::regex("31GB"), "8GB"));
+  write_file(dir / "run.yaml",
+             test::replaced(read_file(kShare + "mindformers/gpt2/run_gpt2_13b.yaml"), "31GB", "8GB"));
   const CommandResult small = run_command(app("autoplan") + " --config " + (dir / "run.yaml"));
   EXPECT_EQ(small.code, 64) << small.out;  // max_device_memory was obeyed
   EXPECT_NE(small.err.find("(8.00 GB each"), std::string::npos) << small.err;

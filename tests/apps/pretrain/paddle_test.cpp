@@ -1,7 +1,6 @@
 // Runs the printed command of PaddleNLP's run_pretrain.py, with smaller sizes and our executable.
 #include <cmath>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -29,9 +29,8 @@ class PaddleApp : public PretrainApp {
   CommandResult pretrain(const std::string& options) const { return run(kLine + options); }
   static std::vector<double> numbers(const std::string& log, const std::string& name) {
     std::vector<double> out;
-    const std::regex pattern(name + "([0-9.eE+-]+)");
-    for (auto at = std::sregex_iterator(log.begin(), log.end(), pattern); at != std::sregex_iterator(); ++at)
-      out.push_back(*parse_double((*at)[1].str()));
+    const test::Pattern pattern(name + "([0-9.eE+-]+)");
+    for (const test::Pattern::Match& at : pattern.all_in(log)) out.push_back(*parse_double(at[1]));
     return out;
   }
   const std::string kLine =
@@ -46,7 +45,7 @@ class PaddleApp : public PretrainApp {
 // model's weights. Two ranks with one sample each must give the losses of one rank with two samples.
 TEST_F(PaddleApp, RunsThePrintedLine) {
   if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  const std::string script = std::regex_replace(R"(
+  const std::string script = test::replaced(R"(
 task_name="llama_hybid"
 PROGRAM \
 --gpus "0,1" \
@@ -85,7 +84,7 @@ PROGRAM \
 --do_eval \
 --device "gpu"
 )",
-                                                std::regex("PROGRAM"), app("pretrain"));
+                                            "PROGRAM", app("pretrain"));
   const CommandResult result = run_command("cd " + dir_.path().string() + script);
   const std::string log = result.out + result.err;
   ASSERT_EQ(result.code, 0) << log;
@@ -190,8 +189,7 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
 // with --load. A run that only evaluates takes no training steps, whatever number of epochs is given.
 TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
   ASSERT_EQ(pretrain("--output_dir out").code, 0);
-  const std::string sizeless =
-      std::regex_replace(kLine, std::regex("--model_name_or_path facebook/llama-7b "), "");
+  const std::string sizeless = test::replaced(kLine, "--model_name_or_path facebook/llama-7b ", "");
   for (const char* from : {"--output_dir out", "--resume_from_checkpoint out --output_dir other"}) {
     const CommandResult result = run(sizeless + "--use-checkpoint-args " + from);
     EXPECT_EQ(result.code, 0) << from << result.all();
@@ -199,7 +197,7 @@ TEST_F(PaddleApp, TakesTheSizesOfTheCheckpointThatItsNamesGive) {
 }
 
 TEST_F(PaddleApp, EvaluatesOnALineOfEpochs) {
-  const std::string line = std::regex_replace(kLine, std::regex("--max_steps 6|--do_train --do_eval"), "");
+  const std::string line = test::replaced(kLine, "--max_steps 6|--do_train --do_eval", "");
   const CommandResult result =
       run(line + "--do_train 0 --do_eval --num_train_epochs 1 --continue_training --output_dir out");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -214,17 +212,15 @@ TEST_F(PaddleApp, PrintsPaddlesLines) {
   ASSERT_EQ(good.code, 0) << good.err;
   const std::string log = good.out + good.err;
   const auto train = lines("l.jsonl", "train");
-  const std::regex line(
+  const test::Pattern line(
       "\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d,\\d{3}\\] \\[    INFO\\] - loss: ([0-9.]+), "
       "learning_rate: [0-9.e-]+, global_step: (\\d+), interval_runtime: [0-9.]+, "
       "interval_samples_per_second: [0-9.]+, interval_steps_per_second: [0-9.]+, epoch: [0-9.]+");
-  std::vector<std::smatch> found;
-  for (auto at = std::sregex_iterator(log.begin(), log.end(), line); at != std::sregex_iterator(); ++at)
-    found.push_back(*at);
+  const std::vector<test::Pattern::Match> found = line.all_in(log);
   ASSERT_EQ(found.size(), 3u) << log;
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(found[i][2].str(), std::to_string(2 * i + 2));
-    EXPECT_NEAR(*parse_double(found[i][1].str()),
+    EXPECT_EQ(found[i][2], std::to_string(2 * i + 2));
+    EXPECT_NEAR(*parse_double(found[i][1]),
                 (train[2 * i]["loss"].as_double() + train[2 * i + 1]["loss"].as_double()) / 2, 1e-7);
   }
   EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // at steps 3 and 6, and at the end
@@ -255,8 +251,8 @@ TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
 }
 
 TEST_F(PaddleApp, EvaluatesOnlyWhenAskedTo) {
-  const CommandResult result = run(std::regex_replace(kLine, std::regex("--do_eval "), "") +
-                                   "--output_dir out --report_to tensorboard");
+  const CommandResult result =
+      run(test::replaced(kLine, "--do_eval ", "") + "--output_dir out --report_to tensorboard");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ((result.out + result.err).find("validation loss"), std::string::npos) << result.err;
   EXPECT_TRUE(fs::exists(dir_ / "out/runs"));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 
@@ -45,7 +45,7 @@ class PretrainApp : public testing::Test {
     std::string out;
     for (const std::string& line : split(log, '\n'))
       if (line.find(" loss") != std::string::npos && line.find("iteration") != std::string::npos)
-        out += std::regex_replace(line, std::regex("^ \\[[^\\]]*\\]|elapsed[^|]*\\||tokens/s.*"), "|") + "\n";
+        out += test::replaced(line, "^ \\[[^\\]]*\\]|elapsed[^|]*\\||tokens/s.*", "|") + "\n";
     return out;
   }
   const std::string kModel =

@@ -1,6 +1,5 @@
 // Tests planning inside megalith-pretrain (--max-global-batch-size; command S000): the program plans and then
 // trains, or only plans.
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith {
@@ -46,7 +46,7 @@ TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
 
 /// Converts options like "--num-layers 48 …" into a config file.
 std::string as_file(const std::string& options) {
-  return std::regex_replace(options, std::regex("--([a-z-]+) (\\S+) ?"), "$1: $2\n");
+  return test::replaced(options, "--([a-z-]+) (\\S+) ?", "$1: $2\n");
 }
 
 TEST(PretrainPlan, AnswersTheSameHoweverAnOptionIsGiven) {
@@ -56,7 +56,7 @@ TEST(PretrainPlan, AnswersTheSameHoweverAnOptionIsGiven) {
   const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b + planners);
   EXPECT_EQ(asked.code, 0) << asked.err;
   EXPECT_NE(asked.out.find(" --attention-backend unfused "), std::string::npos) << asked.out;
-  const std::string sizes = std::regex_replace(kGpt22b + planners, std::regex("--device-memory-gb 60"), "");
+  const std::string sizes = test::replaced(kGpt22b + planners, "--device-memory-gb 60", "");
   for (const std::string& command :
        {app("pretrain") + " " + kGpt22b + planners, app("pretrain") + " --config " + (folder / "run.yaml"),
         "DEVICE_MEMORY_GB=60 " + app("pretrain") + " " + sizes}) {
@@ -67,7 +67,7 @@ TEST(PretrainPlan, AnswersTheSameHoweverAnOptionIsGiven) {
 }
 
 TEST(PretrainPlan, RefusesDlcsOtherModels) {
-  const std::string bert = std::regex_replace(kGpt22b, std::regex("GPT "), "BERT ");
+  const std::string bert = test::replaced(kGpt22b, "GPT ", "BERT ");
   for (const char* program : {"pretrain", "autoplan"}) {
     const CommandResult refused = run_command(app(program) + " " + bert);
     EXPECT_EQ(refused.code, 64) << program;
@@ -79,13 +79,13 @@ class PretrainPlanApp : public PretrainApp {
  protected:
   /// The fixture's model, with the batch sizes left to the planner.
   std::string open() const {
-    return std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
+    return test::replaced(kModel, "--micro-batch-size 2 --global-batch-size 4 ", "") +
            "--task-type llmacc.megatron.GPT --max-global-batch-size 8 ";
   }
   static std::string decided(const std::string& log) {
-    std::smatch found;
-    EXPECT_TRUE(std::regex_search(log, found, std::regex("planned for .*: (--tensor[^\n]*)"))) << log;
-    return found.empty() ? "" : found[1].str();
+    const test::Pattern::Match found = test::Pattern("planned for .*: (--tensor[^\n]*)").first_in(log);
+    EXPECT_FALSE(found.empty()) << log;
+    return found.empty() ? "" : found[1];
   }
   std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
 };
@@ -109,8 +109,7 @@ TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
     ASSERT_EQ(planned.code, 0) << planned.all();
     EXPECT_NE(planned.out.find(" > why: of "), std::string::npos) << planned.out;
     const std::string byhand =
-        std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
-        decided(planned.out);
+        test::replaced(kModel, "--micro-batch-size 2 --global-batch-size 4 ", "") + decided(planned.out);
     const CommandResult again = run(byhand + " " + ranks + "--log-json byhand.jsonl");
     ASSERT_EQ(again.code, 0) << again.all();
     EXPECT_EQ(losses("planned.jsonl"), losses("byhand.jsonl"));
@@ -214,7 +213,7 @@ TEST_F(PretrainPlanApp, AnswersForAModelWithoutWeights) {
 TEST_F(PretrainPlanApp, PlansTheModelOfACheckpoint) {
   ASSERT_EQ(train("--save saved --swiglu --ffn-hidden-size 32 --train-iters 20").code, 0);
   const std::string without_model =
-      std::regex_replace(open(), std::regex("--num-layers 2 --hidden-size 16 --num-attention-heads 2 "), "");
+      test::replaced(open(), "--num-layers 2 --hidden-size 16 --num-attention-heads 2 ", "");
   const CommandResult result =
       run(without_model + "--load saved --finetune --use-checkpoint-args --gpu h100 --nproc 2");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -264,7 +263,7 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const CommandResult batch = run(open() + "--nproc 2 --global-batch-size 4");
   ASSERT_EQ(batch.code, 0) << batch.all();
   EXPECT_NE(decided(batch.out).find("--global-batch-size 4"), std::string::npos) << batch.out;
-  EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
+  EXPECT_TRUE(test::Pattern("global batch size: +4 \\|").is_in(batch.out)) << batch.out;
 }
 
 // Without a precision option, the planner by itself would assume 16 bits for a named device. A run trains in
@@ -273,10 +272,9 @@ TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
   const auto memory = [&](const std::string& options) {
     const CommandResult result = run(open() + "--gpu A100-SXM-80GB " + options);
     EXPECT_EQ(result.code, 0) << result.all();
-    std::smatch found;
-    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("it takes ([0-9.]+ [KMG]iB) of")))
-        << result.out;
-    return found.empty() ? "" : found[1].str();
+    const test::Pattern::Match found = test::Pattern("it takes ([0-9.]+ [KMG]iB) of").first_in(result.out);
+    EXPECT_FALSE(found.empty()) << result.out;
+    return found.empty() ? "" : found[1];
   };
   const std::string half = memory("--bf16"), single = memory("");
   EXPECT_NE(single, half);

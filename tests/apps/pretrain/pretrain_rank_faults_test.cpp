@@ -2,7 +2,6 @@
 // infinite or NaN (docs/reliability.md: R1, R2, R5, R6, R7).
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "tests/apps/pretrain/pretrain_ranks.h"
 #include "tests/support/large.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -38,8 +38,8 @@ class PretrainRankFaults : public PretrainRanks {
     std::string script = "cd " + dir_.path().string() + "\n";
     const std::string command = "env " + environment() + " " + app("pretrain") + " " + kModel + options;
     for (const char* rank : {"0", "1"})
-      script += concat("timeout -k 1 100 ", std::regex_replace(command, std::regex("%r"), rank), " > log.",
-                       rank, " 2>&1 & t", rank, "=$!\n");
+      script += concat("timeout -k 1 100 ", test::replaced(command, "%r", rank), " > log.", rank, " 2>&1 & t",
+                       rank, "=$!\n");
     // $p0 and $p1 are the ranks themselves: children of `timeout`, in which env has been replaced by the
     // program.
     for (const char* rank : {"0", "1"})
@@ -175,8 +175,8 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
       EXPECT_EQ(ends.first, 75) << log;
     }
     EXPECT_LT(seconds, kTimeout + 5);
-    EXPECT_TRUE(std::regex_search(log, std::regex("error: rank 0: .*rank 1 on [^ ]+"))) << log;
-    EXPECT_TRUE(std::regex_search(log, std::regex(", call [0-9]+: "))) << log;
+    EXPECT_TRUE(test::Pattern("error: rank 0: .*rank 1 on [^ ]+").is_in(log)) << log;
+    EXPECT_TRUE(test::Pattern(", call [0-9]+: ").is_in(log)) << log;
   }
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -28,9 +28,9 @@ class PretrainRanks : public PretrainApp {
                   const std::string& options) const {
     std::string script = "cd " + dir_.path().string() + "\n";
     for (const char* rank : {"0", "1"})
-      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + model + options,
-                                   std::regex("%r"), rank) +
-                " > log." + rank + " 2>&1 & p" + rank + "=$!\n";
+      script +=
+          test::replaced("env " + environment + " " + app("pretrain") + " " + model + options, "%r", rank) +
+          " > log." + rank + " 2>&1 & p" + rank + "=$!\n";
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
   }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/processes/gloo_comm.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -19,9 +19,9 @@ TEST_F(PretrainRanks, OfAPlainEnvironmentGiveOneRanksLosses) {
   expect_one_rank("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()));
   const std::string log = file("log.0");
   EXPECT_NE(log.find("using world size: 2, data-parallel size: 2"), std::string::npos) << log;
-  EXPECT_TRUE(
-      std::regex_search(log, std::regex(" > rank 1: .* \\(127\\.0\\.0\\.1\\), cpu with [0-9]+ cores?, "
-                                        "tensor 0, pipeline 0, data 1\n")))
+  EXPECT_TRUE(test::Pattern(" > rank 1: .* \\(127\\.0\\.0\\.1\\), cpu with [0-9]+ cores?, "
+                            "tensor 0, pipeline 0, data 1\n")
+                  .is_in(log))
       << log;
 }
 
@@ -142,7 +142,7 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
     for (const char* ending : {".bin", ".idx"})
       std::filesystem::copy(dir_ / concat("c", ending), dir_ / concat(name, ending));
   const auto run_with = [&](const std::string& options) {
-    const std::string model = std::regex_replace(kModel, std::regex("--data-path c "), "--data-path r%r ");
+    const std::string model = test::replaced(kModel, "--data-path c ", "--data-path r%r ");
     return start_model(
         model, "RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
         options);
@@ -187,7 +187,7 @@ TEST_F(PretrainRanks, CompareTheDataOfEveryOption) {
         "--train-data-path c --valid-data-path 1 c 2 r%r",
         "--train-data-path c --valid-data-path c --test-data-path r%r",
         "--train-data-path c --test-data-path c r%r"}) {
-    const std::string model = std::regex_replace(kModel, std::regex("--data-path c "), data + " ");
+    const std::string model = test::replaced(kModel, "--data-path c ", data + " ");
     const int code = start_model(
         model, "RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()), "");
     EXPECT_TRUE(code == 65 || code == 75) << data << ": " << code;

@@ -2,7 +2,6 @@
 // changed.
 #include <cmath>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "libcore/parallel/processes/gloo_comm.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
+#include "tests/support/once/pattern.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -106,9 +106,8 @@ megalith-pretrain DISTRIBUTED \
         $TENSORBOARD_ARGS )";
 
 std::string code_parrot(const std::string& ranks, const std::string& more) {
-  const std::string text =
-      std::regex_replace(std::string(kCodeParrot), std::regex("DISTRIBUTED \\\\"), ranks + " \\");
-  return std::regex_replace(text, std::regex("=PORT"), concat("=", free_port())) + more + "\n";
+  const std::string text = test::replaced(std::string(kCodeParrot), "DISTRIBUTED \\\\", ranks + " \\");
+  return test::replaced(text, "=PORT", concat("=", free_port())) + more + "\n";
 }
 
 // Trains in fp16 on 8 ranks. With Megatron's initial loss scale the first steps overflow on all ranks alike.
@@ -122,8 +121,7 @@ TEST_F(PretrainScripts, OfCodeParrotTrainOn8RanksAsOnOne) {
   const CommandResult eight = run(code_parrot(ranks, "--ckpt-format torch --log-json eight.jsonl"));
   ASSERT_EQ(eight.code, 0) << eight.all();
   EXPECT_NE(eight.out.find("data-parallel size: 8"), std::string::npos) << eight.out;
-  EXPECT_TRUE(std::regex_search(eight.out, std::regex("\\| loss scale: [0-9]+\\.0 \\| grad norm")))
-      << eight.out;
+  EXPECT_TRUE(test::Pattern("\\| loss scale: [0-9]+\\.0 \\| grad norm").is_in(eight.out)) << eight.out;
   EXPECT_TRUE(fs::exists(dir_ / "experiments/codeparrot-small/iter_0000020/mp_rank_00/model_optim_rng.pt"));
   EXPECT_FALSE(fs::is_empty(dir_ / "experiments/tensorboard"));
   const CommandResult one =
@@ -163,8 +161,7 @@ megalith-pretrain --nproc 8 \
     --tensorboard-dir t)");
   ASSERT_EQ(result.code, 0) << result.all();
   for (const char* batch : {"4", "8", "16"})
-    EXPECT_TRUE(std::regex_search(result.out, std::regex(concat("global batch size: +", batch, " \\|"))))
-        << batch;
+    EXPECT_TRUE(test::Pattern(concat("global batch size: +", batch, " \\|")).is_in(result.out)) << batch;
 }
 
 // Runs examples/llama/train_llama3_8b_h100_fp8.sh with smaller sizes. One error must name everything in it

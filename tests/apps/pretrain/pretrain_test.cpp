@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
 #include "tests/apps/pretrain/pretrain_app.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -57,14 +57,14 @@ TEST_F(PretrainApp, WritesItsLogToStdoutInMegatronsWordsAndWarningsToStderr) {
         " validation loss at iteration 10 | lm loss value: ",
         " validation loss at iteration 20 on validation set | "})
     EXPECT_NE(result.out.find(line), std::string::npos) << line << "\n" << result.all();
-  EXPECT_TRUE(std::regex_search(
-      result.out, std::regex("\n \\[20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\] iteration  ")))
+  EXPECT_TRUE(
+      test::Pattern("\n \\[20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\] iteration  ").is_in(result.out))
       << result.out;
 }
 
 TEST_F(PretrainApp, TakesADataPathForEachPart) {
   ASSERT_EQ(run_command("cd " + dir_.path().string() + " && cp c.bin d.bin && cp c.idx d.idx").code, 0);
-  const std::string model = std::regex_replace(kModel, std::regex("--data-path c|--split 8,1,1"), "");
+  const std::string model = test::replaced(kModel, "--data-path c|--split 8,1,1", "");
   const CommandResult result =
       run(model + "--train-data-path c --valid-data-path d --log-json own.jsonl --exit-signal-handler");
   ASSERT_EQ(result.code, 0) << result.all();
@@ -85,15 +85,14 @@ TEST_F(PretrainApp, TrainsWhereASplitRoundsToNoDocument) {
 }
 
 TEST_F(PretrainApp, TrainsOnMockDataAndKeepsItsLog) {
-  const std::string model = std::regex_replace(kModel, std::regex("--data-path c"), "--mock-data");
+  const std::string model = test::replaced(kModel, "--data-path c", "--mock-data");
   const CommandResult result = run(model + "--log-file kept.log --log-throughput --bf16");
   ASSERT_EQ(result.code, 0) << result.all();
-  EXPECT_TRUE(std::regex_search(
-      result.out,
-      std::regex("throughput per GPU \\(TFLOP/s/GPU\\): [0-9.]+ \\|.* MFU: [0-9.]+% \\| memory: ")))
+  EXPECT_TRUE(test::Pattern("throughput per GPU \\(TFLOP/s/GPU\\): [0-9.]+ \\|.* MFU: [0-9.]+% \\| memory: ")
+                  .is_in(result.out))
       << result.out;
   const std::string kept = file("kept.log");
-  EXPECT_TRUE(std::regex_search(kept, std::regex("^20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d "))) << kept;
+  EXPECT_TRUE(test::Pattern("^20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d ").is_in(kept)) << kept;
   EXPECT_NE(kept.find("] iteration       20/      20 |"), std::string::npos) << kept;
   ASSERT_EQ(run(model + "--log-file kept.log --bf16").code, 0);
   EXPECT_GT(file("kept.log").size(), kept.size() * 3 / 2);  // the second run appended to the log

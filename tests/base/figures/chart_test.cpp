@@ -1,9 +1,10 @@
 #include "libcore/base/figures/chart.h"
 
-#include <regex>
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/once/pattern.h"
 
 namespace megalith {
 namespace {
@@ -16,10 +17,9 @@ size_t count(const std::string& text, const std::string& part) {
 
 /// The texts of the SVG's text elements whose class is `kind`, in order.
 std::vector<std::string> texts(const std::string& svg, const std::string& kind) {
-  const std::regex element("<text class=\"" + kind + "\"[^>]*>([^<]*)</text>");
+  const test::Pattern element("<text class=\"" + kind + "\"[^>]*>([^<]*)</text>");
   std::vector<std::string> out;
-  for (std::sregex_iterator at(svg.begin(), svg.end(), element), end; at != end; ++at)
-    out.push_back((*at)[1]);
+  for (const test::Pattern::Match& at : element.all_in(svg)) out.push_back(at[1]);
   return out;
 }
 

@@ -1,7 +1,6 @@
 // The machine code that nvcc makes of attention's kernels on the tensor cores, where it is installed.
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/files.h"
+#include "tests/support/once/pattern.h"
 
 namespace megalith::test {
 namespace {
@@ -59,15 +59,16 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
 
  private:
   static void read_sizes(const std::string& text, std::map<std::string, Kernel>& kernels) {
-    static const std::regex kName("Function properties for (\\S+)"), kSpilled("(\\d+) bytes spill stores"),
+    static const test::Pattern kName("Function properties for (\\S+)"), kSpilled("(\\d+) bytes spill stores"),
         kRegisters("Used (\\d+) registers");
     std::istringstream lines(text);
     std::string name;
-    std::smatch found;
     for (std::string line; std::getline(lines, line);) {
-      if (std::regex_search(line, found, kName)) name = found[1];
-      if (std::regex_search(line, found, kSpilled)) kernels[name].spilled = std::stoi(found[1]);
-      if (std::regex_search(line, found, kRegisters)) kernels[name].registers = std::stoi(found[1]);
+      if (const auto found = kName.first_in(line); !found.empty()) name = found[1];
+      if (const auto found = kSpilled.first_in(line); !found.empty())
+        kernels[name].spilled = std::stoi(found[1]);
+      if (const auto found = kRegisters.first_in(line); !found.empty())
+        kernels[name].registers = std::stoi(found[1]);
     }
   }
   static void read_instructions(const std::string& text, std::map<std::string, Kernel>& kernels) {

@@ -1,0 +1,2 @@
+#define MEGALITH_DEFINED
+#include "tests/support/once/comparisons.h"
