@@ -91,6 +91,16 @@ TEST(Layering, NoFolderHoldsMoreThanThirtyFiles) {
     EXPECT_LE(count, kMax) << folder << " has too many files; split it into folders (libcore/LAYERS)";
 }
 
+// GCC takes two seconds for <regex>. The second file needs the places of matches.
+TEST(Layering, TestsUseRegularExpressionsByWayOfPattern) {
+  std::set<std::string> users;
+  for (const std::string& file : sources("tests"))
+    for (const std::string& include : includes(file))
+      if (include == "regex") users.insert(file);
+  EXPECT_EQ(users, (std::set<std::string>{"tests/convert/sources/declared_test.cpp",
+                                          "tests/support/once/pattern.cpp"}));
+}
+
 // With each source next to its header, every function is near its declaration, and no dependency between
 // folders is visible to the linker alone.
 TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
