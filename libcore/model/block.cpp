@@ -48,12 +48,10 @@ Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool a
   return saved;
 }
 
-// NOLINTNEXTLINE(readability-function-size): one step of the residual stream after another
-void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, bool normed,
-                    const Next& next) const {
+void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, const Neighbours& beside) const {
   const ArenaScope scope(ctx.scratch);
   const View n1 = saved.n1 ? saved.n1 : ctx.scratch.make(x.dtype, x.shape, "first norm");
-  if (!normed) norm1_.forward(ctx, n1, x, saved.norm1);
+  if (!beside.normed) norm1_.forward(ctx, n1, x, saved.norm1);
   View branch = branch_memory(ctx, saved.h);
   attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n1), saved.attention);
 
@@ -64,7 +62,8 @@ void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, boo
   branch = branch_memory(ctx, y);
   mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n2), saved.mlp);
   const Norm::Join end = join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
-  if (next.block != nullptr) return next.block->norm1_.forward(ctx, next.saved->n1, end, next.saved->norm1);
+  if (beside.next != nullptr)
+    return beside.next->norm1_.forward(ctx, beside.next_saved->n1, end, beside.next_saved->norm1);
   run(ctx.compute, Dropout{.y = end.sum, .x = end.branch, .key = end.dropout, .residual = end.residual});
 }
 

@@ -21,13 +21,13 @@ class Block {
   /// x: [s', b, h]. attention_core: also keeps the attention's output; false with selective recomputation.
   Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
 
-  /// The block that reads y, if its first norm is computed together with y (its Saved::n1). Empty: none.
-  struct Next {
-    const Block* block;
-    const Saved* saved;
+  /// Which norms are computed with the sums that they read.
+  struct Neighbours {
+    bool normed;        // the block before has computed saved.n1
+    const Block* next;  // y's reader, whose first norm (next_saved->n1) is computed here; null: none is
+    const Saved* next_saved;
   };
-  /// `normed`: the block before has already computed saved.n1.
-  void forward(const Ctx&, View y, ConstView x, const Saved&, bool normed = false, const Next& = {}) const;
+  void forward(const Ctx&, View y, ConstView x, const Saved&, const Neighbours& = {}) const;
   /// d: gradient of y; on return, gradient of x. Overwrites the tensors of Saved.
   void backward(const Ctx&, View d, ConstView x, const Saved&) const;
   /// y = block(x) for new rows. The caches hold the keys and values of the earlier rows; those of `x` are

@@ -94,11 +94,11 @@ View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tap
     tape.inputs[i] = x;
     y = where.arena.make(x.dtype, x.shape, "block output");
     if (i + 1 < segment.end) make_saved(i + 1);
-    const bool joined = i + 1 < segment.end && tape.blocks[i + 1].n1;
-    const Block::Next next = joined ? Block::Next{&blocks_[i + 1], &tape.blocks[i + 1]} : Block::Next{};
-    blocks_[i].forward(ctx, y, x, tape.blocks[i], normed, next);
+    Block::Neighbours beside{.normed = normed, .next = nullptr, .next_saved = nullptr};
+    normed = i + 1 < segment.end && tape.blocks[i + 1].n1;
+    if (normed) beside = {beside.normed, &blocks_[i + 1], &tape.blocks[i + 1]};
+    blocks_[i].forward(ctx, y, x, tape.blocks[i], beside);
     x = y;
-    normed = joined;
   }
   return y;
 }

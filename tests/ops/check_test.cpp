@@ -103,7 +103,7 @@ TEST(SoftmaxLossCheck, RefusesWrongShapes) {
   }
 }
 
-// Of 4 rows and 3 ids at most 3 rows of the table get a gradient, and 2 positions do.
+// With 4 rows and 3 ids, at most 3 rows of the table get a gradient, and 2 positions do.
 TEST(EmbeddingGradCost, CountsEachRowOnce) {
   EmbeddingGrad op{.dtable = tensor({3, 10}),
                    .dpositions = {},

@@ -114,7 +114,6 @@ void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
                   [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, plain); });
 }
 
-// NOLINTNEXTLINE(readability-function-size): as its kernels have them
 void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args,
                       const NormWeightGrads& weights, void* workspace) {
   if (launch_team_norm_grad(stream, storage, args, weights, workspace)) return;

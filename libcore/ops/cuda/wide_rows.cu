@@ -249,7 +249,7 @@ __device__ float own_sum_exp(const LogitRow<T, kHolds>& row, float max) {
   return sum;
 }
 
-/// Of all gradients of a row: exp(logit - max) * factor, but at the target.
+/// What all gradients of a row share: they are exp(logit - max) * factor, but at the target.
 struct GradScale {
   float max, factor, at_target;
   int target;  // -1: none
