@@ -48,20 +48,23 @@ Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool a
   return saved;
 }
 
-void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved, const Neighbours& beside) const {
   const ArenaScope scope(ctx.scratch);
   const View n1 = saved.n1 ? saved.n1 : ctx.scratch.make(x.dtype, x.shape, "first norm");
-  norm1_.forward(ctx, n1, x, saved.norm1);
+  if (!beside.normed) norm1_.forward(ctx, n1, x, saved.norm1);
   View branch = branch_memory(ctx, saved.h);
   attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n1), saved.attention);
-  join(ctx, saved.h, ctx.tp.leave(ctx.compute, ctx.scratch, branch), x, kAttentionOutput);
 
   View n2 = saved.n2;
   if (!n2) n2 = saved.n1 ? ctx.scratch.make(x.dtype, x.shape, "second norm") : n1;
-  norm2_.forward(ctx, n2, saved.h, saved.norm2);
+  branch = ctx.tp.leave(ctx.compute, ctx.scratch, branch);
+  norm2_.forward(ctx, n2, join(ctx, saved.h, branch, x, kAttentionOutput), saved.norm2);
   branch = branch_memory(ctx, y);
   mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n2), saved.mlp);
-  join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
+  const Norm::Join end = join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
+  if (beside.next != nullptr)
+    return beside.next->norm1_.forward(ctx, beside.next_saved->n1, end, beside.next_saved->norm1);
+  run(ctx.compute, Dropout{.y = end.sum, .x = end.branch, .key = end.dropout, .residual = end.residual});
 }
 
 void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) const {
@@ -89,15 +92,17 @@ void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, 
   const View h = ctx.scratch.make(x.dtype, x.shape, "after attention");
   norm1_.forward(ctx, normed, x, {});
   attention_.cached(ctx, h, normed, reading, local_layer);
-  join(ctx, h, ctx.tp.leave(ctx.compute, ctx.scratch, h), x, kAttentionOutput);
-
-  norm2_.forward(ctx, normed, h, {});
+  norm2_.forward(ctx, normed, join(ctx, h, ctx.tp.leave(ctx.compute, ctx.scratch, h), x, kAttentionOutput),
+                 {});
   mlp_.forward(ctx, y, normed, mlp_.make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype));
-  join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, y), h, kMlpOutput);
+  run(ctx.compute, Dropout{.y = y,
+                           .x = ctx.tp.leave(ctx.compute, ctx.scratch, y),
+                           .key = dropout(ctx, x, kMlpOutput),
+                           .residual = h});
 }
 
-void Block::join(const Ctx& ctx, View y, ConstView branch, ConstView x, uint32_t site) const {
-  run(ctx.compute, Dropout{.y = y, .x = branch, .key = dropout(ctx, x, site), .residual = x});
+Norm::Join Block::join(const Ctx& ctx, View y, ConstView branch, ConstView x, uint32_t site) const {
+  return {.sum = y, .branch = branch, .residual = x, .dropout = dropout(ctx, x, site)};
 }
 
 ConstView Block::into_branch(const Ctx& ctx, ConstView d, uint32_t site) const {

@@ -21,7 +21,13 @@ class Block {
   /// x: [s', b, h]. attention_core: also keeps the attention's output; false with selective recomputation.
   Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
 
-  void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// Which norms are computed with the sums that they read.
+  struct Neighbours {
+    bool normed;        // the block before has computed saved.n1
+    const Block* next;  // y's reader, whose first norm (next_saved->n1) is computed here; null: none is
+    const Saved* next_saved;
+  };
+  void forward(const Ctx&, View y, ConstView x, const Saved&, const Neighbours& = {}) const;
   /// d: gradient of y; on return, gradient of x. Overwrites the tensors of Saved.
   void backward(const Ctx&, View d, ConstView x, const Saved&) const;
   /// y = block(x) for new rows. The caches hold the keys and values of the earlier rows; those of `x` are
@@ -30,7 +36,7 @@ class Block {
 
  private:
   /// y = x + dropout(branch).
-  void join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
+  Norm::Join join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
   /// Returns the gradient of a branch's output inside the tensor region; `d` is the gradient outside. The
   /// result is `d` itself or, if dropout or a gather changes it, new memory in ctx.scratch.
   ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;

@@ -82,27 +82,34 @@ void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) con
   const View max = ctx.scratch.make(DType::kF32, {n}, "softmax maximum");
   const View sum = ctx.scratch.make(DType::kF32, {n}, "softmax sum");
   run(ctx.compute, Gemm{.c = logits, .a = part.x, .b = weight_->value, .trans_b = true});
-  run(ctx.compute,
-      SoftmaxStats{.max = max, .sum_exp = sum, .logits = logits, .columns = true_rows(*weight_)});
-  reduce(ctx, max, sum);
-  run(ctx.compute, CrossEntropy{.loss = part.loss,
-                                .logits = logits,
-                                .max = max,
-                                .sum_exp = sum,
-                                .targets = part.labels,
-                                .columns = true_rows(*weight_),
-                                .mask = part.mask,
-                                .scale = grad_scale,
-                                .want_grad = ctx.training,
-                                .first_id = static_cast<int32_t>(weight_->offset)});
+  const SoftmaxLoss loss{.loss = part.loss,
+                         .logits = logits,
+                         .max = max,
+                         .sum_exp = sum,
+                         .targets = part.labels,
+                         .columns = true_rows(*weight_),
+                         .mask = part.mask,
+                         .scale = grad_scale,
+                         .want_grad = ctx.training};
+  if (ctx.tp.size() == 1)
+    run(ctx.compute, loss);
+  else
+    share_of_loss(ctx, loss);
   if (!ctx.training) return;
   if (weight_->grad)
     run(ctx.compute, Gemm{.c = weight_->grad, .a = logits, .b = part.x, .trans_a = true, .accumulate = true});
   run(ctx.compute, Gemm{.c = part.dx, .a = logits, .b = weight_->value});
 }
 
+void Head::share_of_loss(const Ctx& ctx, const SoftmaxLoss& whole) const {
+  run(ctx.compute, whole.stats());
+  reduce(ctx, whole.max, whole.sum_exp);
+  CrossEntropy share = whole.cross_entropy();
+  share.first_id = static_cast<int32_t>(weight_->offset);
+  run(ctx.compute, share);
+}
+
 void Head::reduce(const Ctx& ctx, View max, View sum_exp) const {
-  if (ctx.tp.size() == 1) return;
   const View mine = ctx.scratch.make(DType::kF32, max.shape, "this rank's maximum");
   ctx.compute.copy(mine, max);
   ctx.tp.tensor().all_reduce(ctx.compute, max, Reduce::kMax);

@@ -42,6 +42,8 @@ class Head {
     RowBlock rows(int64_t begin, int64_t end) const;
   };
   void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
+  /// The same as `whole` where each tensor-parallel rank has a share of the vocabulary.
+  void share_of_loss(const Ctx&, const SoftmaxLoss& whole) const;
   /// Turns a rank's softmax statistics, which cover its share of the vocabulary, into those of the whole
   /// vocabulary: the maximum over the ranks, and the sum of the ranks' sums after rescaling them to that
   /// maximum.

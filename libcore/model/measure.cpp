@@ -47,6 +47,16 @@ Cost total(Trace& trace) {
   return sum;
 }
 
+/// The calls and costs of the ops in both traces.
+std::map<std::string, Trace::Entry> joined(Trace& forward, Trace& backward) {
+  std::map<std::string, Trace::Entry> ops = forward.entries();
+  for (const auto& [name, entry] : backward.entries()) {
+    ops[name].calls += entry.calls;
+    ops[name].cost += entry.cost;
+  }
+  return ops;
+}
+
 Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
   const Shape shape{s, b};
   return {.tokens = arena.make(DType::kI32, shape, "tokens"),
@@ -103,7 +113,8 @@ StageCost measure(const MeasureInput& input) {
           .context_bytes = context_bytes,
           .parameters = store.parameters(),
           .forward = total(forward),
-          .backward = total(backward)};
+          .backward = total(backward),
+          .ops = joined(forward, backward)};
 }
 
 }  // namespace megalith

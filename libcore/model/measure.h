@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "libcore/model/stage.h"
 
 namespace megalith {
@@ -26,6 +29,7 @@ struct StageCost {
   size_t context_bytes = 0;  // sizes of the whole tensors that the context group gathers and sums
   int64_t parameters = 0;    // on this rank; a tied parameter counts once
   Cost forward, backward;    // all ops of one microbatch
+  std::map<std::string, Trace::Entry> ops;  // of both passes, by name
 };
 
 /// Runs the real Stage forward and backward on the dry backend with counting arenas, so that the figures are

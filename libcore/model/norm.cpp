@@ -31,14 +31,28 @@ Norm::Saved Norm::make_saved(Arena& arena, int64_t rows) const {
 }
 
 void Norm::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+  forward(ctx, y, Join{.sum = {}, .branch = x, .residual = {}, .dropout = {}}, saved);
+}
+
+void Norm::forward(const Ctx& ctx, View y, const Join& join, const Saved& saved) const {
   if (rms_)
-    return run(ctx.compute, RmsNorm{.y = y, .x = x, .w = weight_->value, .rstd = saved.rstd, .eps = eps_});
+    return run(ctx.compute, RmsNorm{.y = y,
+                                    .x = join.branch,
+                                    .w = weight_->value,
+                                    .rstd = saved.rstd,
+                                    .residual = join.residual,
+                                    .sum = join.sum,
+                                    .dropout = join.dropout,
+                                    .eps = eps_});
   run(ctx.compute, LayerNorm{.y = y,
-                             .x = x,
+                             .x = join.branch,
                              .w = weight_->value,
                              .b = bias_->value,
                              .mean = saved.mean,
                              .rstd = saved.rstd,
+                             .residual = join.residual,
+                             .sum = join.sum,
+                             .dropout = join.dropout,
                              .eps = eps_});
 }
 

@@ -23,6 +23,14 @@ class Norm {
   /// y must not share x's memory: the backward pass reads x. With an empty `Saved`, mean and rstd are not
   /// kept.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// What a branch adds to the residual stream, which is normalized next.
+  struct Join {
+    View sum;  // [s, b, h], residual + dropout(branch); may share the branch's memory
+    ConstView branch, residual;
+    DropoutKey dropout;
+  };
+  /// Writes `join.sum`, and to y its norm.
+  void forward(const Ctx&, View y, const Join& join, const Saved&) const;
   struct Grad {
     View dx;             // [n, h], overwritten
     ConstView dy, x;     // [n, h]

@@ -67,7 +67,8 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   }
   if (ctx.training)
     for (const Segment& segment : segments_)
-      x = y = segment.again ? pass_through(ctx, segment, x, tape) : keep(ctx, segment, x, tape);
+      x = y = segment.again ? pass_through(ctx, segment, x, tape)
+                            : keep(ctx, segment, x, tape, {tape.arena, keep_core_});
   else if (!blocks_.empty())
     x = y = pass_through(ctx, {0, blocks_.size(), true}, x, tape);
   if (!head_) return y;
@@ -80,14 +81,23 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   return loss;
 }
 
-View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tape) const {
+View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tape,
+                 const Keeping& where) const {
   View y;
   ConstView x = in;
+  const auto make_saved = [&](size_t i) {
+    tape.blocks[i] = blocks_[i].make_saved(ctx, where.arena, in, where.attention_core);
+  };
+  make_saved(segment.begin);
+  bool normed = false;
   for (size_t i = segment.begin; i < segment.end; ++i) {
     tape.inputs[i] = x;
-    tape.blocks[i] = blocks_[i].make_saved(ctx, tape.arena, x, keep_core_);
-    y = tape.arena.make(x.dtype, x.shape, "block output");
-    blocks_[i].forward(ctx, y, x, tape.blocks[i]);
+    y = where.arena.make(x.dtype, x.shape, "block output");
+    if (i + 1 < segment.end) make_saved(i + 1);
+    Block::Neighbours beside{.normed = normed, .next = nullptr, .next_saved = nullptr};
+    normed = i + 1 < segment.end && tape.blocks[i + 1].n1;
+    if (normed) beside = {beside.normed, &blocks_[i + 1], &tape.blocks[i + 1]};
+    blocks_[i].forward(ctx, y, x, tape.blocks[i], beside);
     x = y;
   }
   return y;
@@ -123,7 +133,8 @@ View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, 
   }
   for (size_t i = segments_.size(); i-- > 0;) {
     const ArenaScope scope(ctx.scratch);
-    if (segments_[i].again) run_again(ctx, segments_[i], tape);
+    if (segments_[i].again)
+      keep(ctx, segments_[i], tape.inputs[segments_[i].begin], tape, {ctx.scratch, true});
     for (size_t block = segments_[i].end; block-- > segments_[i].begin;) {
       blocks_[block].backward(ctx, d, tape.inputs[block], tape.blocks[block]);
       done(ctx, first_block + static_cast<int>(block));
@@ -137,16 +148,6 @@ View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, 
 
 void Stage::done(const Ctx& ctx, int unit) {
   if (ctx.grads) ctx.grads->unit_done(ctx.compute, unit);
-}
-
-void Stage::run_again(const Ctx& ctx, const Segment& segment, Tape& tape) const {
-  for (size_t i = segment.begin; i < segment.end; ++i) {
-    const ConstView x = tape.inputs[i];
-    tape.blocks[i] = blocks_[i].make_saved(ctx, ctx.scratch, x, true);
-    const View y = ctx.scratch.make(x.dtype, x.shape, "block output");
-    blocks_[i].forward(ctx, y, x, tape.blocks[i]);
-    if (i + 1 < segment.end) tape.inputs[i + 1] = y;
-  }
 }
 
 View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, KvCache& cache) const {

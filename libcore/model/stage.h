@@ -94,12 +94,16 @@ class Stage {
   /// Tells ctx.grads that a unit's gradients are complete.
   static void done(const Ctx&, int unit);
   void plan_segments(const RecomputePlan&);
-  /// keep() and pass_through() run a segment forward and return its output, in the tape's memory. keep() also
-  /// saves there what the backward pass needs; pass_through() saves only the segment's input.
-  View keep(const Ctx&, const Segment&, ConstView in, Tape&) const;
+  /// Where the outputs of blocks and what the backward pass needs of them are saved, and whether the output
+  /// of attention is part of that.
+  struct Keeping {
+    Arena& arena;
+    bool attention_core;
+  };
+  /// Runs a segment forward and returns its output. The tape's entries of the segment are made there.
+  View keep(const Ctx&, const Segment&, ConstView in, Tape&, const Keeping&) const;
+  /// Runs a segment forward and returns its output, in the tape's memory. Saves only the segment's input.
   View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;
-  /// Recomputes the tape's entries of a segment from its input, in ctx.scratch.
-  void run_again(const Ctx&, const Segment&, Tape&) const;
 
   View logits(const Ctx&, ConstView tokens, int64_t rows, const Reading&) const;
 

@@ -1,5 +1,7 @@
 #include "libcore/ops/embedding.h"
 
+#include <algorithm>
+
 #include "libcore/ops/checks.h"
 
 namespace megalith {
@@ -48,9 +50,15 @@ void EmbeddingGrad::check() const {
   check_positions(kName, dpositions, dy, rows);
 }
 
+// Each sum reads dy once, in its own order. It reads and writes each of its rows once; how many ids differ is
+// not known here.
 Cost EmbeddingGrad::cost() const {
-  const double sums = static_cast<double>(dy.elements()) * (dpositions ? 2 : 1);
-  return {sums, bytes_of(dy) + bytes_of(ids) + sums * 2 * size_of(DType::kF32)};
+  const int64_t entries = std::min(dy.shape.rows(), dtable.shape.rows());
+  const double summed = static_cast<double>(entries + (dpositions ? dy.shape[0] : 0));
+  const int sums = dpositions ? 2 : 1;
+  return {sums * static_cast<double>(dy.elements()),
+          sums * bytes_of(dy) + bytes_of(ids) +
+              2 * summed * static_cast<double>(dy.shape.back()) * size_of(DType::kF32)};
 }
 
 }  // namespace megalith

@@ -56,4 +56,16 @@ Cost CrossEntropy::cost() const {
   return {3 * rows * static_cast<double>(columns), row_bytes + 2 * bytes_of(logits)};
 }
 
+void SoftmaxLoss::check() const {
+  stats().check();
+  cross_entropy().check();
+  require(columns > 0, kName, "at least one column", columns, logits.shape);
+}
+
+Cost SoftmaxLoss::cost() const {
+  return {stats().cost().flops + cross_entropy().cost().flops,
+          bytes_of(loss) + bytes_of(max) + bytes_of(sum_exp) + bytes_of(targets) + bytes_of(mask) +
+              bytes_of(logits) * (want_grad ? 2 : 1)};
+}
+
 }  // namespace megalith

@@ -44,4 +44,34 @@ struct CrossEntropy {
   Cost cost() const;
 };
 
+/// SoftmaxStats and CrossEntropy of a rank that has the whole vocabulary: reads the logits once.
+struct SoftmaxLoss {
+  View loss;          // [n] f32, as in CrossEntropy
+  View logits;        // [n, v], as in CrossEntropy
+  View max, sum_exp;  // [n] f32, as in SoftmaxStats
+  ConstView targets;  // [n] i32; a row whose id is outside of [0, columns) has no loss
+  int64_t columns;
+  ConstView mask = {};  // [n] f32; empty: all ones
+  float scale = 1;
+  bool want_grad = true;  // false: logits are not changed
+  static constexpr const char* kName = "softmax_loss";
+  /// The two ops with the same results, up to rounding. Not in loss.cpp, which CUDA's plugin does not have.
+  SoftmaxStats stats() const {
+    return {.max = max, .sum_exp = sum_exp, .logits = logits, .columns = columns};
+  }
+  CrossEntropy cross_entropy() const {
+    return {.loss = loss,
+            .logits = logits,
+            .max = max,
+            .sum_exp = sum_exp,
+            .targets = targets,
+            .columns = columns,
+            .mask = mask,
+            .scale = scale,
+            .want_grad = want_grad};
+  }
+  void check() const;
+  Cost cost() const;
+};
+
 }  // namespace megalith

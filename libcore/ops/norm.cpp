@@ -17,9 +17,17 @@ void check_norm(const Norm& op) {
   if (op.rstd) want_vector(Norm::kName, "rstd [n]", op.rstd, op.x.shape.rows(), DType::kF32);
   require(bool(op.residual) == bool(op.sum), Norm::kName, "residual and sum together", op.residual.shape,
           op.sum.shape);
+  require(op.dropout.p == 0 || (op.residual && op.x.shape.rank == 3), Norm::kName,
+          "x [s, b, h] and a residual with dropout", op.x.shape, op.residual.shape);
   if (!op.residual) return;
+  op.dropout.check(Norm::kName, op.x.shape.rank == 3 ? op.x.shape[1] : 0);
   want_alike(Norm::kName, "residual and x alike", op.residual, op.x);
   want_alike(Norm::kName, "sum and x alike", op.sum, op.x);
+}
+
+/// Operations per element of dropout(x) + residual.
+double join_flops(const auto& op) {
+  return (op.residual ? 1 : 0) + (op.dropout.p > 0 ? 2 : 0);
 }
 
 template <class NormGrad>
@@ -42,7 +50,7 @@ void LayerNorm::check() const {
 }
 
 Cost LayerNorm::cost() const {
-  return {static_cast<double>(x.elements()) * (kLayerNormFlops + (residual ? 1 : 0)),
+  return {static_cast<double>(x.elements()) * (kLayerNormFlops + join_flops(*this)),
           bytes_of(x) + bytes_of(y) + bytes_of(residual) + bytes_of(sum) + bytes_of(w) + bytes_of(b) +
               bytes_of(mean) + bytes_of(rstd)};
 }
@@ -64,7 +72,7 @@ void RmsNorm::check() const {
 }
 
 Cost RmsNorm::cost() const {
-  return {static_cast<double>(x.elements()) * (kRmsNormFlops + (residual ? 1 : 0)),
+  return {static_cast<double>(x.elements()) * (kRmsNormFlops + join_flops(*this)),
           bytes_of(x) + bytes_of(y) + bytes_of(residual) + bytes_of(sum) + bytes_of(w) + bytes_of(rstd)};
 }
 

@@ -1,18 +1,20 @@
 #pragma once
 
+#include "libcore/ops/dropout.h"
 #include "libcore/ops/op.h"
 
 namespace megalith {
 
-/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is stored in
-/// `sum` and normalized.
+/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, dropout(x) + residual is
+/// stored in `sum`, rounded, and normalized.
 struct LayerNorm {
   View y;                     // [n, h]
   ConstView x;                // [n, h]
   ConstView w, b;             // [h]
   View mean = {}, rstd = {};  // [n] f32, kept for LayerNormGrad; empty: not kept
-  ConstView residual = {};    // [n, h]; added to x first
-  View sum = {};              // [n, h] x + residual; required with residual
+  ConstView residual = {};    // [n, h]
+  View sum = {};              // [n, h]; required with residual; may share x's memory
+  DropoutKey dropout = {};    // only with residual; x is then [s, b, h]
   float eps = 1e-5f;
   static constexpr const char* kName = "layer_norm";
   void check() const;
@@ -33,7 +35,7 @@ struct LayerNormGrad {
   Cost cost() const;
 };
 
-/// y = x / sqrt(mean(x^2) + eps) * w over the last axis; residual and sum as in LayerNorm.
+/// y = x / sqrt(mean(x^2) + eps) * w over the last axis; residual, sum and dropout as in LayerNorm.
 struct RmsNorm {
   View y;                   // [n, h]
   ConstView x;              // [n, h]
@@ -41,6 +43,7 @@ struct RmsNorm {
   View rstd = {};           // [n] f32, kept for RmsNormGrad; empty: not kept
   ConstView residual = {};  // [n, h]
   View sum = {};            // [n, h]
+  DropoutKey dropout = {};
   float eps = 1e-5f;
   static constexpr const char* kName = "rms_norm";
   void check() const;

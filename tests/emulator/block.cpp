@@ -100,8 +100,10 @@ EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
   for (size_t i = 0; i < threads; ++i) {
     current_ = first + in_order(i, threads);
     threadIdx.x = static_cast<unsigned>(current_);
+    sectors_.begin_thread();
     if (fibers_[current_].waits_at != kEnded) resume(fibers_[current_]);
   }
+  sectors_.end_warp();
   const Place place = fibers_[first].waits_at;
   for (size_t i = 0; i < threads; ++i)
     if (fibers_[first + i].waits_at != place)

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "tests/emulator/copies.h"
+#include "tests/emulator/sectors.h"
 
 namespace megalith::emulator {
 
@@ -30,16 +31,18 @@ class EmulatedBlock {
   void run(int threads, size_t shared_bytes, const std::function<void()>& kernel);
   /// The running thread waits here for the others of its block.
   void wait() { pause(kBarrier); }
-  /// Every thread of a warp gives a value and receives that of thread (own ^ apart).
+  /// The running thread's number in its warp.
+  unsigned lane() const { return static_cast<unsigned>(current_ % kWarp); }
+  /// Every thread of a warp gives a value and receives that of the thread with this number in the warp.
   template <class T>
-  T exchange(T value, unsigned apart) {
+  T exchange(T value, unsigned giver) {
     static_assert(sizeof(T) <= sizeof(Fiber::given[0]));
     Fiber& self = fibers_[current_];
     // Alternates two places, since a value may be read after the next one is given.
     const size_t turn = ++self.gifts % 2;
     std::memcpy(self.given[turn], &value, sizeof value);
     pause(kShuffle);
-    std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
+    std::memcpy(&value, fibers_[current_ / kWarp * kWarp + giver].given[turn], sizeof value);
     return value;
   }
   /// The running thread waits here for the others of its warp.
@@ -57,6 +60,9 @@ class EmulatedBlock {
   AsyncCopies& copies() { return fibers_[current_].copies; }
 
   bool backwards = false;  // runs the threads last to first
+
+  /// Counts the global memory that warps ask for.
+  SectorCount& sectors() { return sectors_; }
 
  private:
   static constexpr size_t kStack = 64 << 10, kWarp = 32;
@@ -99,6 +105,7 @@ class EmulatedBlock {
   std::vector<Line> shared_;
   size_t shared_bytes_ = 0;
   size_t current_ = 0;
+  SectorCount sectors_;
 };
 
 }  // namespace megalith::emulator

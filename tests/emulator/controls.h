@@ -15,6 +15,7 @@ class Count {
     return *this;
   }
   void operator++() { ++value_; }
+  void operator+=(long more) { value_ += more; }
   operator long() const { return value_; }  // NOLINT(google-explicit-constructor): it is one
 
  private:
@@ -31,6 +32,7 @@ struct CallCounts {
   Count kernels, products;
   Count unaligned_products;  // with a matrix whose columns do not all begin at multiples of 16 bytes
   Count bank_conflicts;      // additional passes of ldmatrix over shared memory
+  Count sectors;             // of 32 bytes, that warps asked of global memory; only on the counting device
   size_t peak_memory = 0;    // bytes of one device
 };
 

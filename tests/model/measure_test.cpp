@@ -55,5 +55,38 @@ TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
                    2 * rows * (2 * out + 3 * in) + scaling);
 }
 
+/// The calls of an op in a micro-batch of three layers.
+int64_t calls(const char* op, const RecomputePlan& recompute, int ranks) {
+  ModelConfig model = test::tiny_gpt2();
+  model.seq_length = 8;
+  model.hidden_dropout = 0;
+  const StageCost cost = measure({.model = model,
+                                  .layers = {.count = 3},
+                                  .split = {.size = ranks},
+                                  .recompute = recompute,
+                                  .micro_batch = kBatch});
+  const auto found = cost.ops.find(op);
+  return found == cost.ops.end() ? 0 : found->second.calls;
+}
+
+// A norm takes the sum of the branch before it and the residual. No norm in its segment follows the last
+// block's, whose sum is an op of its own.
+TEST(Measure, CountsASumForEachSegmentOnly) {
+  const RecomputePlan none{}, each{.granularity = Recompute::kFull, .layers = 1},
+      all{.granularity = Recompute::kFull, .layers = 3};
+  EXPECT_EQ(calls(LayerNorm::kName, none, 1), 2 * 3 + 1);
+  EXPECT_EQ(calls(Dropout::kName, none, 1), 1);
+  EXPECT_EQ(calls(Dropout::kName, each, 1), 3 + 3);  // a block at a time, twice
+  EXPECT_EQ(calls(Dropout::kName, all, 1), 3 + 1);   // three blocks that keep nothing, then again
+}
+
+TEST(Measure, CountsOneReadingOfTheLogitsOfAWholeVocabulary) {
+  EXPECT_EQ(calls(SoftmaxLoss::kName, {}, 1), 1);
+  EXPECT_EQ(calls(SoftmaxStats::kName, {}, 1), 0);
+  EXPECT_EQ(calls(SoftmaxLoss::kName, {}, 2), 0);
+  EXPECT_EQ(calls(SoftmaxStats::kName, {}, 2), 1);
+  EXPECT_EQ(calls(CrossEntropy::kName, {}, 2), 1);
+}
+
 }  // namespace
 }  // namespace megalith

@@ -81,20 +81,27 @@ void add_activation_cases(std::vector<OpCase>& cases, const Types& types) {
         cases.push_back(
             {"activate_grad" + name, [=](Bed& bed) { return run_activate_grad(bed, dtype, n, function); }});
       }
-      cases.push_back({"swiglu" + suffix, [=](Bed& bed) { return run_swiglu(bed, dtype, 3, n); }});
-      cases.push_back({"swiglu_grad" + suffix, [=](Bed& bed) { return run_swiglu_grad(bed, dtype, 3, n); }});
+    }
+  for (const DType dtype : types)
+    for (const int64_t f : {1, 17, 40, 4097, 4104}) {
+      const std::string suffix = concat(" ", name_of(dtype), " ", f);
+      cases.push_back({"swiglu" + suffix, [=](Bed& bed) { return run_swiglu(bed, dtype, 3, f); }});
+      cases.push_back({"swiglu_grad" + suffix, [=](Bed& bed) { return run_swiglu_grad(bed, dtype, 3, f); }});
     }
 }
 
 void add_dropout_cases(std::vector<OpCase>& cases, const Types& types) {
   for (const DType dtype : types) {
     const std::string type = concat("dropout ", name_of(dtype), " ");
-    for (const int64_t h : {1, 17, 4097})
+    for (const int64_t h : {1, 17, 4097, 4104})
       cases.push_back({concat(type, h), [=](Bed& bed) {
                          return run_dropout(bed, dtype, {3, 2, h}, 0.3f, false);
                        }});
     cases.push_back({type + "residual", [=](Bed& bed) {
                        return run_dropout(bed, dtype, {5, 3, 70}, 0.1f, true);
+                     }});
+    cases.push_back({type + "wide residual", [=](Bed& bed) {
+                       return run_dropout(bed, dtype, {5, 3, 72}, 0.1f, true);
                      }});
     cases.push_back(
         {type + "context", [=](Bed& bed) {

@@ -97,8 +97,9 @@ View Bed::put(DType dtype, Shape shape, Values& values) {
   View view{nullptr, dtype, shape};
   if (static_cast<size_t>(view.elements()) != values.size())
     fail(ErrorKind::kInternal, "test bed: ", values.size(), " values for ", shape);
-  blocks_.push_back(stream_.backend().allocate(view.bytes()));
-  view.data = blocks_.back().data.get();
+  const size_t shift = odd_ ? size_of(dtype) : 0;
+  blocks_.push_back(stream_.backend().allocate(shift + view.bytes()));
+  view.data = static_cast<std::byte*>(blocks_.back().data.get()) + shift;
   std::vector<std::byte> bytes(view.bytes());
   for (size_t i = 0; i < values.size(); ++i) {
     encode(dtype, bytes.data(), i, values[i]);

@@ -12,8 +12,10 @@ namespace megalith::test {
 /// Puts tensors on a stream's device and reads them back. Owns their memory.
 class Bed {
  public:
-  /// Without `references`, finite differences are skipped: for tests that only look at results.
-  explicit Bed(Stream& stream, bool references = true) : stream_(stream), references_(references) {}
+  /// Without `references`, finite differences are skipped: for tests that only look at results. With `odd`,
+  /// tensors begin one element beside an address that kernels like.
+  explicit Bed(Stream& stream, bool references = true, bool odd = false)
+      : stream_(stream), references_(references), odd_(odd) {}
   Stream& stream() { return stream_; }
   bool references() const { return references_; }
 
@@ -26,7 +28,7 @@ class Bed {
 
  private:
   Stream& stream_;
-  bool references_;
+  bool references_, odd_;
   std::vector<Memory> blocks_;
 };
 

@@ -71,9 +71,47 @@ TEST(NormCheck, RefusesWrongShapes) {
                    op.residual = tensor({5}), op.sum = tensor({3, 5});
                  }),
                  "residual and x");
+  const DropoutKey key{.p = 0.1f, .samples = tensor({2}, kI64)};
+  expect_refused(good, Spoil([&](LayerNorm& op) { op.dropout = key; }), "a residual with dropout");
+  const View x = tensor({3, 2, 5});
+  const LayerNorm joined{
+      .y = x, .x = x, .w = tensor({5}), .b = tensor({5}), .residual = x, .sum = x, .dropout = key};
+  expect_refused(joined, Spoil([](LayerNorm& op) { op.dropout.p = 1; }), "a dropout probability");
+  expect_refused(joined, Spoil([](LayerNorm& op) { op.dropout.samples = tensor({3}, kI64); }),
+                 "one sample number");
 
   const RmsNorm rms{.y = tensor({3, 5}), .x = tensor({3, 5}), .w = tensor({5})};
   expect_refused(rms, std::function<void(RmsNorm&)>([](RmsNorm& op) { op.w = tensor({5}, kBf16); }), "w [h]");
+}
+
+TEST(SoftmaxLossCheck, RefusesWrongShapes) {
+  const View rows = tensor({3});
+  const SoftmaxLoss good{.loss = rows,
+                         .logits = tensor({3, 8}, kBf16),
+                         .max = rows,
+                         .sum_exp = rows,
+                         .targets = tensor({3}, kI32),
+                         .columns = 7};
+  using Spoil = std::function<void(SoftmaxLoss&)>;
+  expect_refused(good, Spoil([](SoftmaxLoss& op) { op.columns = 0; }), "at least one column");
+  for (const Spoil& spoil :
+       {Spoil([](SoftmaxLoss& op) { op.columns = 9; }), Spoil([](SoftmaxLoss& op) { op.max = {}; }),
+        Spoil([](SoftmaxLoss& op) { op.targets = tensor({2}, kI32); })}) {
+    SoftmaxLoss op = good;
+    spoil(op);
+    EXPECT_THROW(op.check(), Error);
+  }
+}
+
+// With 4 rows and 3 ids, at most 3 rows of the table get a gradient, and 2 positions do.
+TEST(EmbeddingGradCost, CountsEachRowOnce) {
+  EmbeddingGrad op{.dtable = tensor({3, 10}),
+                   .dpositions = {},
+                   .dy = tensor({2, 2, 10}, kBf16),
+                   .ids = tensor({2, 2}, kI32)};
+  EXPECT_EQ(op.cost().bytes, 80 + 16 + 2 * 3 * 40);
+  op.dpositions = tensor({5, 10});
+  EXPECT_EQ(op.cost().bytes, 160 + 16 + 2 * (3 + 2) * 40);
 }
 
 TEST(NormGradCheck, RefusesWrongShapes) {

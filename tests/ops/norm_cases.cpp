@@ -12,10 +12,23 @@ struct NormCase {
   DType dtype = DType::kF32;
   bool centred = true, residual = false, keep = true;  // residual: a gradient case has `add` instead
   double offset = 0;                                   // added to x, so that its mean is far from 0
+  float dropout = 0;                                   // of x, with a residual; two sequences
 };
 
+/// What Dropout would make of x [rows, h], which are rows of two sequences.
+Values masked(Values x, const NormCase& c) {
+  constexpr int64_t kFirst = 9;  // dropout_key()
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t row = static_cast<int64_t>(i) / c.h;
+    x[i] *= reference_mask({static_cast<double>(c.dropout), 1234, 6, 2,
+                            static_cast<int64_t>(kSampleNumbers[static_cast<size_t>(row % 2)]),
+                            kFirst + row / 2, static_cast<int64_t>(i) % c.h});
+  }
+  return x;
+}
+
 std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
-  const Shape shape{c.rows, c.h};
+  const Shape shape = c.dropout > 0 ? Shape{c.rows / 2, 2, c.h} : Shape{c.rows, c.h};
   Values x = random_values(c.rows * c.h, 1), w = random_values(c.h, 2), b = random_values(c.h, 3);
   for (double& value : x) value += c.offset;
   Values residual = random_values(c.rows * c.h, 4);
@@ -24,7 +37,9 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
   const View mean = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
   const View rstd = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
   const View residual_view = c.residual ? bed.put(c.dtype, shape, residual) : View{};
-  const View sum = c.residual ? bed.empty(c.dtype, shape) : View{};
+  View sum = c.residual ? bed.empty(c.dtype, shape) : View{};
+  if (c.dropout > 0) sum = x_view;  // sum shares x's memory
+  const DropoutKey key = c.dropout > 0 ? dropout_key(bed, 2, c.dropout) : DropoutKey{};
   if (c.centred)
     run(bed.stream(), LayerNorm{.y = y,
                                 .x = x_view,
@@ -33,13 +48,19 @@ std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
                                 .mean = mean,
                                 .rstd = rstd,
                                 .residual = residual_view,
-                                .sum = sum});
+                                .sum = sum,
+                                .dropout = key});
   else
-    run(bed.stream(),
-        RmsNorm{.y = y, .x = x_view, .w = w_view, .rstd = rstd, .residual = residual_view, .sum = sum});
+    run(bed.stream(), RmsNorm{.y = y,
+                              .x = x_view,
+                              .w = w_view,
+                              .rstd = rstd,
+                              .residual = residual_view,
+                              .sum = sum,
+                              .dropout = key});
   std::vector<Outcome> outcomes;
   if (c.residual) {
-    outcomes.push_back({"sum", bed.get(sum), plus(x, residual), tolerance_of(c.dtype)});
+    outcomes.push_back({"sum", bed.get(sum), plus(masked(x, c), residual), tolerance_of(c.dtype)});
     x = bed.get(sum);  // the op normalizes the sum as it is stored, rounded
   }
   const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
@@ -104,7 +125,7 @@ void add_norm_cases(std::vector<OpCase>& cases, const Types& types) {
     const std::string type = concat(name_of(c.dtype), " ", name, " ", c.rows, "x", c.h);
     const std::string op = c.centred ? "layer_norm" : "rms_norm";
     cases.push_back({op + " " + type, [c](Bed& bed) { return run_norm(bed, c); }});
-    if (c.offset == 0)
+    if (c.offset == 0 && c.dropout == 0)
       cases.push_back({op + "_grad " + type, [c](Bed& bed) { return run_norm_grad(bed, c); }});
   };
   for (const bool centred : {true, false})
@@ -116,6 +137,12 @@ void add_norm_cases(std::vector<OpCase>& cases, const Types& types) {
       add("wide", {2, 4097, dtype, centred, true});
       add("many rows", {1100, 3, dtype, centred});
       add("no rows", {0, 8, dtype, centred});
+      add("dropout", {10, 17, dtype, centred, true, true, 0, 0.3f});
+      add("dropout of several teams", {70, 64, dtype, centred, true, true, 0, 0.3f});
+      add("several teams", {150, 40, dtype, centred});
+      add("wide teams", {70, 1032, dtype, centred, true});
+      add("widest team", {3, 4096, dtype, centred, true});
+      add("wider than a team", {2, 8200, dtype, centred, true});
       if (dtype == DType::kF32) add("far mean", {4, 129, dtype, centred, false, true, 30.0});
     }
 }

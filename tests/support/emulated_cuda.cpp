@@ -6,9 +6,20 @@
 namespace megalith::test {
 namespace {
 
-Plugin emulated_plugin() {
-  return Plugin("libmegalith_cuda.so",
-                {.folders = {emulated_cuda_folder()}, .if_missing = "", .if_library_missing = ""});
+/// A plugin in the place of CUDA's, in that folder of the build.
+Plugin plugin_in(const std::string& folder) {
+  return Plugin("libmegalith_cuda.so", {.folders = {folder}, .if_missing = "", .if_library_missing = ""});
+}
+Plugin counting_plugin() {
+  return plugin_in(MEGALITH_BINARY_DIR "/counting");
+}
+
+std::unique_ptr<Backend> make_backend_of(const Plugin& plugin, int device) {
+  return std::unique_ptr<Backend>(
+      plugin.function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
+}
+emulator::Controls& controls_of(const Plugin& plugin) {
+  return *plugin.function<emulator::Controls*()>("megalith_emulator_controls")();
 }
 
 }  // namespace
@@ -18,12 +29,19 @@ std::string emulated_cuda_folder() {
 }
 
 std::unique_ptr<Backend> make_emulated_backend(int device) {
-  return std::unique_ptr<Backend>(
-      emulated_plugin().function<Backend*(int, const LastWaits&)>("megalith_cuda_backend")(device, {}));
+  return make_backend_of(plugin_in(emulated_cuda_folder()), device);
 }
 
 emulator::Controls& emulated_controls() {
-  return *emulated_plugin().function<emulator::Controls*()>("megalith_emulator_controls")();
+  return controls_of(plugin_in(emulated_cuda_folder()));
+}
+
+std::unique_ptr<Backend> make_counting_backend() {
+  return make_backend_of(counting_plugin(), 0);
+}
+
+emulator::Controls& counting_controls() {
+  return controls_of(counting_plugin());
 }
 
 }  // namespace megalith::test

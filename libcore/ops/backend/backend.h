@@ -83,6 +83,7 @@ class Backend {
   virtual void run(Stream&, const SoftmaxStats&) = 0;
   virtual void run(Stream&, const SoftmaxRescale&) = 0;
   virtual void run(Stream&, const CrossEntropy&) = 0;
+  virtual void run(Stream&, const SoftmaxLoss&) = 0;
   virtual void run(Stream&, const SumSquares&) = 0;
   virtual void run(Stream&, const ScaledSum&) = 0;
   virtual void run(Stream&, const DecideStep&) = 0;

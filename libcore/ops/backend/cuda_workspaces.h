@@ -2,6 +2,7 @@
 
 #include "libcore/ops/attention.h"
 #include "libcore/ops/backend/workspace_sizes.h"
+#include "libcore/ops/embedding.h"
 #include "libcore/ops/linear.h"
 #include "libcore/ops/norm.h"
 #include "libcore/ops/optimizer.h"
@@ -22,10 +23,13 @@ inline size_t workspace_of(const BiasGrad& op) {
   return column_sums_bytes(op.dy.shape.rows(), op.dy.shape.back());
 }
 inline size_t workspace_of(const LayerNormGrad& op) {
-  return op.dw || op.db ? column_sums_bytes(op.dy.shape.rows(), op.dy.shape.back()) : 0;
+  return op.dw || op.db ? norm_grad_bytes(op.dy.shape.rows(), op.dy.shape.back(), 2) : 0;
 }
 inline size_t workspace_of(const RmsNormGrad& op) {
-  return op.dw ? column_sums_bytes(op.dy.shape.rows(), op.dy.shape.back()) : 0;
+  return op.dw ? norm_grad_bytes(op.dy.shape.rows(), op.dy.shape.back(), 1) : 0;
+}
+inline size_t workspace_of(const EmbeddingGrad& op) {
+  return EmbeddingScratch(op.dy.shape.rows(), op.dy.shape.back()).bytes();
 }
 /// For each row of each head, the product of out and dout.
 inline size_t workspace_of(const AttentionGrad& op) {

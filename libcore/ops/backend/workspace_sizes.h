@@ -19,8 +19,9 @@ constexpr size_t kStagingBytes = size_t{8} << 20;
 struct RowCut {
   static constexpr int64_t kMaxBlocks = 64, kMinRows = 64;
   int64_t size, blocks;
-  explicit constexpr RowCut(int64_t rows) : size(divided(rows, kMaxBlocks)), blocks(0) {
-    if (size < kMinRows) size = kMinRows;
+  explicit constexpr RowCut(int64_t rows, int64_t min_rows = kMinRows, int64_t max_blocks = kMaxBlocks)
+      : size(divided(rows, max_blocks)), blocks(0) {
+    if (size < min_rows) size = min_rows;
     blocks = divided(rows, size);
   }
   static constexpr int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -30,6 +31,39 @@ struct RowCut {
 constexpr size_t column_sums_bytes(int64_t rows, int64_t columns) {
   return static_cast<size_t>(2 * RowCut(rows).blocks * columns) * sizeof(float);
 }
+
+/// The rows of a norm's gradient, cut so that the partial sums of its weights (`sums`: w alone, or w and b)
+/// are a small share of what is read: at 32 rows for each sum, 1/32 of two tensors in bf16.
+constexpr RowCut norm_grad_cut(int64_t rows, int sums) {
+  constexpr int64_t kRows = 32, kBlocks = 1024;
+  return RowCut(rows, kRows * sums, kBlocks);
+}
+/// Those sums or, where rows cannot be read in 16-byte vectors, column_sums_bytes().
+constexpr size_t norm_grad_bytes(int64_t rows, int64_t columns, int sums) {
+  const size_t held = static_cast<size_t>(norm_grad_cut(rows, sums).blocks * sums * columns) * sizeof(float);
+  const size_t plain = column_sums_bytes(rows, columns);
+  return held > plain ? held : plain;
+}
+
+/// The rows of an embedding's gradient, in the order of their ids, are summed in tiles of this many rows.
+constexpr int64_t kSortedTile = 64;
+/// The ids are sorted by four bits at a time, in tiles of kSortTile ids.
+constexpr int64_t kSortTile = 2048, kDigits = 16;
+
+/// Scratch memory of the embedding's gradient: two lists of (id, row), the number of each digit in each tile,
+/// and for each tile of sorted rows the sums of the ids that begin before it and that go on after it.
+struct EmbeddingScratch {
+  static constexpr size_t kPair = 8;
+  size_t pairs, counts, sums;  // bytes of a list, of the numbers, of the sums
+  constexpr EmbeddingScratch(int64_t rows, int64_t columns)
+      : pairs(aligned(static_cast<size_t>(rows) * kPair)),
+        counts(aligned(static_cast<size_t>(RowCut::divided(rows, kSortTile) * kDigits) * sizeof(uint32_t))),
+        sums(static_cast<size_t>(2 * RowCut::divided(rows, kSortedTile) * columns) * sizeof(float)) {}
+  constexpr size_t bytes() const { return 2 * pairs + counts + sums; }
+
+ private:
+  static constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+};
 
 /// The partial sums, in fp64, of a tensor of n elements.
 constexpr int64_t sum_blocks(int64_t n) {

@@ -124,12 +124,25 @@ class CpuBackend final : public Backend {
   void run(Stream&, const SoftmaxStats&) override;
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
+  void run(Stream& stream, const SoftmaxLoss& op) override {
+    run(stream, op.stats());
+    run(stream, op.cross_entropy());
+  }
   void run(Stream&, const SumSquares&) override;
   void run(Stream&, const ScaledSum&) override;
   void run(Stream&, const DecideStep&) override;
   void run(Stream&, const AdamW&) override;
 
  private:
+  /// The dropout of a norm's input, then the norm.
+  template <class Norm>
+  void run_apart(Stream& stream, Norm op) {
+    run(stream, Dropout{.y = op.sum, .x = op.x, .key = op.dropout, .residual = op.residual});
+    op.x = op.sum;
+    op.residual = op.sum = {};
+    op.dropout = {};
+    run(stream, op);
+  }
   /// The queue of a queue stream; null for a compute stream.
   static Queue* queue_of(const Stream& stream) { return static_cast<Queue*>(stream.native()); }
   template <class Work>
@@ -257,7 +270,8 @@ NormArgs norm_args(const auto& op) {
           .eps = op.eps};
 }
 
-void CpuBackend::run(Stream&, const LayerNorm& op) {
+void CpuBackend::run(Stream& stream, const LayerNorm& op) {
+  if (op.dropout.p > 0) return run_apart(stream, op);
   NormArgs args = norm_args(op);
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
@@ -266,7 +280,8 @@ void CpuBackend::run(Stream&, const LayerNorm& op) {
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
-void CpuBackend::run(Stream&, const RmsNorm& op) {
+void CpuBackend::run(Stream& stream, const RmsNorm& op) {
+  if (op.dropout.p > 0) return run_apart(stream, op);
   const NormArgs args = norm_args(op);
   const auto norm = kernels_.rms_norm[storage_of(op.x.dtype)];
   for_each_range(op.x.shape.rows(), range_rows(args.columns),

@@ -266,6 +266,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const SoftmaxStats&) override;
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
+  void run(Stream&, const SoftmaxLoss&) override;
   void run(Stream&, const SumSquares&) override;
   void run(Stream&, const ScaledSum&) override;
   void run(Stream&, const DecideStep&) override;
@@ -275,7 +276,6 @@ class CudaBackend final : public Backend {
   /// Makes this the calling thread's device: CUDA keeps the choice per thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
-  void add_column_sums(Queue&, DType, const ColumnSums&, size_t workspace);
   /// The origin of all times that note_time() asks for. Waits for the stream when it is first called.
   TimeOrigin time_origin(const Queue&);
 
@@ -412,22 +412,18 @@ void CudaBackend::run(Stream& stream, const Gemm& op) {
                                    .add = false});
 }
 
-void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums, size_t workspace) {
-  if (sums.plain == nullptr && sums.normed == nullptr) return;
-  launch_column_sums(queue.stream(), activation_of(dtype), sums, queue.workspace(workspace));
-}
-
 void CudaBackend::run(Stream& stream, const BiasGrad& op) {
-  add_column_sums(enter(stream), op.dy.dtype,
-                  {.plain = op.dbias.as<float>(),
-                   .normed = nullptr,
-                   .dy = op.dy.data,
-                   .x = nullptr,
-                   .mean = nullptr,
-                   .rstd = nullptr,
-                   .rows = op.dy.shape.rows(),
-                   .columns = op.dy.shape.back()},
-                  workspace_of(op));
+  Queue& queue = enter(stream);
+  launch_column_sums(queue.stream(), activation_of(op.dy.dtype),
+                     {.plain = op.dbias.as<float>(),
+                      .normed = nullptr,
+                      .dy = op.dy.data,
+                      .x = nullptr,
+                      .mean = nullptr,
+                      .rstd = nullptr,
+                      .rows = op.dy.shape.rows(),
+                      .columns = op.dy.shape.back()},
+                     queue.workspace(workspace_of(op)));
 }
 
 NormArgs norm_args(const auto& op) {
@@ -442,10 +438,15 @@ NormArgs norm_args(const auto& op) {
           .rows = op.x.shape.rows(),
           .columns = op.x.shape.back(),
           .eps = op.eps,
-          .centred = false};
+          .centred = false,
+          .samples = samples_of(op.dropout),
+          .batch = op.x.shape.rank == 3 ? op.x.shape[1] : 1,
+          .positions = spans_of(op.dropout.rows),
+          .key = mask_key(op.dropout)};
 }
 
 void CudaBackend::run(Stream& stream, const LayerNorm& op) {
+  if (op.dropout.first_column != 0) refuse_adapters();
   NormArgs args = norm_args(op);
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
@@ -454,6 +455,7 @@ void CudaBackend::run(Stream& stream, const LayerNorm& op) {
 }
 
 void CudaBackend::run(Stream& stream, const RmsNorm& op) {
+  if (op.dropout.first_column != 0) refuse_adapters();
   launch_norm(enter(stream).stream(), activation_of(op.x.dtype), norm_args(op));
 }
 
@@ -469,32 +471,18 @@ NormGradArgs norm_grad_args(const auto& op) {
           .columns = op.dy.shape.back()};
 }
 
-/// The arguments of the kernel that sums dw and db. It must run before dx is written: dx may share dy's
-/// memory.
-ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
-  return {.plain = db.as<float>(),
-          .normed = dw.as<float>(),
-          .dy = args.dy,
-          .x = args.x,
-          .mean = args.mean,
-          .rstd = args.rstd,
-          .rows = args.rows,
-          .columns = args.columns};
-}
-
 void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
   Queue& queue = enter(stream);
   NormGradArgs args = norm_grad_args(op);
   args.mean = op.mean.as<float>();
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db), workspace_of(op));
-  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
+  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args,
+                   {.dw = op.dw.as<float>(), .db = op.db.as<float>()}, queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
   Queue& queue = enter(stream);
-  const NormGradArgs args = norm_grad_args(op);
-  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}), workspace_of(op));
-  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), args);
+  launch_norm_grad(queue.stream(), activation_of(op.dy.dtype), norm_grad_args(op),
+                   {.dw = op.dw.as<float>(), .db = nullptr}, queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const Activate& op) {
@@ -669,8 +657,9 @@ void CudaBackend::run(Stream& stream, const Embedding& op) {
 }
 
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
+  Queue& queue = enter(stream);
   const int64_t columns = op.dy.shape.back();
-  launch_embedding_grad(enter(stream).stream(), activation_of(op.dy.dtype),
+  launch_embedding_grad(queue.stream(), activation_of(op.dy.dtype),
                         {.dtable = op.dtable.as<float>(),
                          .dpositions = op.dpositions.as<float>(),
                          .dy = op.dy.data,
@@ -681,7 +670,8 @@ void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
                          .batch = batch_of(op.dy),
                          .columns = columns,
                          .vocabulary = op.dtable.shape.rows(),
-                         .first_id = op.first_id});
+                         .first_id = op.first_id},
+                        queue.workspace(workspace_of(op)));
 }
 
 void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
@@ -713,6 +703,24 @@ void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
                         .scale = op.scale,
                         .want_grad = op.want_grad,
                         .first_id = op.first_id});
+}
+
+void CudaBackend::run(Stream& stream, const SoftmaxLoss& op) {
+  const bool launched = launch_softmax_loss(enter(stream).stream(), activation_of(op.logits.dtype),
+                                            {.loss = op.loss.as<float>(),
+                                             .max = op.max.as<float>(),
+                                             .sum_exp = op.sum_exp.as<float>(),
+                                             .logits = op.logits.data,
+                                             .targets = op.targets.as<int32_t>(),
+                                             .mask = op.mask.as<float>(),
+                                             .rows = op.logits.shape.rows(),
+                                             .stride = op.logits.shape.back(),
+                                             .columns = op.columns,
+                                             .scale = op.scale,
+                                             .want_grad = op.want_grad});
+  if (launched) return;
+  run(stream, op.stats());
+  run(stream, op.cross_entropy());
 }
 
 void CudaBackend::run(Stream& stream, const SumSquares& op) {

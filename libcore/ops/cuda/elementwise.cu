@@ -21,7 +21,7 @@ template <int kWide, class To, class F, class... From>
 __device__ void map_vector(To* to, F f, const Vector<kWide, From>&... from) {
   Vector<kWide, To> result;
   MEGALITH_UNROLL for (int j = 0; j < kWide; ++j) result.at[j] = narrow<To>(f(widen(from.at[j])...));
-  *reinterpret_cast<Vector<kWide, To>*>(to) = result;
+  put_vector(to, result);
 }
 
 /// Threads process vectors of up to 16 bytes. They process single elements at the end of the tensors and, if
@@ -135,65 +135,6 @@ __global__ void row_bias(To* c, const From* bias, int64_t columns, bool add) {
 }
 
 template <class T>
-__global__ void swiglu(T* y, const T* x, int64_t columns) {
-  const T* const gate = x + int64_t{blockIdx.x} * 2 * columns;
-  T* const out = y + int64_t{blockIdx.x} * columns;
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
-    out[i] = narrow<T>(silu(widen(gate[i])) * widen(gate[columns + i]));
-}
-
-template <class T>
-__global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
-  const int64_t row = blockIdx.x;
-  const T *const gate = x + row * 2 * columns, *const up = dy + row * columns;
-  T* const out = dx + row * 2 * columns;  // may be x's memory
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    const float g = widen(gate[i]), u = widen(gate[columns + i]), d = widen(up[i]);
-    out[i] = narrow<T>(d * u * silu_slope(g));
-    out[columns + i] = narrow<T>(d * silu(g));
-  }
-}
-
-/// One row per block; a thread processes four columns at a time, whose random bits come from one Philox call.
-template <class T>
-__global__ void dropout(DropoutArgs a) {
-  const int64_t row = blockIdx.x, place = row * a.columns, position = a.positions.at(row / a.batch);
-  const T* const x = static_cast<const T*>(a.x) + place;
-  const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
-  T* const y = static_cast<T*>(a.y) + place;
-  const int64_t sample = a.key.scale == 0 ? 0 : a.samples[row % a.batch];
-  for (int64_t quad = threadIdx.x; 4 * quad < a.columns; quad += blockDim.x) {
-    Words words = {};
-    if (a.key.scale != 0) words = mask_words(a.key, sample, position, static_cast<uint64_t>(quad));
-    MEGALITH_UNROLL for (int word = 0; word < 4; ++word) {
-      const int64_t i = 4 * quad + word;
-      if (i >= a.columns) break;
-      float value = widen(x[i]);
-      if (a.key.scale != 0) value *= mask_factor(a.key, words.word[word]);
-      if (residual != nullptr) value += widen(residual[i]);
-      y[i] = narrow<T>(value);
-    }
-  }
-}
-
-/// One row of positions per block.
-template <class T>
-__global__ void rope(RopeArgs a) {
-  const int64_t row = blockIdx.x, heads = a.batch * a.sequence_heads;
-  for (int64_t pair = threadIdx.x; pair < heads * a.half; pair += blockDim.x) {
-    const int64_t head = pair / a.half, i = pair % a.half;
-    if (head % a.group_heads == a.group_heads - 1) continue;  // the value head is not rotated
-    const int64_t start = a.starts == nullptr ? 0 : a.starts[row * a.batch + head / a.sequence_heads];
-    const int64_t angle = (a.positions.at(row) - start) * a.half + i;
-    T* const first = static_cast<T*>(a.qkv) + (row * heads + head) * a.head + i;
-    const float c = a.cos[angle], s = a.sin[angle] * a.sin_sign;
-    const float u = widen(first[0]), v = widen(first[a.half]);
-    first[0] = narrow<T>(u * c - v * s);
-    first[a.half] = narrow<T>(v * c + u * s);
-  }
-}
-
-template <class T>
 __global__ void adamw(AdamArgs a) {
   if (a.scalars[StepScalar::kSkip] != 0) return;
   __shared__ AdamRates shared_rates;  // computed once per block, since it takes fp64 divisions and roots
@@ -279,32 +220,6 @@ void launch_activate_grad(cudaStream_t stream, Storage storage, ActivationFuncti
     const auto* const in = static_cast<const decltype(element)*>(x);
     with_function(function, [&](auto of) { map(stream, n, SlopeTimes<decltype(of)>{}, out, up, in); });
   });
-}
-
-void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x, int64_t rows,
-                   int64_t columns) {
-  with_activation(storage, [&](auto element) {
-    using T = decltype(element);
-    launch(stream, rows, 0, swiglu<T>, static_cast<T*>(y), static_cast<const T*>(x), columns);
-  });
-}
-
-void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradArgs& a) {
-  with_activation(storage, [&](auto element) {
-    using T = decltype(element);
-    launch(stream, a.rows, 0, swiglu_grad<T>, static_cast<T*>(a.dx), static_cast<const T*>(a.dy),
-           static_cast<const T*>(a.x), a.columns);
-  });
-}
-
-void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& args) {
-  with_activation(storage,
-                  [&](auto element) { launch(stream, args.rows, 0, dropout<decltype(element)>, args); });
-}
-
-void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
-  with_activation(storage,
-                  [&](auto element) { launch(stream, args.rows, 0, rope<decltype(element)>, args); });
 }
 
 void launch_adamw(cudaStream_t stream, const AdamArgs& args) {

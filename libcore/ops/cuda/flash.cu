@@ -173,8 +173,8 @@ __device__ void store_rows(const HeadSums<T>& sums, const RowNumbers<T>& factors
   for (int i = lane(); i < T::kWarpRows * kChunks; i += 32) {
     const int row = i / kChunks, column = i % kChunks * 8;
     if (first + row < to.count && column < to.head)
-      *reinterpret_cast<Vector<8, Bf16>*>(const_cast<Bf16*>(to.data) + (first + row) * to.stride + column) =
-          vector_at<8>(tile + row * T::kStride + column);
+      put_vector(const_cast<Bf16*>(to.data) + (first + row) * to.stride + column,
+                 vector_at<8>(tile + row * T::kStride + column));
   }
 }
 
@@ -642,19 +642,13 @@ void launch_query_grad(cudaStream_t stream, const AttentionGradArgs& a) {
 bool takes(Storage storage, const AttentionShape& s) {
   return storage == Storage::kBf16 && s.head <= 128 && s.head % 8 == 0;
 }
-/// Whether 16-byte vectors of each tensor are aligned.
-template <class... Data>
-bool aligned(const Data*... data) {
-  return ((reinterpret_cast<uintptr_t>(data) % 16 == 0) && ...);
-}
-
 }  // namespace
 
 bool on_tensor_cores(Storage storage, const AttentionArgs& a) {
-  return takes(storage, a.shape) && a.kv_storage == Storage::kBf16 && aligned(a.q, a.k, a.v, a.out);
+  return takes(storage, a.shape) && a.kv_storage == Storage::kBf16 && aligned16(a.q, a.k, a.v, a.out);
 }
 bool on_tensor_cores(Storage storage, const AttentionGradArgs& a) {
-  return takes(storage, a.shape) && aligned(a.q, a.k, a.v, a.dq, a.dk, a.dv, a.out, a.dout);
+  return takes(storage, a.shape) && aligned16(a.q, a.k, a.v, a.dq, a.dk, a.dv, a.out, a.dout);
 }
 
 void launch_flash(cudaStream_t stream, const AttentionArgs& a) {

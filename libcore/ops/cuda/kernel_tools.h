@@ -26,26 +26,37 @@ constexpr int kThreads = 256;  // threads per block, unless a kernel's launch sa
 #define MEGALITH_DYNAMIC_SHARED(name) float* const name = dynamic_shared()
 #endif
 
-/// Enqueues a one-dimensional grid with `shared` bytes of dynamic shared memory; does nothing if `blocks` is
-/// 0.
+/// The blocks of a one-dimensional grid, their threads, and bytes of dynamic shared memory.
+struct Grid {
+  int64_t blocks;
+  int threads = kThreads;
+  size_t shared = 0;
+};
+
+/// Enqueues a grid; does nothing if it has no blocks.
+template <class... Params, class... Args>
+void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Params...), const Args&... args) {
+  constexpr size_t kAlwaysGranted = 48 << 10;
+  if (grid.blocks <= 0) return;
+  if (grid.blocks > kMaxGrid) refuse_grid(grid.blocks);
+  if (grid.shared > kAlwaysGranted)
+    require_success(
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared)),
+        "shared memory of a kernel");
+#if defined(__CUDACC__)
+  kernel<<<static_cast<unsigned>(grid.blocks), grid.threads, grid.shared, stream>>>(args...);
+#else
+  // By value: the kernel may run after this returns.
+  run_grid(stream, grid.blocks, grid.threads, grid.shared,
+           [kernel, ... copies = args] { kernel(copies...); });
+#endif
+  require_success(cudaGetLastError(), "kernel launch");
+}
 template <int kBlockThreads = kThreads, class... Params, class... Args>
 void launch(cudaStream_t stream, int64_t blocks, size_t shared, void (*kernel)(Params...),
             const Args&... args) {
-  constexpr size_t kAlwaysGranted = 48 << 10;
-  if (blocks <= 0) return;
-  if (blocks > kMaxGrid) refuse_grid(blocks);
-  if (shared > kAlwaysGranted)
-    require_success(
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-        "shared memory of a kernel");
-#if defined(__CUDACC__)
-  kernel<<<static_cast<unsigned>(blocks), kBlockThreads, shared, stream>>>(args...);
-#else
-  // By value: the kernel may run after this returns.
-  run_grid(stream, blocks, kBlockThreads, shared, [kernel, ... copies = args] { kernel(copies...); });
-#endif
-  require_success(cudaGetLastError(), "kernel launch");
+  launch(stream, Grid{blocks, kBlockThreads, shared}, kernel, args...);
 }
 
 /// Calls f with a value of the activations' element type: float or Bf16.
@@ -68,12 +79,21 @@ constexpr int64_t blocks_for(int64_t items, int64_t per_block) {
   return (items + per_block - 1) / per_block;
 }
 
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+/// Returns the sum over the warp's threads in every thread.
+template <class T>
+__device__ T warp_sum(T value) {
+  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(kWholeWarp, value, apart);
+  return value;
+}
+
 /// Returns the sum over the block's threads in every thread; the order of summation depends only on the
 /// block's size. All threads of the block must call it.
 template <class T>
 __device__ T block_sum(T value) {
   __shared__ T warp_sums[32];
-  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+  value = warp_sum(value);
   __syncthreads();  // threads may still be reading the sums of an earlier call
   if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = value;
   __syncthreads();
@@ -84,8 +104,7 @@ __device__ T block_sum(T value) {
 
 __device__ inline float block_max(float value) {
   __shared__ float warp_maxima[32];
-  for (int apart = 16; apart > 0; apart /= 2)
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  for (int apart = 16; apart > 0; apart /= 2) value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, apart));
   __syncthreads();
   if (threadIdx.x % 32 == 0) warp_maxima[threadIdx.x / 32] = value;
   __syncthreads();
@@ -99,9 +118,65 @@ template <int kWide, class T>
 struct alignas(kWide * sizeof(T)) Vector {
   T at[kWide];
 };
+/// The type as which the bytes of a vector are read and written: nvcc divides a load of eight 16-bit numbers.
+template <size_t kBytes>
+struct VectorBits;
+template <>
+struct VectorBits<8> {
+  using Type = uint2;
+};
+template <>
+struct VectorBits<16> {
+  using Type = uint4;
+};
+/// A vector of one element may be anywhere.
 template <int kWide, class T>
 __device__ Vector<kWide, T> vector_at(const T* place) {
-  return *reinterpret_cast<const Vector<kWide, T>*>(place);
+  if constexpr (kWide == 1) {
+    return {{*place}};
+  } else {
+    const auto bits = *reinterpret_cast<const typename VectorBits<kWide * sizeof(T)>::Type*>(place);
+    Vector<kWide, T> vector;
+    memcpy(&vector, &bits, sizeof vector);
+    return vector;
+  }
+}
+template <int kWide, class T>
+__device__ void put_vector(T* place, const Vector<kWide, T>& vector) {
+  if constexpr (kWide == 1) {
+    *place = vector.at[0];
+  } else {
+    typename VectorBits<kWide * sizeof(T)>::Type bits;
+    memcpy(&bits, &vector, sizeof bits);
+    *reinterpret_cast<decltype(bits)*>(place) = bits;
+  }
+}
+/// Whether 16 bytes can be read or written at each of these addresses. A null pointer counts as one.
+template <class... Data>
+bool aligned16(const Data*... data) {
+  return ((reinterpret_cast<uintptr_t>(data) % 16 == 0) && ...);
+}
+
+/// Two numbers as adjacent elements, the first in the low half.
+__device__ inline uint32_t narrow_pair(float first, float second) {
+#if defined(__CUDACC__)
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
+  return narrow<Bf16>(first).bits | static_cast<uint32_t>(narrow<Bf16>(second).bits) << 16;
+#endif
+}
+
+/// 2^x with a relative error of about 2^-22; 0 for minus infinity.
+__device__ inline float power_of_two(float x) {
+#if defined(__CUDACC__)
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return exp2f(x);
+#endif
 }
 
 }  // namespace megalith::cuda

@@ -56,6 +56,20 @@ void launch_row_bias(cudaStream_t, const RowBias&);
 void launch_activate(cudaStream_t, Storage, ActivationFunction, void* y, const void* x, int64_t n);
 void launch_activate_grad(cudaStream_t, Storage, ActivationFunction, void* dx, const void* dy, const void* x,
                           int64_t n);
+struct AdamArgs {
+  float *master, *m, *v;
+  const float* grad;
+  void* value;  // may be null; value_storage is then not read
+  Storage value_storage;
+  int64_t n;
+  const double* scalars;  // [StepScalar::kCount], on the device
+  AdamConstants constants;
+};
+void launch_adamw(cudaStream_t, const AdamArgs&);
+void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
+
+// ---- row_elements.cu
+
 void launch_swiglu(cudaStream_t, Storage, void* y, const void* x, int64_t rows, int64_t columns);
 /// x, dx [rows, 2, columns], dy [rows, columns].
 struct SwiGluGradArgs {
@@ -71,7 +85,7 @@ struct DropoutArgs {
   const int64_t* samples;    // [batch], on the device
   int64_t rows, columns, batch;
   RowSpans positions;  // of each `batch` rows
-  MaskKey key;
+  MaskKey key;         // scale 0: nothing is dropped, and samples and positions are not read
 };
 void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
 
@@ -88,19 +102,7 @@ struct RopeArgs {
 };
 void launch_rope(cudaStream_t, Storage, const RopeArgs&);
 
-struct AdamArgs {
-  float *master, *m, *v;
-  const float* grad;
-  void* value;  // may be null; value_storage is then not read
-  Storage value_storage;
-  int64_t n;
-  const double* scalars;  // [StepScalar::kCount], on the device
-  AdamConstants constants;
-};
-void launch_adamw(cudaStream_t, const AdamArgs&);
-void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
-
-// ---- rows.cu: one block of threads per row
+// ---- rows.cu: one block of threads per row, for rows that cannot be read in vectors of 16 bytes
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -108,7 +110,11 @@ struct NormArgs {
   float *mean, *rstd;  // may be null
   int64_t rows, columns;
   float eps;
-  bool centred;  // true: LayerNorm; false: RmsNorm, which has no b or mean
+  bool centred;            // true: LayerNorm; false: RmsNorm, which has no b or mean
+  const int64_t* samples;  // these as in DropoutArgs
+  int64_t batch;
+  RowSpans positions;
+  MaskKey key;
 };
 void launch_norm(cudaStream_t, Storage, const NormArgs&);
 
@@ -118,7 +124,12 @@ struct NormGradArgs {
   const float *mean, *rstd;      // mean: null for RmsNorm
   int64_t rows, columns;
 };
-void launch_norm_grad(cudaStream_t, Storage, const NormGradArgs&);
+/// [columns], added to; may be null. db is null for RmsNorm.
+struct NormWeightGrads {
+  float *dw, *db;
+};
+/// `workspace`: norm_grad_bytes(); not used if no weight's gradient is wanted.
+void launch_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&, void* workspace);
 
 struct SoftmaxArgs {
   float *max, *sum_exp;
@@ -142,7 +153,34 @@ struct CrossEntropyArgs {
 };
 void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
+struct SoftmaxLossArgs {
+  float *loss, *max, *sum_exp;
+  void* logits;
+  const int32_t* targets;
+  const float* mask;  // may be null
+  int64_t rows, stride, columns;
+  float scale;
+  bool want_grad;
+};
+
+// ---- wide_rows.cu: the same where rows can be read in vectors of 16 bytes; false: they cannot
+
+bool launch_team_norm(cudaStream_t, Storage, const NormArgs&);
+bool launch_team_norm_grad(cudaStream_t, Storage, const NormGradArgs&, const NormWeightGrads&,
+                           void* workspace);
+bool launch_softmax_loss(cudaStream_t, Storage, const SoftmaxLossArgs&);
+
 // ---- reduce.cu
+
+/// to[i] += the sum of partial [parts][sums][columns] over the parts, in order, for each i < sums; a null
+/// to[i] is left out.
+struct PartialSums {
+  float* to[2];
+  const float* partial;
+  int64_t parts, columns;
+  int sums;
+};
+void launch_add_partials(cudaStream_t, const PartialSums&);
 
 /// Adds the column sums of dy [rows, columns] to `plain`, and those of dy (x - mean) rstd to `normed`.
 /// `plain` or `normed` may be null. x, mean and rstd are read only for `normed`; a null mean counts as 0.
@@ -166,6 +204,8 @@ struct ScaledSumArgs {
 /// out[0] += scale * sum. `workspace`: sum_bytes(n).
 void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
+// ---- embedding.cu
+
 struct EmbeddingArgs {
   void* y;
   const void *table, *positions;  // positions may be null
@@ -184,7 +224,8 @@ struct EmbeddingGradArgs {
   int64_t rows, batch, columns, vocabulary;
   int32_t first_id;
 };
-void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&);
+/// `workspace`: EmbeddingScratch.
+void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&, void* workspace);
 
 // ---- attention.cu
 

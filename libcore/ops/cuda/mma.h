@@ -119,17 +119,6 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
-/// Two numbers as adjacent elements, the first in the low half.
-__device__ inline uint32_t narrow_pair(float first, float second) {
-#if defined(__CUDACC__)
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-  return pair;
-#else
-  return narrow<Bf16>(first).bits | static_cast<uint32_t>(narrow<Bf16>(second).bits) << 16;
-#endif
-}
-
 /// Returns the value. What is computed from it is computed after this call: the compiler does not move it out
 /// of the loop around, where it would take registers.
 __device__ inline int computed_here(int value) {
@@ -137,17 +126,6 @@ __device__ inline int computed_here(int value) {
   asm volatile("" : "+r"(value));
 #endif
   return value;
-}
-
-/// 2^x with a relative error of about 2^-22; 0 for minus infinity.
-__device__ inline float power_of_two(float x) {
-#if defined(__CUDACC__)
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return exp2f(x);
-#endif
 }
 
 }  // namespace megalith::cuda

@@ -1,7 +1,8 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
-// Normalizations and the loss: one row per block. A block reads the row once for each sum and once more to
-// write the result; all reads but the first come from the cache.
+// Normalizations and the loss for rows of any length, at any address: one row per block, element by element.
+// A block reads the row once for each sum and once more to write the result; all reads but the first come
+// from the cache.
 
 namespace megalith::cuda {
 namespace {
@@ -10,17 +11,9 @@ template <class T>
 __global__ void norm(NormArgs a) {
   const int64_t row = blockIdx.x, place = row * a.columns;
   const float count = static_cast<float>(a.columns);
-  const T* x = static_cast<const T*>(a.x) + place;
-  const T *const w = static_cast<const T*>(a.w), *const b = static_cast<const T*>(a.b);
+  const T *const x = static_cast<const T*>(a.x) + place, *const w = static_cast<const T*>(a.w);
+  const T* const b = static_cast<const T*>(a.b);
   T* const y = static_cast<T*>(a.y) + place;
-  if (a.residual != nullptr) {
-    // Normalizes the rounded sum. A thread reads back only its own elements, so no barrier is needed.
-    const T* const residual = static_cast<const T*>(a.residual) + place;
-    T* const sum = static_cast<T*>(a.sum) + place;
-    for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x)
-      sum[i] = narrow<T>(widen(x[i]) + widen(residual[i]));
-    x = sum;
-  }
   float mean = 0;
   if (a.centred) {
     float sum = 0;
@@ -109,11 +102,32 @@ __global__ void cross_entropy(CrossEntropyArgs a) {
 }  // namespace
 
 void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
+  if (launch_team_norm(stream, storage, args)) return;
+  NormArgs plain = args;
+  if (args.residual != nullptr) {
+    launch_dropout(stream, storage,
+                   {args.sum, args.x, args.residual, args.samples, args.rows, args.columns, args.batch,
+                    args.positions, args.key});
+    plain.x = args.sum;
+  }
   with_activation(storage,
-                  [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, args); });
+                  [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, plain); });
 }
 
-void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args) {
+void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args,
+                      const NormWeightGrads& weights, void* workspace) {
+  if (launch_team_norm_grad(stream, storage, args, weights, workspace)) return;
+  if (weights.dw != nullptr || weights.db != nullptr)  // first: dx may share dy's memory
+    launch_column_sums(stream, storage,
+                       {.plain = weights.db,
+                        .normed = weights.dw,
+                        .dy = args.dy,
+                        .x = args.x,
+                        .mean = args.mean,
+                        .rstd = args.rstd,
+                        .rows = args.rows,
+                        .columns = args.columns},
+                       workspace);
   with_activation(storage,
                   [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });
 }

@@ -65,6 +65,7 @@ class DryBackend final : public Backend {
   void run(Stream& s, const SoftmaxStats& op) override { spend(s, op); }
   void run(Stream& s, const SoftmaxRescale& op) override { spend(s, op); }
   void run(Stream& s, const CrossEntropy& op) override { spend(s, op); }
+  void run(Stream& s, const SoftmaxLoss& op) override { spend(s, op); }
   void run(Stream& s, const SumSquares& op) override { spend(s, op); }
   void run(Stream& s, const ScaledSum& op) override { spend(s, op); }
   void run(Stream& s, const DecideStep& op) override { spend(s, op); }

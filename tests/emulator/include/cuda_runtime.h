@@ -35,8 +35,17 @@ inline int __syncthreads_or(bool value) {
 }
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int apart) {
-  return megalith::emulator::EmulatedBlock::running().exchange(value, static_cast<unsigned>(apart));
+  auto& block = megalith::emulator::EmulatedBlock::running();
+  return block.exchange(value, block.lane() ^ static_cast<unsigned>(apart));
 }
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return megalith::emulator::EmulatedBlock::running().exchange(value, static_cast<unsigned>(lane) % 32);
+}
+
+/// One load or store each, also for the compiler.
+typedef unsigned uint2 __attribute__((vector_size(8), may_alias));
+typedef unsigned uint4 __attribute__((vector_size(16), may_alias));
 
 enum cudaError_t {
   cudaSuccess,

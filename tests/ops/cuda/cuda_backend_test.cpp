@@ -40,6 +40,15 @@ TEST(EmulatedCuda, AgreesWithTheReference) {
   EXPECT_EQ(emulated_controls().counts.bank_conflicts, conflicts);
 }
 
+TEST(EmulatedCuda, AgreesWithTheReferenceAtOddAddresses) {
+  const std::unique_ptr<Backend> backend = make_emulated_backend();
+  Stream stream = backend->make_stream();
+  for (const OpCase& c : op_cases()) {
+    Bed bed(stream, true, true);
+    for (const Outcome& outcome : c.run(bed)) EXPECT_EQ(disagreement(outcome), "") << c.name;
+  }
+}
+
 /// A step of generation: `t` positions after the cached ones, in fp32.
 struct CachedCase {
   DType cache;

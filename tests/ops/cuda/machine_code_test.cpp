@@ -1,4 +1,5 @@
-// The machine code that nvcc makes of attention's kernels on the tensor cores, where it is installed.
+// The machine code that nvcc makes of attention's kernels on the tensor cores and of the row kernels, where
+// it is installed.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,7 +23,7 @@ std::string toolkit_program(const std::string& name) {
 
 /// What ptxas says of a kernel, and its instructions.
 struct Kernel {
-  int registers = 0, spilled = 0;
+  int registers = 0, spilled = 0, shared = 0;  // shared: bytes, without what a launch asks for
   std::set<std::string> instructions;
 };
 
@@ -69,6 +70,8 @@ class CudaMachineCode : public testing::TestWithParam<const char*> {
         kernels[name].spilled = std::stoi(found[1]);
       if (const auto found = kRegisters.first_in(line); !found.empty())
         kernels[name].registers = std::stoi(found[1]);
+      if (const auto found = kShared.first_in(line); !found.empty())
+        kernels[name].shared = std::stoi(found[1]);
     }
   }
   static void read_instructions(const std::string& text, std::map<std::string, Kernel>& kernels) {
@@ -99,14 +102,18 @@ bool has(const Kernel& kernel, const std::string& prefix) {
                      [&](const std::string& name) { return name.starts_with(prefix); });
 }
 
+void expect_own_memory(const Kernel& kernel) {
+  for (const char* local_or_atomic : {"LDL", "STL", "ATOM", "RED"})
+    EXPECT_FALSE(has(kernel, local_or_atomic)) << local_or_atomic;
+}
+
 void expect_tensor_cores(const Kernel& kernel) {
   EXPECT_TRUE(has(kernel, "HMMA.16816.F32.BF16"));
   EXPECT_TRUE(has(kernel, "LDSM.16.M88.4"));
   EXPECT_TRUE(has(kernel, "LDSM.16.MT88.4"));
   EXPECT_TRUE(has(kernel, "LDGSTS.E.BYPASS.128"));  // cp.async of 16 bytes
   EXPECT_TRUE(has(kernel, "STG.E.128"));
-  for (const char* local_or_atomic : {"LDL", "STL", "ATOM", "RED"})
-    EXPECT_FALSE(has(kernel, local_or_atomic)) << local_or_atomic;
+  expect_own_memory(kernel);
 }
 
 TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
@@ -121,6 +128,66 @@ TEST_P(CudaMachineCode, OfAttentionUsesTensorCoresAndNoLocalMemory) {
     if (has_code()) expect_tensor_cores(kernel);
   }
   EXPECT_EQ(kernels, 12);  // three for heads of up to 64, 80, 96 and 128 columns
+  if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
+}
+
+// ---- row kernels
+
+/// A kernel as it is launched for long rows in bf16, and how many blocks a multiprocessor shall hold then: of
+/// an A100, and of an H200 or a B200, which have more shared memory.
+struct RowKernel {
+  const char* name;  // as in the symbol
+  int threads, shared, blocks_80, blocks_90;
+};
+constexpr int kLongestHeld = 50304 * 2;  // GPT-2's logits with padding
+constexpr RowKernel kRowKernels[] = {{"9team_normI", 256, 0, 2, 2},
+                                     {"14team_norm_gradI", 256, 0, 2, 2},
+                                     {"12softmax_lossI", 512, kLongestHeld, 1, 2},
+                                     {"6swigluI", 256, 0, 6, 6},
+                                     {"11swiglu_gradI", 256, 0, 5, 5},
+                                     {"12wide_dropoutI", 256, 0, 6, 6},
+                                     {"4ropeI", 256, 512, 5, 6},
+                                     {"9embeddingI", 256, 0, 6, 6},
+                                     {"9sum_tilesI", 256, 0, 6, 6},
+                                     {"10join_tilesI", 256, 0, 6, 6},
+                                     {"13position_gradI", 256, 0, 5, 5}};
+
+/// The row kernel with this symbol; null for others, and for those that take one element at a time.
+const RowKernel* row_kernel(const std::string& symbol) {
+  if (symbol.find("Li1E") != std::string::npos) return nullptr;
+  for (const RowKernel& kernel : kRowKernels)
+    if (symbol.find(kernel.name) != std::string::npos) return &kernel;
+  return nullptr;
+}
+
+/// The blocks that a multiprocessor holds at a time: it has 65536 registers, which a warp takes 256 at a
+/// time, 2048 threads, and shared memory, of which each block takes 1 KiB more than it asks for.
+int resident_blocks(const Kernel& kernel, const RowKernel& launch, int shared_memory) {
+  const int warps = launch.threads / 32, of_warp = (kernel.registers * 32 + 255) / 256 * 256;
+  const int shared = kernel.shared + launch.shared + 1024;
+  return std::min({65536 / of_warp / warps, 2048 / launch.threads, shared_memory / shared});
+}
+
+TEST_P(CudaMachineCode, OfRowKernelsReadsSixteenBytesAtATime) {
+  const bool is_a100 = GetParam() == std::string("sm_80");
+  int kernels = 0;
+  for (const char* file : {"wide_rows.cu", "row_elements.cu", "embedding.cu"})
+    for (const auto& [name, kernel] : compile(std::string(MEGALITH_SOURCE_DIR "/libcore/ops/cuda/") + file)) {
+      EXPECT_EQ(kernel.spilled, 0) << name;
+      const RowKernel* const launch = row_kernel(name);
+      if (launch == nullptr) continue;
+      SCOPED_TRACE(name);
+      ++kernels;
+      EXPECT_GT(kernel.registers, 0);
+      EXPECT_GE(resident_blocks(kernel, *launch, (is_a100 ? 164 : 228) << 10),
+                is_a100 ? launch->blocks_80 : launch->blocks_90)
+          << kernel.registers << " registers, " << kernel.shared << " bytes of shared memory";
+      if (!has_code()) continue;
+      EXPECT_TRUE(has(kernel, "LDG.E.128"));
+      EXPECT_TRUE(has(kernel, "STG.E.128"));
+      expect_own_memory(kernel);
+    }
+  EXPECT_EQ(kernels, 25);  // for fp32 and bf16; the loss held or not, the norms' gradients with b or without
   if (!has_code()) GTEST_SKIP() << "no cuobjdump here: only the registers were checked";
 }
 
