@@ -98,6 +98,14 @@ Json scaling_object(const Report& r) {
   return out;
 }
 
+/// The limits that were found; null: there is no plan.
+Json inverse_object(const Inverse& inverse) {
+  const auto found = [](int limit) { return limit > 0 ? Json(limit) : Json(); };
+  return Json::Object{{"least_devices", found(inverse.least_devices)},
+                      {"longest_sequence", found(inverse.longest_sequence)},
+                      {"most_layers", found(inverse.most_layers)}};
+}
+
 Json ranked_object(const Report& r, size_t place) {
   Json::Object out = plan_object(r.problem, r.result.plans[place]);
   append(out, {{"megatron_only", !r.trainer[place].refusal.empty()}});
@@ -157,11 +165,9 @@ std::string plan_json(const Report& r) {
   append(root, {{"rejected", rejected_object(found)}, {"sensitivity", sensitivity_object(r.sensitivities)}});
   if (found.closest) append(root, {{"closest", closest_object(r)}});
   if (found.missed) append(root, {{"missed", planned(*found.missed)}});
-  if (r.remedy) append(root, {{"smallest_change", r.remedy->words}});
-  if (r.inverse)
-    append(root, {{"inverse", Json::Object{{"least_devices", r.inverse->least_devices},
-                                           {"longest_sequence", r.inverse->longest_sequence},
-                                           {"most_layers", r.inverse->most_layers}}}});
+  if (r.remedy)
+    append(root, {{"smallest_change", r.remedy->words}, {"smallest_change_options", r.remedy->options}});
+  if (r.inverse) append(root, {{"inverse", inverse_object(*r.inverse)}});
   if (r.goal) append(root, {{"scaling", scaling_object(r)}});
   if (!r.front.empty()) append(root, {{"front", array_of(r.front, planned)}});
   if (!found.plans.empty())

@@ -96,7 +96,8 @@ std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
 }
 
 std::string remedy_line(const Report& r) {
-  return "  " + (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") + '\n';
+  return "  " + (r.remedy ? "fits with " + r.remedy->words : "no change of one or two options makes it fit") +
+         '\n';
 }
 
 void tell_failure(std::ostream& out, const Report& r) {
@@ -163,7 +164,8 @@ void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
 void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
-  out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
+  out << ranked_table(r) << "MFU counts half of causal attention, and nothing that is recomputed\n"
+      << "\nmemory of plan 1 by pipeline stage, GB\n"
       << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
       << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
@@ -180,8 +182,10 @@ void tell_best(std::ostream& out, const Report& r) {
 
 void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
-  out << "\nfewest devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
-      << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
+  const auto or_none = [](int found) { return found > 0 ? std::to_string(found) : "none"; };
+  out << "\nfewest devices (doubled) " << or_none(i.least_devices) << "; longest sequence (doubled) "
+      << or_none(i.longest_sequence) << "; most layers of this width (doubled) " << or_none(i.most_layers)
+      << '\n';
 }
 
 /// The devices per machine: "8". If links join a different number of devices, also that number: "4 a machine,

@@ -120,7 +120,7 @@ PlanRequest plan_request(PlanCommand asked) {
   p.fp8_recipe = command.plan.fp8_recipe;
   p.run_words = command.given.words.ours;
   p.megatron_words = command.given.words.megatron;
-  p.software = software_of(command);
+  p.software = software_of(command, p.machine.device);
   if (command.plan.local()) {
     p.trained_here = true;
     p.save_copy = wanted_save_copy(command.checkpoint);

@@ -25,7 +25,7 @@ std::string backend_of(const PlanOptions& plan, bool kernel_given) {
 }
 
 /// The value of --attention-kernel, or else the kernel of Megatron's --attention-backend.
-AttentionKernel attention_of(const PlanCommand& command) {
+AttentionKernel attention_of(const PlanCommand& command, const Accelerator& device) {
   const PlanOptions& plan = command.plan;
   if (plan.local()) return plan.attention;  // our trainer has only one kernel
   const bool kernel_given = command.gives("attention-kernel");
@@ -39,22 +39,23 @@ AttentionKernel attention_of(const PlanCommand& command) {
          "--no-masked-softmax-fusion has no effect where no scores are kept; give --attention-backend "
          "unfused, or leave it out");
   if (kept) return plan.softmax_fusion ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
-  return backend == "flash" ? AttentionKernel::kFlash2 : plan.attention;
+  if (backend == "flash") return AttentionKernel::kFlash2;
+  return device.flash || kernel_given ? plan.attention : AttentionKernel::kFusedSoftmax;
 }
 
 }  // namespace
 
-Software software_of(const PlanCommand& command) {
+Software software_of(const PlanCommand& command, const Accelerator& device) {
   const PlanOptions& plan = command.plan;
   Software software = plan.local() ? trainer_software() : Software{};
-  software.attention = attention_of(command);
+  software.attention = attention_of(command, device);
   if (plan.reduce_in_bf16 && plan.local())
     fail(ErrorKind::kUsage,
          "--grad-reduce-in-bf16: on this machine's processor gradients are fp32; leave it out");
   if (plan.reduce_in_bf16) software.gradient_bytes = 2;
   software.overlap_messages = plan.overlap_messages;
   software.overlap_exchange = plan.overlap_exchange;
-  software.overlap_tensor = plan.overlap_tensor;
+  software.overlap_tensor = plan.overlap_tensor && device.tensor_overlap;
   software.overlap_gradients = plan.overlap_gradients;
   software.overlap_parameters = plan.overlap_parameters.value_or(plan.overlap_gradients);
   software.expandable_segments = plan.expandable_segments;

@@ -24,6 +24,18 @@ std::vector<int> divisors(int n, int most) {
   return out;
 }
 
+/// How many numbers of recomputed layers are tried for a stage. A deep model has many stages and chunks, so
+/// that fewer numbers keep a search within seconds.
+int most_recomputed(int layers) {
+  constexpr int kTogether = 1 << 15, kFewest = 16, kMost = 128;
+  return std::clamp(kTogether / layers, kFewest, kMost);
+}
+
+/// The number of recomputed layers that is tried after `n` in a stage of `most`, of which `tried` are tried.
+int next_recomputed(int n, int most, int tried) {
+  return n < most ? std::min(n + (most + tried - 1) / tried, most) : n + 1;
+}
+
 std::vector<int> powers_of_two(int most) {
   std::vector<int> out;
   for (int v = 1; v <= most; v *= 2) out.push_back(v);
@@ -217,13 +229,15 @@ class Search {
     if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
     std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
     if (!out.empty()) return out;
+    const int tried = most_recomputed(p_.model.layers);
     const auto layers = [&](Recomputed what) {
       if (what != Recomputed::kFull)
         out.push_back({what, 0});
       else if (fixed_.recompute_layers)
         out.push_back({what, *fixed_.recompute_layers});
       else
-        for (int n = 1; n <= most; ++n) out.push_back({what, n == most ? 0 : n});
+        for (int n = 1; n <= most; n = next_recomputed(n, most, tried))
+          out.push_back({what, n == most ? 0 : n});
     };
     if (fixed_.recompute)
       layers(*fixed_.recompute);
@@ -267,16 +281,21 @@ class Search {
     const LayerPrice& price = prices_[family.price];
     const Layout layout = layout_of(p_, c, price);
     const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
+    const std::span<const Sharding> kinds = shardings_of(c);
+    std::vector<bool> slower(kinds.size());  // whether more recomputed layers are only slower
     for (const Choice& choice : choices(c)) {
       c.recompute = choice.recompute;
       c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
-      for (Sharding sharding : shardings_of(c)) {
-        c.sharding = sharding;
+      for (size_t i = 0; i < kinds.size(); ++i) {
+        if (slower[i]) continue;
+        c.sharding = kinds[i];
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         // R1: any other number counts as the next multiple of the chunks, which is tried itself.
         const bool listed = c.recompute_layers % c.chunks == 0;
-        if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
+        const bool worse = mode == SearchMode::kBounded && seconds > best_.limit();
+        slower[i] = worse && choice.recompute == Recomputed::kFull;
+        if (mode == SearchMode::kBounded && (!listed || worse)) continue;
         const double bytes = needed(c, price, layout, seconds);
         const bool fits = bytes <= memory;
         if (fits && result_.fitting) ++*result_.fitting;
