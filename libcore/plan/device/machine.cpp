@@ -271,4 +271,12 @@ void set_world(Machine& machine, int devices) {
   set_local_world(machine, ranks);
 }
 
+void set_machines(Machine& machine, int world, int whole) {
+  const Accelerator& device = machine.device;
+  machine.machine_size = whole > 0 ? whole : device.link_domain;
+  if (machine.link_domain == 0 && device.multiprocessors > 0 && device.link_domain > kLargestMachine)
+    machine.link_domain = device.link_domain;
+  set_world(machine, world);
+}
+
 }  // namespace megalith

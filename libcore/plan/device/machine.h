@@ -100,6 +100,10 @@ void set_local_world(Machine&, int ranks);
 /// that divides them.
 void set_world(Machine&, int devices);
 
+/// Sets the number of all devices, in machines of `whole`, or of as many as the link joins (0). A link that
+/// joins more devices than a machine has joins them here, too, unless link_domain is already set.
+void set_machines(Machine&, int world, int whole = 0);
+
 /// The most devices that one machine has. A link that joins more devices joins several machines.
 inline constexpr int kLargestMachine = 16;
 

@@ -15,6 +15,7 @@ enum class Schedule { kOneForwardOneBackward, kZeroBubble, kZeroBubbleV, kVHalf,
 
 /// What the training program does and omits, as far as time and memory depend on it.
 struct Software {
+  std::string code_base = "megatron";  // CodeBase::name
   AttentionKernel attention = AttentionKernel::kFused;
   Schedule schedule = Schedule::kOneForwardOneBackward;
   /// Whether each of these is a single kernel; false: PyTorch's operators.

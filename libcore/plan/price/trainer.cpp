@@ -4,8 +4,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/plan/price/rules.h"
-#include "libcore/train/run/run_rules.h"
 #include "libcore/train/devices/trained_where.h"
+#include "libcore/train/run/run_rules.h"
 #include "libcore/train/step/memory.h"
 #include "libcore/train/step/memory_limits.h"
 

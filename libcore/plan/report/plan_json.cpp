@@ -50,7 +50,7 @@ Json::Object expert_members(const PlanProblem& p, const Candidate& c) {
 Json launch_object(const Report& r) {
   Json::Object out;
   for (const bool ours : {false, true}) {
-    if (ours && !r.trainer.front().refusal.empty()) break;
+    if (ours ? !r.trainer.front().refusal.empty() : !takes_lines(r.problem)) continue;
     Json::Object lines;
     for (const auto& [name, launcher] : enum_names(Launcher{}))
       lines.emplace_back(name, launch_line(r.problem, r.result.plans.front().candidate, launcher, ours));
@@ -108,7 +108,7 @@ Json inverse_object(const Inverse& inverse) {
 
 Json ranked_object(const Report& r, size_t place) {
   Json::Object out = plan_object(r.problem, r.result.plans[place]);
-  append(out, {{"megatron_only", !r.trainer[place].refusal.empty()}});
+  append(out, {{"megatron_only", takes_lines(r.problem) && !r.trainer[place].refusal.empty()}});
   if (const auto& rank = r.trainer[place].rank)
     append(out, {{"trainer_bytes", static_cast<int64_t>(rank->estimate.needed())}});
   return out;
@@ -158,6 +158,7 @@ std::string plan_json(const Report& r) {
                 {"device_memory_bytes", p.machine.device.memory},
                 {"devices", p.machine.world},
                 {"precision", precision_text(p)},
+                {"software", p.software.code_base},
                 {"families", found.families},
                 {"candidates", found.candidates},
                 {"priced", found.priced}});

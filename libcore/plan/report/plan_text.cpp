@@ -7,6 +7,7 @@
 #include "libcore/base/text.h"
 #include "libcore/plan/launch/launch.h"
 #include "libcore/plan/launch/launch_options.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_words.h"
 #include "libcore/plan/report/scaling_text.h"
 
@@ -30,6 +31,11 @@ void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
   if (p.model.has_experts()) row.insert(row.begin() + kAfterData, {expert, expert_tensor});
 }
 
+/// What runs a plan that this version's trainer does not run.
+std::string other_program(const PlanProblem& p) {
+  return takes_lines(p) ? "Megatron only" : p.software.code_base;
+}
+
 std::string ranked_table(const Report& r) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
@@ -48,7 +54,7 @@ std::string ranked_table(const Report& r) {
                            concat(seconds_text(range.low), " - ", seconds_text(range.high)),
                            format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
                            format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
-                           r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"));
+                           r.trainer[i].refusal.empty() ? "megalith" : other_program(p)));
     insert_experts(p, table.back(), std::to_string(c.expert), std::to_string(c.expert_tensor));
   }
   return table_text({.rows = table}, r.columns);
@@ -153,12 +159,15 @@ std::string front_table(const Report& r) {
   return table_text({.rows = table}, r.columns);
 }
 
-void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
+void tell_trainer(std::ostream& out, const PlanProblem& p, const TrainerAnswer& trainer) {
   if (trainer.rank)
     out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->estimate.needed())
         << " GB on its fullest rank\n";
-  else
+  else if (takes_lines(p))
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
+  else
+    out << "plan 1 is for " << code_base(p.software.code_base).what << " (" << p.software.code_base
+        << "): its lines are not written here\n";
 }
 
 void tell_best(std::ostream& out, const Report& r) {
@@ -169,13 +178,11 @@ void tell_best(std::ostream& out, const Report& r) {
       << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
       << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
-  tell_trainer(out, r.trainer.front());
-  const bool ours = r.trainer.front().refusal.empty();
-  for (const auto& [name, launcher] : enum_names(Launcher{}))
-    out << "  " << launch_line(p, best.candidate, launcher, false) << '\n';
-  if (ours)
-    for (const auto& [name, launcher] : enum_names(Launcher{}))
-      out << "  " << launch_line(p, best.candidate, launcher, true) << '\n';
+  tell_trainer(out, p, r.trainer.front());
+  for (const bool ours : {false, true})
+    if (ours ? r.trainer.front().refusal.empty() : takes_lines(p))
+      for (const auto& [name, launcher] : enum_names(Launcher{}))
+        out << "  " << launch_line(p, best.candidate, launcher, ours) << '\n';
   tell_missed(out, r);
   if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);
 }
@@ -204,7 +211,7 @@ std::string plan_text(const Report& r) {
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
       << " on " << p.machine.world << " x " << p.machine.device.name << " ("
       << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
-      << precision_text(p) << '\n'
+      << precision_text(p) << ", " << p.software.code_base << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families
       << " parallel layouts: " << r.result.priced << " priced";
   if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";

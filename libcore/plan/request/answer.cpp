@@ -9,6 +9,7 @@
 #include "libcore/io/files/file.h"
 #include "libcore/io/run/held_output.h"
 #include "libcore/plan/log/run_log.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/report/plan_html.h"
 #include "libcore/plan/report/plan_json.h"
 #include "libcore/plan/report/plan_text.h"
@@ -28,6 +29,9 @@ PlanAnswer compared(const PlanCommand& command, const PlanProblem& problem) {
 
 PlanAnswer simulated(const PlanRequest& request, const PlanProblem& problem) {
   const PlanCommand& command = request.command;
+  if (!code_base(problem.software.code_base).takes_megatrons_options)
+    fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, not of --software ",
+         problem.software.code_base, "; leave one of them out");
   if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
     fail(ErrorKind::kUsage, "--simulate simulates a step of this version's trainer, which has no option for ",
          beyond);
@@ -62,6 +66,9 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
 /// fastest plan that our trainer supports, since no other trainer runs there.
 std::string job_of(const Report& report, JobKind kind) {
   const PlanProblem& p = report.problem;
+  if (!code_base(p.software.code_base).takes_megatrons_options)
+    fail(ErrorKind::kUsage, "--emit writes jobs of Megatron-LM and megalith-pretrain, not of --software ",
+         p.software.code_base, "; leave one of them out");
   if (!p.trained_here)
     return job_text(p, report.result.plans.front().candidate, kind, report.trainer.front().refusal.empty());
   for (size_t i = 0; i < report.result.plans.size(); ++i)
@@ -75,7 +82,11 @@ Report report_of(const PlanRequest& request, const PlanProblem& problem, const S
   const PlanCommand& command = request.command;
   const PlanOptions& plan = command.plan;
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
-  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer_there(problem, one.candidate));
+  for (const Plan& one : result.plans)
+    report.trainer.push_back(
+        code_base(problem.software.code_base).takes_megatrons_options
+            ? ask_trainer_there(problem, one.candidate)
+            : TrainerAnswer{.refusal = "it is of --software " + problem.software.code_base, .rank = {}});
   report.sensitivities = sensitivity(problem, result.plans);
   if (result.closest)
     report.remedy = least_change_of_command(problem, request.fixed, *result.closest);

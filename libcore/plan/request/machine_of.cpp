@@ -84,14 +84,10 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (given.local > world || (given.local > 0 && world % given.local != 0))
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",
          " is not a multiple of ", given.local_source);
-  if (plan.link_domain)
-    machine.link_domain = *plan.link_domain;
-  else if (!plan.local() && machine.device.link_domain > kLargestMachine)
-    machine.link_domain = machine.device.link_domain;
+  machine.link_domain = plan.link_domain.value_or(0);
   machine.shares_processor = plan.local();
   machine.shares_memory = plan.local() && !gb;
-  machine.machine_size = given.local > 0 ? given.local : machine.device.link_domain;
-  set_world(machine, world);
+  set_machines(machine, world, given.local);
   return machine;
 }
 

@@ -7,6 +7,7 @@
 
 #include "libcore/config/parallel_config.h"
 #include "libcore/plan/launch/launch.h"
+#include "libcore/plan/price/code_base.h"
 #include "libcore/plan/request/plan_target.h"
 #include "libcore/plan/search/search.h"
 
@@ -28,7 +29,8 @@ struct PlanOptions : PlanTarget {
   std::vector<std::string> gpu_files, calibrations;
   std::optional<double> network_gbps;
   std::optional<int> link_domain;
-  std::string cluster, hf, coefficients;
+  std::string cluster, hf, coefficients, software;
+  std::vector<std::string> features;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
   AttentionKernel attention = AttentionKernel::kFused;
@@ -72,7 +74,12 @@ struct PlanOptions : PlanTarget {
       metavar("FILE"));
     v("search", search,
       "Price every candidate, or skip those that a bound proves worse; both give the same plans.");
-    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
+    v("software", software, "Program that trains; docs/planner.md says what is known of each.",
+      one_of(code_base_names()), default_text("megatron; megalith with --gpu local"));
+    v("software-features", features, "What it is told to do beyond its own ways.", metavar("NAME"),
+      one_of(feature_words()));
+    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.",
+      default_text("fused, or the software's own"));
     v("attention-backend", attention_backend,
       "As --attention-kernel, in Megatron's words: unfused and local keep the scores, flash is flash2.",
       one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
@@ -84,8 +91,9 @@ struct PlanOptions : PlanTarget {
     v("masked-softmax-fusion", softmax_fusion,
       "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
     v("recompute-modules", recompute_modules,
-      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act.", metavar("NAME"),
-      default_text("core_attn"));
+      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act; products for "
+      "torchtitan.",
+      metavar("NAME"), default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
       "Messages of an interleaved pipeline overlap with other work.");
     v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.");
@@ -148,6 +156,9 @@ struct PlanOptions : PlanTarget {
     v("json", json, "Print one JSON object instead of tables.");
   }
   void validate(Problems&) const;
+  const CodeBase& base() const {
+    return code_base(!software.empty() ? software : local() ? kMegalithSoftware : kMegatronSoftware);
+  }
 };
 
 }  // namespace megalith

@@ -248,8 +248,9 @@ class Search {
     return out;
   }
   std::vector<Sharding> shardings() const {
-    return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
-                                              Sharding::kParameters});
+    std::vector<Sharding> all = {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients};
+    if (!p_.trained_here) all.push_back(Sharding::kParameters);  // our trainer has no ZeRO-3
+    return either(fixed_.sharding, std::move(all));
   }
   /// The kinds of sharding that are tried. If a single rank holds each parameter, nothing can be shared, so
   /// only the first one is tried.
