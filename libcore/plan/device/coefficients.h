@@ -29,6 +29,8 @@ struct Coefficients {
       usable_share;
   // the interval of expected step times
   double spread;
+  // the probability of running out of memory
+  double memory_spread;
 };
 
 /// The description of one coefficient, for documentation and for reading a file of coefficients.

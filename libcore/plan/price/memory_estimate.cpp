@@ -119,6 +119,25 @@ double usable_memory(const PlanProblem& p) {
   return d.memory * (d.multiprocessors > 0 ? p.coefficients->usable_share : 1);
 }
 
+double fit_probability(const PlanProblem& p, double needed) {
+  const double usable = usable_memory(p);
+  if (p.trained_here || needed <= 0) return needed <= usable ? 1 : 0;
+  const double deviations = std::log(usable / needed) / p.coefficients->memory_spread;
+  return std::erfc(-deviations / std::sqrt(2.0)) / 2;
+}
+
+double allowed_memory(const PlanProblem& p) {
+  const double usable = usable_memory(p);
+  if (p.trained_here || p.asked_probability <= 0.5) return usable;
+  constexpr int kHalvings = 60;  // to the last bit
+  double none = 0, all = usable;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (none + all) / 2;
+    (fit_probability(p, middle) >= p.asked_probability ? none : all) = middle;
+  }
+  return none;
+}
+
 StageParameters stage_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {
   const double with_experts = kind.layers - kind.plain;
   StageParameters out{count.block * with_experts + count.plain_block * kind.plain,

@@ -79,7 +79,7 @@ Json sensitivity_object(const std::vector<Sensitivity>& sensitivities) {
 Json closest_object(const Report& r) {
   const Plan& plan = *r.result.closest;
   Json::Object out = plan_object(r.problem, plan);
-  append(out, {{"lacking_bytes", figure(plan.memory.estimate.needed() - usable_memory(r.problem))}});
+  append(out, {{"lacking_bytes", figure(plan.memory.estimate.needed() - allowed_memory(r.problem))}});
   return out;
 }
 
@@ -137,6 +137,7 @@ Json::Object plan_object(const PlanProblem& p, const Plan& plan) {
                {"recompute", recompute_text(c)},
                {"memory_stage", plan.memory.stage},
                {"memory_bytes", memory_object(plan.memory.estimate)},
+               {"fit_probability", figure(fit_probability(p, plan.memory.estimate.needed()))},
                {"step_seconds", figure(plan.time.total())},
                {"step_seconds_low", figure(range.low)},
                {"step_seconds_high", figure(range.high)},

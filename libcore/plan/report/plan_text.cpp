@@ -39,7 +39,7 @@ std::string other_program(const PlanProblem& p) {
 std::string ranked_table(const Report& r) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
-                             "zero", "recompute", "memory GB", "free GB", "step", "80 % within", "tokens/s",
+                             "zero", "recompute", "memory GB", "free GB", "fits %", "step", "80 % within", "tokens/s",
                              "MFU %", "runs on"}};
   insert_experts(p, table[0], "ep", "etp");
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
@@ -50,6 +50,7 @@ std::string ranked_table(const Report& r) {
     table.push_back(row_of(i + 1, c.tensor, c.pipeline, c.context, c.data, c.chunks, layers_text(p, c),
                            c.micro_batch, c.global_batch, yes_no(c.sequence), static_cast<int>(c.sharding),
                            recompute_text(c), gigabytes(used), gigabytes(usable_memory(p) - used),
+                           format_fixed(100 * fit_probability(p, used), 1),
                            seconds_text(seconds),
                            concat(seconds_text(range.low), " - ", seconds_text(range.high)),
                            format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
@@ -106,15 +107,22 @@ std::string remedy_line(const Report& r) {
          '\n';
 }
 
+/// Gigabytes that a plan lacks, and of what: "0.53 GB more than fits with a probability of 95 %".
+std::string lacking_text(const PlanProblem& p, const Plan& plan) {
+  const bool certain = p.trained_here || p.asked_probability <= 0.5;
+  return gigabytes(plan.memory.estimate.needed() - allowed_memory(p)) + " GB more than " +
+         (certain ? "a device has"
+                  : "fits with a probability of " + format_fixed(100 * p.asked_probability, 1) + " %");
+}
+
 void tell_failure(std::ostream& out, const Report& r) {
   if (!r.result.closest) {
     out << "no combination is legal\n";
     return;
   }
   const Plan& plan = *r.result.closest;
-  const double lacking = plan.memory.estimate.needed() - usable_memory(r.problem);
   out << "nothing fits; the closest takes " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
-      << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
+      << plan.memory.stage << ", " << lacking_text(r.problem, plan) << ", with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
       << remedy_line(r) << estimate_table(r, plan.candidate);
 }
@@ -122,9 +130,8 @@ void tell_failure(std::ostream& out, const Report& r) {
 void tell_missed(std::ostream& out, const Report& r) {
   if (!r.result.missed) return;
   const Plan& plan = *r.result.missed;
-  out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
-      << gigabytes(plan.memory.estimate.needed() - usable_memory(r.problem)) << " GB short on stage "
-      << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
+  out << "\nfaster (" << seconds_text(plan.time.total()) << "), but " << lacking_text(r.problem, plan)
+      << " on stage " << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
   out << remedy_line(r);
 }
 

@@ -45,7 +45,7 @@ struct PlanOptions : PlanTarget {
   std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
-  double gpu_hour = 0;
+  double gpu_hour = 0, fit_probability = 0.95;
   std::optional<double> train_tokens, deadline_days, budget;
   JobKind emit = JobKind::kNone;
   std::string html, simulate, verify_log, anchor;
@@ -126,6 +126,9 @@ struct PlanOptions : PlanTarget {
     v("fp8-recipe", fp8_recipe, "How products in 8 bits are scaled.",
       one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
     v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
+    v("fit-probability", fit_probability,
+      "Probability with which a plan must not run out of memory; what megalith-pretrain counts is certain.",
+      between(0.5, 0.999));
     v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
     v("train-tokens", train_tokens, "Print how long this many tokens take on 1, 2, 4 ... devices.",
       positive(), default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));

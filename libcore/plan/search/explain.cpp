@@ -63,7 +63,7 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
     const SearchResult found = search_beside_saves(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());
-    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);
+    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / allowed_memory(less);
   }
   return out;
 }

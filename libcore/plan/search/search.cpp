@@ -271,8 +271,8 @@ class Search {
   /// a millisecond. So it is computed only if the closed forms do not settle whether the plan fits or is
   /// among the best.
   double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
-    const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
-    const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
+    const double closed = worst_stage(p_, c, price, layout).estimate.needed();
+    const bool sure = closed > kDoubt * allowed_ || (seconds > best_.limit() && closed * kDoubt < allowed_);
     if (!p_.trained_here || sure) return closed;
     return fullest_stage(p_, c, price, layout).estimate.needed();
   }
@@ -281,7 +281,7 @@ class Search {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
     const Layout layout = layout_of(p_, c, price);
-    const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
+    const double samples = static_cast<double>(c.global_batch);
     const std::span<const Sharding> kinds = shardings_of(c);
     std::vector<bool> slower(kinds.size());  // whether more recomputed layers are only slower
     for (const Choice& choice : choices(c)) {
@@ -298,7 +298,7 @@ class Search {
         slower[i] = worse && choice.recompute == Recomputed::kFull;
         if (mode == SearchMode::kBounded && (!listed || worse)) continue;
         const double bytes = needed(c, price, layout, seconds);
-        const bool fits = bytes <= memory;
+        const bool fits = bytes <= allowed_;
         if (fits && result_.fitting) ++*result_.fitting;
         if (!listed) continue;
         const Rank rank{seconds, bytes, c};
@@ -327,6 +327,7 @@ class Search {
   const PlanProblem& p_;
   const Fixed& fixed_;
   const std::vector<Sharding> shardings_ = shardings();
+  const double allowed_ = allowed_memory(p_);
   Best best_;
   std::optional<Rank> closest_, fastest_;
   std::map<double, Rank> misses_;  // by seconds per sample
