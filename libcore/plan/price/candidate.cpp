@@ -13,6 +13,11 @@ int holders(const PlanProblem& p, const Candidate& c) {
   return std::max(c.data * c.context, p.model.has_experts() ? c.expert_data() : 1);
 }
 
+Sharding counted_sharding(const PlanProblem& p, const Candidate& c) {
+  const bool once = c.pipeline > 1 && p.software.pipelines_gather_once;
+  return once ? std::min(c.sharding, Sharding::kOptimizer) : c.sharding;
+}
+
 int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];
   if (stage == 0 && c.first_layers > 0) return c.first_layers;

@@ -88,9 +88,11 @@ Software llm_foundry(bool) {
   return s;
 }
 
-/// PyTorch's operators and its own cross entropy.
+/// PyTorch's operators and its own cross entropy. Its schedules of pipelines synchronise gradients, and shard
+/// parameters again, at the last microbatch.
 Software torchtitan(bool) {
   Software s;
+  s.pipelines_gather_once = true;
   s.attention = AttentionKernel::kFlash2;
   s.torch_loss = true;
   s.fused_gradients = s.fused_norm = s.fused_rope = s.fused_activation = false;

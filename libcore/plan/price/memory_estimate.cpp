@@ -55,7 +55,7 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
   // Bytes on a device of a state with `bytes` per parameter that is sharded from ZeRO stage `from` on.
   const auto held = [&](double bytes, Sharding from) {
-    const bool cut = c.sharding >= from;
+    const bool cut = counted_sharding(p, c) >= from;
     return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
            parameters.experts * bytes * (cut ? 1 / copies : 1.0);
   };
@@ -91,7 +91,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
   const double workspace =
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : kProcessorWorkspace;
   // FSDP reduces the gradients of one layer at a time.
-  const double unit = c.sharding == Sharding::kParameters
+  const double unit = counted_sharding(p, c) == Sharding::kParameters
                           ? (price.parameters.block + price.parameters.experts) *
                                     (kLayersHeld * p.element() + p.software.gradient_bytes) +
                                 (price.parameters.embedding + price.parameters.head) * p.element()

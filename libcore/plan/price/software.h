@@ -44,6 +44,8 @@ struct Software {
   double reduced_bytes = 0;     // bytes of one gradient in transit; 0: as in the buffer
   double bucket_bytes = 0;      // bytes of the buffers in which gradients are exchanged
   double step_copy_bytes = 0;   // bytes per parameter of fp32 copies of gradients in the optimizer's step
+  /// Whether FSDP with a pipeline gathers parameters once a step and keeps them, with whole gradients.
+  bool pipelines_gather_once = false;
   bool expandable_segments = false;  // the option of PyTorch's allocator: almost no fragmentation
 };
 
