@@ -18,7 +18,6 @@
 // layers, hidden, heads, kv_heads, ffn, vocab, seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch,
 // global_batch, recompute, sp, dist_opt, precision, framework, arch, attn_kernel, mem_kind, node_gpus,
 // nic_gbps, features, eval_class; to print errors also iter_time_s and peak_mem_gb.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>

@@ -179,7 +179,8 @@ TEST(FitProbability, IsWhatASearchAsksOfEveryPlan) {
   for (const Plan& plan : sure.plans)
     EXPECT_GE(fit_probability(p, plan.memory.estimate.needed()), 0.95 - 1e-9);
   p.asked_probability = 0.5;
-  EXPECT_GE(search_plans(p, {}, 1).plans.front().tokens_per_second(p), sure.plans.front().tokens_per_second(p));
+  EXPECT_GE(search_plans(p, {}, 1).plans.front().tokens_per_second(p),
+            sure.plans.front().tokens_per_second(p));
 }
 
 TEST(Search, FindsPlansThatFitFastestFirst) {

@@ -82,8 +82,8 @@ struct PlanProblem {
 /// rank (expert_data()).
 int holders(const PlanProblem&, const Candidate&);
 
-/// The sharding as which memory and exchange count. FSDP with a pipeline counts as a sharded optimizer where the
-/// program gathers parameters once a step (Software::pipelines_gather_once).
+/// The sharding as which memory and exchange count. FSDP with a pipeline counts as a sharded optimizer where
+/// the program gathers parameters once a step (Software::pipelines_gather_once).
 Sharding counted_sharding(const PlanProblem&, const Candidate&);
 
 /// The number of layers of the model, plus one each for an embedding and a head that count as a layer (L2).

@@ -23,6 +23,7 @@ struct Software {
   bool cast_norm = false;  // a fused norm between casts: as slow as PyTorch's operators, but it keeps no more
                            // memory than fused_norm
   bool compiled = false;   // torch.compile: element-wise work is fused, so fewer kernels are launched
+  bool cuda_graphs = false;        // steps are replayed, so that the host starts no kernels one by one
   bool overlap_gradients = true;   // gradients are reduced during the last backward pass
   bool overlap_parameters = true;  // parameters are gathered during the first forward pass
   bool overlap_tensor = false;     // tensor-parallel collectives run in pieces during matrix products

@@ -38,9 +38,10 @@ std::string other_program(const PlanProblem& p) {
 
 std::string ranked_table(const Report& r) {
   const PlanProblem& p = r.problem;
-  std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
-                             "zero", "recompute", "memory GB", "free GB", "fits %", "step", "80 % within", "tokens/s",
-                             "MFU %", "runs on"}};
+  std::vector<Row> table = {{"#",    "tp",          "pp",        "cp",      "dp",
+                             "vp",   "layers",      "micro",     "global",  "seq-par",
+                             "zero", "recompute",   "memory GB", "free GB", "fits %",
+                             "step", "80 % within", "tokens/s",  "MFU %",   "runs on"}};
   insert_experts(p, table[0], "ep", "etp");
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     const Plan& plan = r.result.plans[i];
@@ -50,8 +51,7 @@ std::string ranked_table(const Report& r) {
     table.push_back(row_of(i + 1, c.tensor, c.pipeline, c.context, c.data, c.chunks, layers_text(p, c),
                            c.micro_batch, c.global_batch, yes_no(c.sequence), static_cast<int>(c.sharding),
                            recompute_text(c), gigabytes(used), gigabytes(usable_memory(p) - used),
-                           format_fixed(100 * fit_probability(p, used), 1),
-                           seconds_text(seconds),
+                           format_fixed(100 * fit_probability(p, used), 1), seconds_text(seconds),
                            concat(seconds_text(range.low), " - ", seconds_text(range.high)),
                            format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
                            format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),

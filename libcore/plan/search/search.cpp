@@ -243,9 +243,13 @@ class Search {
       layers(*fixed_.recompute);
     else
       for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
-        // E2: an overlapped exchange excludes the recomputation of whole layers.
-        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);
+        if (may_recompute(what)) layers(what);
     return out;
+  }
+  /// E2: an overlapped exchange excludes the recomputation of whole layers. G1: graphs exclude all of it.
+  bool may_recompute(Recomputed what) const {
+    if (what == Recomputed::kFull && p_.software.overlap_exchange) return false;
+    return what == Recomputed::kNone || !graphs_exclude_recomputation(p_);
   }
   std::vector<Sharding> shardings() const {
     std::vector<Sharding> all = {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients};
