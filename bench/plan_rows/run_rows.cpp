@@ -158,7 +158,10 @@ std::optional<ModelShape> mixture(const std::string& model) {
   for (const auto& [name, entry] : kMixtures["models"].as_object())
     if (folded(model).starts_with(folded(name)) && name.size() > best.size()) best = name;
   if (best.empty()) return std::nullopt;
-  return parse_hf_shape(kMixtures["models"][best]["config"], kFile + ": " + best);
+  static std::map<std::string, ModelShape> shapes;  // so that what is said of a model is said once
+  const auto known = shapes.find(best);
+  if (known != shapes.end()) return known->second;
+  return shapes[best] = parse_hf_shape(kMixtures["models"][best]["config"], kFile + ": " + best);
 }
 
 /// Whether Megatron-Bridge's recipe sends tokens through DeepEP or HybridEP: scripts/performance/configs, as
