@@ -95,13 +95,16 @@ struct PlanOptions : PlanTarget {
       "torchtitan.",
       metavar("NAME"), default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
-      "Messages of an interleaved pipeline overlap with other work.");
-    v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.");
+      "Messages of an interleaved pipeline overlap with other work.",
+      default_text("on, or the software's own"));
+    v("overlap-grad-reduce", overlap_gradients, "Gradients are reduced during the last backward pass.",
+      default_text("on, or the software's own"));
     v("overlap-param-gather", overlap_parameters,
       "The distributed optimizer's parameters are gathered during the first forward pass.",
       default_text("as --overlap-grad-reduce"));
     v("tp-comm-overlap", overlap_tensor,
-      "Tensor ranks exchange in pieces during matrix products, with sequence parallelism.");
+      "Tensor ranks exchange in pieces during matrix products, with sequence parallelism.",
+      default_text("on, or the software's own"));
     v("grad-reduce-in-bf16", reduce_in_bf16,
       "Keep and sum gradients in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
