@@ -145,7 +145,7 @@ int main_of(const std::string& table, const std::string& output, CoefficientSets
     const RunRow& r = records[i];
     const Coefficients& k = sets.of(cell(r, "eval_class"));
     const Prediction x = predict_or_say(i, r, k);
-    csv += csv_line(i, x, k.spread);
+    csv += csv_line(i, x, cell(r, "arch").starts_with("moe") ? k.expert_spread : k.spread);
     if (x.seconds <= 0) continue;
     Errors& errors = classes[cell(r, "eval_class")];
     if (number_in(r, "iter_time_s") > 0) errors.time.push_back(x.seconds / number_in(r, "iter_time_s"));

@@ -238,7 +238,8 @@ double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::
 }
 
 Interval interval(const PlanProblem& p, double seconds) {
-  const double spread = 1 + p.coefficients->spread;
+  const Coefficients& k = *p.coefficients;
+  const double spread = 1 + (p.model.has_experts() ? k.expert_spread : k.spread);
   return {seconds / spread, seconds * spread};
 }
 

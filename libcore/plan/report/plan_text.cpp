@@ -99,7 +99,8 @@ std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
   const Interval range = imbalance_interval(p, plan.candidate);
   return concat("token imbalance: the fullest rank of experts gets ", format_fixed(load.low, 2), " to ",
                 format_fixed(load.high, 2), " of the mean, a step then takes ", seconds_text(range.low),
-                " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2), '\n');
+                " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2),
+                "\nwhat experts cost is a belief: no run of a mixture was fitted, so the interval is wide\n");
 }
 
 std::string remedy_line(const Report& r) {
