@@ -40,7 +40,9 @@ AttentionKernel attention_of(const PlanCommand& command, const Accelerator& devi
   if (!plan.attention_backend.empty() && kernel_given)
     fail(ErrorKind::kUsage,
          "--attention-backend and --attention-kernel set the same property; leave one of them out");
-  if (!plan.softmax_fusion && !kept && !keeps_scores(usual) && device.flash)
+  const bool unaffected =
+      kernel_given ? usual != AttentionKernel::kTorch : !keeps_scores(usual) && device.flash;
+  if (!plan.softmax_fusion && !kept && unaffected)
     fail(ErrorKind::kUsage,
          "--no-masked-softmax-fusion has no effect where no scores are kept; give --attention-backend "
          "unfused, or leave it out");
@@ -48,8 +50,9 @@ AttentionKernel attention_of(const PlanCommand& command, const Accelerator& devi
       plan.softmax_fusion ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
   if (kept) return scores;
   if (backend == "flash") return AttentionKernel::kFlash2;
-  const bool able = device.flash || keeps_scores(usual) || kernel_given;
-  return able && (plan.softmax_fusion || kernel_given) ? usual : scores;
+  if (backend == "fused") return AttentionKernel::kFused;
+  if (kernel_given) return usual;
+  return keeps_scores(usual) || !device.flash ? scores : usual;
 }
 
 /// The overlaps that the command gives; for our trainer, all of them.

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-// Of the fullest of 64 experts.
+// The load of the fullest of 64 experts.
 constexpr double kWithLoss = 1.72, kWithBias = 1.04;
 constexpr int kMeasuredExperts = 64;
 constexpr size_t kMostLayers = ModelShape::kMostLayers;  // most layers of a pattern

@@ -185,7 +185,8 @@ TEST(Autoplan, AsksForNothingThatALogHas) {
   EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
 }
 
-// Given a command line that it printed, the planner plans the same run again.
+// Given a command line that it printed, the planner plans the same run again: on one GPU, which our trainer
+// trains on, too.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
       " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "
@@ -200,7 +201,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     return result.out;
   };
   const std::string first = lines(
-      " --world-size 8 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
+      " --world-size 1 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
       "--pipeline-model-parallel-size 1 --context-parallel-size 1 --use-distributed-optimizer" +
       model + run);
   const auto line_of = [](const std::string& text, const std::string& program) {
@@ -216,7 +217,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
     EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
     EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
     EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
-    const std::string again = lines(" --world-size 8 --gpu h100" + line + ' ');
+    const std::string again = lines(" --world-size 1 --gpu h100" + line + ' ');
     EXPECT_EQ(line_of(again, "pretrain_gpt.py"), megatron);
     EXPECT_NE(first.find("--data-path 0.3 \"/data/it'\\''s one\""), std::string::npos) << "srun " << first;
   }
