@@ -134,5 +134,21 @@ TEST(CodeBase, ARowIsPricedAlikeByTheTableAndByItsCommand) {
   EXPECT_GE(compared, all.size() * 4 / 5);
 }
 
+// bench/plan_rows.csv: public runs of code bases and devices that the fits have not seen.
+TEST(CodeBase, EveryPublicRowHasASourceAndAPrice) {
+  for (const RunRow& row : read_run_rows(MEGALITH_SOURCE_DIR "/bench/plan_rows.csv")) {
+    EXPECT_NE(cell(row, "source").find(" at "), std::string::npos) << "no commit: " << cell(row, "source");
+    ASSERT_TRUE(expressible(row)) << cell(row, "source");
+    EXPECT_GT(number_in(row, "iter_time_s"), 0);
+    const auto words = command_of(row);
+    ASSERT_TRUE(words);
+    const std::optional<Priced> told = by_command(*words);
+    ASSERT_TRUE(told) << join(*words, " ");
+    const PlanProblem p = problem_of(row);
+    expect_equal(step_time(told->problem, told->candidate).total(),
+                 step_time(p, candidate_of(row, p)).total(), *words);
+  }
+}
+
 }  // namespace
 }  // namespace megalith
