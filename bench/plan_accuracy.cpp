@@ -53,8 +53,7 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
   const WorstStage worst = worst_stage(p, c, price, layout);
-  return {step_time(p, c, price, layout).total(),
-          std::min(of_kind(worst.estimate, kind), kind == "analytic" ? 1e15 : p.machine.device.memory) / 1e9,
+  return {step_time(p, c, price, layout).total(), of_kind(worst.estimate, kind) / 1e9,
           worst.estimate.needed() / usable_memory(p)};
 }
 
