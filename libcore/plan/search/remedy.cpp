@@ -121,7 +121,7 @@ std::vector<Change> changes() {
 
 std::vector<Change> multiples_of_devices() {
   std::vector<Change> out;
-  for (const int times : {2, 4, 8})
+  for (const int times : {2, 4, 8, 16})
     out.push_back({[times](Asked& a) { return multiply_devices(a, times); }, "--world-size"});
   return out;
 }
